@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.errors import WorkerError
+from midwatch_monitor.errors import ProviderRefusedError, WorkerError
 from midwatch_monitor.records import Spending
 from midwatch_tools.session import cost
 
@@ -64,6 +64,8 @@ async def consult(
 
 
 def _fault(error: Exception) -> str:
+    if isinstance(error, ProviderRefusedError):  # what it advises is for a run that ends with it
+        return f"{error.reason} ({error.url})"
     # The cause says what the last answer had wrong, where the error only says "too often".
     cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
     return f"{type(error).__name__}: {error}{cause}"[:600]

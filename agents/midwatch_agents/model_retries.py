@@ -6,18 +6,13 @@ A circuit breaker, shared by a run's models, spares a provider that keeps failin
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import tenacity
-from pydantic_ai.exceptions import (
-    ModelAPIError,
-    ModelHTTPError,
-    ModelQuotaExceededError,
-    ModelRequestRejectedError,
-    ModelRequestTimeout,
-)
+from pydantic_ai.exceptions import ModelRequestTimeout
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import (
     CompletedStreamedResponse,
@@ -29,9 +24,20 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import RunContext
 
+from midwatch_agents.model_failures import (
+    FIRST_TRIES,
+    Failure,
+    failure_of,
+    passing,
+    reason_of,
+    refusal,
+)
 from midwatch_monitor.config.settings import ProviderSettings
-from midwatch_tools.pauses import pausing
+from midwatch_monitor.config.tasks import Role
+from midwatch_tools.pauses import Pause, tell_pause
 
+_SLOW = 20.0
+"""Seconds; a first answer that takes longer is spoken of. Later the rule `silence` does that."""
 _LOOK_AGAIN = 1.0
 """Seconds; while one request tries the provider, the others look so often what came of it."""
 
@@ -40,13 +46,26 @@ class Breaker:
     """The circuit breaker of one provider. All that it does happens between two awaits."""
 
     def __init__(
-        self, settings: ProviderSettings, seconds: Callable[[], float] = time.monotonic
+        self,
+        settings: ProviderSettings,
+        seconds: Callable[[], float] = time.monotonic,
+        *,
+        refusing: bool = False,
     ) -> None:
-        """`seconds` is a clock that never goes back."""
+        """`seconds` is a clock that never goes back; `refusing` is as for `Breakers`."""
         self._settings = settings
         self._seconds = seconds
+        self._refusing = refusing
+        self._reached = False
+        """Whether anything ever came back from the provider."""
+        self._served: set[str] = set()
+        """Whose requests it ever took."""
+        self._broken: Counter[str] = Counter()
+        """Of the others: how often it failed them with an error of its own."""
         self.failures = 0
         """Failed requests in a row."""
+        self.reason = ""
+        """Why the last one failed."""
         self._opens_at: float | None = None
         """When the provider may be asked again; `None` while the circuit is closed."""
         self._tried_until: float | None = None
@@ -64,13 +83,40 @@ class Breaker:
         self._tried_until = now + self._settings.breaker_seconds
         return 0.0
 
-    def succeeded(self) -> None:
+    def refuses(self, failure: Failure, who: str) -> bool:
+        """Whether a failed request is a refusal: waiting for it would be in vain.
+
+        `who` asks: one server may serve a model without tools and fail each request with some.
+        """
+        unreached, new = not self._reached, who not in self._served
+        self._reached = self._reached or failure is not Failure.UNREACHABLE
+        if not self._refusing:
+            return False
+        match failure:
+            case Failure.UNREACHABLE:
+                return unreached
+            case Failure.BROKEN:
+                self._broken[who] += 1
+                return new and self._broken[who] >= FIRST_TRIES
+            case Failure.REFUSED | Failure.UNPAID | Failure.NOT_FOUND:
+                return new
+            case _:
+                return False
+
+    def serves(self, who: str) -> bool:
+        """Whether it ever took a request of that one."""
+        return who in self._served
+
+    def succeeded(self, who: str = "") -> None:
         """The provider answered, if only that it does not want such a request."""
+        self._reached = True
+        self._served.add(who)
         self.failures, self._opens_at, self._tried_until = 0, None, None
 
-    def failed(self) -> None:
-        """The provider could not serve the request."""
+    def failed(self, reason: str = "") -> None:
+        """The provider could not serve the request, and why."""
         self.failures += 1
+        self.reason = reason
         most = self._settings.breaker_failures
         opens = bool(most) and self.failures >= most
         self._opens_at = self._seconds() + self._settings.breaker_seconds if opens else None
@@ -85,25 +131,29 @@ class Breakers:
     """The breakers of a run: one for each provider, however many models and attempts ask it."""
 
     def __init__(
-        self, settings: ProviderSettings, seconds: Callable[[], float] = time.monotonic
+        self,
+        settings: ProviderSettings,
+        seconds: Callable[[], float] = time.monotonic,
+        *,
+        refusing: bool = False,
     ) -> None:
+        """Where it is `refusing`, a provider that never answered is not waited for."""
         self._settings = settings
         self._seconds = seconds
+        self._refusing = refusing
         self._known: dict[str, Breaker] = {}
 
     def of(self, model: Model) -> Breaker:
         """The breaker for a model: that of its address or, without one, of its provider's name.
 
-        A model without a provider asks nobody that another asks, so its breaker is its own.
+        A model without a provider asks nobody that another asks, so its breaker is its own, and
+        nobody is there to refuse.
         """
         if model.base_url is None and model.provider is None:
             return Breaker(self._settings, self._seconds)
-        key = model.base_url or model.system
-        return self._known.setdefault(key, Breaker(self._settings, self._seconds))
+        new = Breaker(self._settings, self._seconds, refusing=self._refusing)
+        return self._known.setdefault(model.base_url or model.system, new)
 
-
-PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-"""HTTP codes after which the same request may succeed later."""
 
 _LONGEST = 60.0
 """Seconds; a provider that asks for more is waited for this long, then asked again."""
@@ -111,18 +161,10 @@ _LONGEST = 60.0
 Sleep = Callable[[float], Awaitable[None]]
 
 
-def passing(error: BaseException) -> bool:
-    """Whether a failed request may succeed unchanged: overload, rate limits, lost connections."""
-    if isinstance(error, ModelRequestRejectedError | ModelQuotaExceededError):
-        return False
-    if isinstance(error, ModelHTTPError):
-        return error.status_code in PASSING
-    return isinstance(error, ModelAPIError | TimeoutError | ConnectionError)
-
-
 class PatientModel(WrapperModel):
     """A model that is asked again, `tries` times in all, before its error ends an attempt.
 
+    Raises ProviderRefusedError where its breaker takes a failed first request for a refusal.
     The model's `request_timeout` holds for each try by itself. While the breaker of its provider
     is open it waits without asking; that uses up no try.
     """
@@ -133,9 +175,12 @@ class PatientModel(WrapperModel):
         *,
         tries: int,
         breaker: Breaker | None = None,
+        role: Role = Role.WORKER,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         super().__init__(wrapped)
+        self._who = f"the {role}'s model {wrapped.model_name}"
+        self._url = (wrapped.base_url or wrapped.system).rstrip("/")
         self._breaker = breaker
         self._sleep = sleep
         self._retrying = tenacity.AsyncRetrying(
@@ -158,18 +203,32 @@ class PatientModel(WrapperModel):
         seconds = settings.get("request_timeout")
 
         async def ask() -> ModelResponse:
-            deadline = asyncio.timeout(seconds)
-            try:
-                async with deadline:
-                    return await self.wrapped.request(
-                        messages, model_settings, model_request_parameters
-                    )
-            except TimeoutError:
-                if seconds is None or not deadline.expired():
-                    raise
-                raise ModelRequestTimeout(self.model_name, seconds) from None
+            async with self._spoken_of(seconds):
+                return await self.wrapped.request(
+                    messages, model_settings, model_request_parameters
+                )
 
-        return await self._retrying(self._through, ask)
+        response: ModelResponse = await self._retrying(self._through, ask)
+        await tell_pause(None)
+        return response
+
+    @asynccontextmanager
+    async def _spoken_of(self, seconds: float | None) -> AsyncGenerator[None]:
+        """One request, which may take so many seconds; a first one that takes long is told of."""
+        slow = None
+        if self._breaker is not None and not self._breaker.serves(self._who):
+            slow = asyncio.create_task(self._tell_slow(seconds))
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                yield
+        except TimeoutError:
+            if seconds is None or not deadline.expired():
+                raise
+            raise ModelRequestTimeout(self.model_name, seconds) from None
+        finally:
+            if slow is not None:
+                slow.cancel()
 
     async def _through(self, ask: Callable[[], Awaitable[ModelResponse]]) -> ModelResponse:
         """Ask once the breaker lets it, and tell the breaker how it went."""
@@ -180,32 +239,49 @@ class PatientModel(WrapperModel):
         try:
             response = await ask()
         except Exception as error:
-            if passing(error):
-                breaker.failed()
-            elif isinstance(error, ModelAPIError):
-                breaker.succeeded()
-            else:
-                breaker.released()
+            self._failed(breaker, error)
             raise
         except BaseException:  # cancelled: another request may try the provider
             breaker.released()
             raise
-        breaker.succeeded()
+        breaker.succeeded(self._who)
         return response
+
+    def _failed(self, breaker: Breaker, error: Exception) -> None:
+        """Tell the breaker of a failed request. Raises ProviderRefusedError for a refusal."""
+        failure = failure_of(error)
+        if failure is None:
+            breaker.released()
+        elif breaker.refuses(failure, self._who):
+            breaker.released()
+            raise refusal(error, who=self._who, url=self._url) from error
+        elif passing(error):
+            breaker.failed(reason_of(error))
+        else:
+            breaker.succeeded(self._who)
 
     async def _admitted(self, breaker: Breaker) -> None:
         told = False
         while seconds := breaker.ask():
             if not told:
-                await pausing(seconds, f"{self.system} keeps failing, so it is not asked")
+                await tell_pause(Pause(url=self._url, reason=breaker.reason, seconds=seconds))
                 told = True
             await self._sleep(seconds)
+
+    async def _tell_slow(self, seconds: float | None) -> None:
+        """Say that a first answer takes its time; it may take so many seconds."""
+        left = (seconds or 0) - _SLOW
+        if left > 0:
+            await self._sleep(_SLOW)
+            said = "the first request is still under way"
+            await tell_pause(Pause(url=self._url, reason=said, seconds=left, asked=_SLOW))
 
     async def _tell(self, state: tenacity.RetryCallState) -> None:
         """Say that the attempt waits, so that nobody takes its silence for something else."""
         if state.next_action is not None:
             error = state.outcome.exception() if state.outcome else None
-            await pausing(state.next_action.sleep, f"{what(error)} from {self.system}")
+            reason = reason_of(error) if error else ""
+            await tell_pause(Pause(url=self._url, reason=reason, seconds=state.next_action.sleep))
 
     @asynccontextmanager
     async def request_stream(
@@ -224,17 +300,6 @@ class PatientModel(WrapperModel):
     def _start_request_deadline(self, model_settings: ModelSettings | None) -> None:
         # The agent's own deadline would be over all tries and the pauses between them.
         return None
-
-
-def what(error: BaseException | None) -> str:
-    """What happened to a request, in a few words: "HTTP 429", "no answer in time"."""
-    if isinstance(error, ModelHTTPError):
-        return f"HTTP {error.status_code}"
-    if isinstance(error, ModelRequestTimeout | TimeoutError):
-        return "no answer in time"
-    if isinstance(error, ModelAPIError):
-        return error.message or type(error).__name__
-    return type(error).__name__
 
 
 _backoff = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST)

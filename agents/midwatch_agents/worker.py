@@ -84,8 +84,15 @@ class Worker:
             )
         self.name = name
         self._agent = _ready_agent(spec) if spec.agent else _own_agent(spec, name, model)
+        brought = self._agent.model if spec.agent else None
+        self._own_model = brought if isinstance(brought, Model) else None
         codes = spec.kind is WorkerKind.CODER and not spec.agent
         self._coding = _coding() if codes else []
+
+    @property
+    def own_model(self) -> Model | None:
+        """The model that a ready agent brought along; the others wait for their providers."""
+        return self._own_model
 
     async def run(
         self,

@@ -3,7 +3,8 @@
 MidwatchError
 ├── ConfigError            a file that a person wrote is wrong: file, line, key, nearest key
 ├── UsageError             a command that cannot be done as asked
-│   └── MissingExtraError  an optional dependency is not installed: names the extra
+│   ├── MissingExtraError  an optional dependency is not installed: names the extra
+│   └── ProviderRefusedError   a model's provider cannot serve even the first request
 ├── JournalError           the journal cannot be read or written
 │   ├── JournalTooNewError     written by a newer Midwatch
 │   ├── JournalCorruptError    not a journal, or damaged
@@ -82,6 +83,15 @@ class MissingExtraError(UsageError):
     def __init__(self, what: str, extra: str) -> None:
         self.extra = extra
         super().__init__(f"{what} needs the `{extra}` extra: pip install 'midwatch[{extra}]'")
+
+
+class ProviderRefusedError(UsageError):
+    """A provider cannot be reached or refuses, and has never answered: its run ends, resumable."""
+
+    def __init__(self, text: str, *, url: str, reason: str) -> None:
+        self.url = url
+        self.reason = reason
+        super().__init__(text)
 
 
 class JournalError(MidwatchError):

@@ -26,6 +26,7 @@ from midwatch_monitor.records import (
     Health,
     Lifecycle,
     Message,
+    Outage,
     Plan,
     Record,
     Result,
@@ -67,6 +68,8 @@ class Recorder:
         self.plan = Plan(steps=())
         self.budget = Budget()
         self.lifecycle = Lifecycle.SUBMITTED
+        self.outage: Outage | None = None
+        """Of the provider that it waits for."""
         self.last_step = 0
         self.last_request = 0
         self.reflect_every: int | None = None
@@ -271,6 +274,8 @@ class Recorder:
 
     def _take_change(self, change: Change) -> None:
         self.budget = change.budget or self.budget
+        if change.outage is not None:
+            self.outage = None if change.outage.over else change.outage
         if change.reflect_every is not None:
             self.reflect_every = change.reflect_every
         if change.plan_step is not None or change.revision is not None:

@@ -6,6 +6,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from midwatch_agents.model_failures import Failure
 from midwatch_agents.model_retries import Breaker, Breakers
 from midwatch_monitor.config.settings import ProviderSettings
 
@@ -89,6 +90,46 @@ def test_one_that_is_never_heard_of_again_does_not_keep_it_for_ever(
     opened.ask()
     clock.now += 30
     assert opened.ask() == 0
+
+
+TIMES = (1, 2, 3, 4)
+FOREVER = (False, False, True, True)
+
+
+@pytest.mark.parametrize(
+    ("failure", "refused"),
+    [
+        (Failure.UNREACHABLE, (True,) * 4),
+        (Failure.REFUSED, (True,) * 4),
+        (Failure.NOT_FOUND, (True,) * 4),
+        (Failure.UNPAID, (True,) * 4),
+        (Failure.BROKEN, FOREVER),
+        (Failure.BUSY, (False,) * 4),
+        (Failure.REJECTED, (False,) * 4),
+    ],
+)
+def test_before_its_first_answer_a_provider_may_refuse(
+    failure: Failure, refused: tuple[bool, ...]
+) -> None:
+    first = Breaker(TWO, refusing=True)
+    assert tuple(first.refuses(failure, "a") for _ in TIMES) == refused
+    patient = Breaker(TWO)
+    assert not any(patient.refuses(failure, "a") for _ in TIMES)
+
+
+def test_once_it_answered_one_it_is_reachable_but_may_still_refuse_another() -> None:
+    breaker = Breaker(TWO, refusing=True)
+    breaker.succeeded("planner")
+    assert not breaker.refuses(Failure.UNREACHABLE, "worker")
+    assert not breaker.refuses(Failure.REFUSED, "planner")
+    assert breaker.refuses(Failure.REFUSED, "worker")
+    assert tuple(breaker.refuses(Failure.BROKEN, "worker") for _ in TIMES) == FOREVER
+
+
+def test_whoever_is_told_to_slow_down_has_reached_it() -> None:
+    breaker = Breaker(TWO, refusing=True)
+    breaker.refuses(Failure.BUSY, "a")
+    assert not breaker.refuses(Failure.UNREACHABLE, "a")
 
 
 def test_it_can_be_switched_off(clock: Time) -> None:

@@ -1,15 +1,14 @@
 """A real provider's client over HTTP, against a server on loopback that answers as it is told."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from pydantic_ai import models
+from pydantic_ai import Agent, models
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest
 
@@ -23,7 +22,15 @@ from midwatch_monitor.config.settings import (
     Settings,
     SupervisorSettings,
 )
-from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec
+from midwatch_monitor.config.tasks import (
+    ModelSpec,
+    Role,
+    TaskFile,
+    TaskSpec,
+    WorkerKind,
+    WorkerSpec,
+)
+from midwatch_monitor.errors import ProviderRefusedError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Activity,
@@ -34,9 +41,20 @@ from midwatch_monitor.records import (
     Change,
     Ending,
     Entry,
+    Health,
     Lifecycle,
     Step,
     StepKind,
+)
+from midwatch_stage.model_server import (
+    DONE,
+    GRAMMAR,
+    WRITING,
+    ModelServer,
+    Reply,
+    calling,
+    refusal,
+    serving,
 )
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
@@ -46,66 +64,9 @@ from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import begin, conduct
 
 T = TypeVar("T")
-NAME = "gpt-4o"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What the server does with one request."""
-
-    status: int = 200
-    body: str = "{}"
-    headers: str = ""
-    hangs: bool = False
-    """Say nothing until the client gives up."""
-    breaks: bool = False
-    """End the connection in the middle of the answer."""
-
-    @property
-    def wire(self) -> bytes:
-        content = self.body.encode()
-        head = f"HTTP/1.1 {self.status} Told\r\ncontent-type: application/json\r\n{self.headers}"
-        tail = f"content-length: {len(content)}\r\nconnection: close\r\n\r\n"
-        return f"{head}{tail}".encode() + content
-
-
-@dataclass
-class Server:
-    """Gives its replies one after the other, the last one for ever, and keeps what it was asked."""
-
-    replies: tuple[Reply, ...]
-    port: int = 0
-    asked: list[Any] = field(default_factory=list[Any])
-    """The bodies of the requests."""
-    _listening: asyncio.Server | None = None
-
-    async def open(self) -> None:
-        self._listening = await asyncio.start_server(self._answer, "127.0.0.1", 0)
-        self.port = self._listening.sockets[0].getsockname()[1]
-
-    async def close(self) -> None:
-        if self._listening is not None:
-            self._listening.close()
-            await self._listening.wait_closed()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        length = int(head.partition("content-length:")[2].partition("\r\n")[0])
-        self.asked.append(json.loads(await reader.readexactly(length)))
-        reply = self.replies[min(len(self.asked), len(self.replies)) - 1]
-        if reply.hangs:
-            await reader.read()
-        else:
-            writer.write(reply.wire[:-1] if reply.breaks else reply.wire)
-        writer.close()
-
-    def spec(self, **more: Any) -> ModelSpec:
-        return ModelSpec(
-            name=f"openai-chat:{NAME}", base_url=f"http://127.0.0.1:{self.port}/v1", **more
-        )
-
-
-Serve = Callable[..., Awaitable[Server]]
+Serve = Callable[..., Awaitable[ModelServer]]
 
 
 @pytest.fixture
@@ -113,35 +74,13 @@ async def serve() -> AsyncGenerator[Serve]:
     """Starts a server: `await serve(reply, reply, …)`."""
     async with AsyncExitStack() as stack:
 
-        async def start(*replies: Reply) -> Server:
-            server = Server(replies)
-            await server.open()
-            stack.push_async_callback(server.close)
-            return server
+        async def start(*replies: Reply) -> ModelServer:
+            return await stack.enter_async_context(serving(*replies))
 
         stack.enter_context(models.override_allow_model_requests(allow_model_requests=True))
         yield start
 
 
-def completion(message: dict[str, Any], reason: str) -> Reply:
-    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
-    head = {"id": "c", "object": "chat.completion", "created": 1, "model": NAME}
-    return Reply(body=json.dumps({**head, "choices": [choice], "usage": usage}))
-
-
-def calling(tool: str, arguments: str, id: str = "call-1") -> Reply:
-    call = {"id": id, "type": "function", "function": {"name": tool, "arguments": arguments}}
-    return completion({"content": None, "tool_calls": [call]}, "tool_calls")
-
-
-def refusal(status: int, headers: str = "", code: str = "") -> Reply:
-    error = {"message": f"told to say {status}", "type": "stub", "code": code or None}
-    return Reply(status=status, headers=headers, body=json.dumps({"error": error}))
-
-
-WRITING = calling("write_file", '{"path": "a.txt", "content": "one"}')
-DONE = completion({"content": "It is done."}, "stop")
 DECIDING = calling(
     "final_result",
     '{"action": "observe", "diagnosis": "false_alarm", "rationale": "It moves."}',
@@ -178,16 +117,24 @@ def used(run: Finished) -> tuple[float, float]:
 
 
 @pytest.fixture
-def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable[Finished]]:
+def perform(journal: Journal, tmp_path: Path) -> Callable[..., Awaitable[Finished]]:
     """Runs one task whose worker is a coder with that model: it has to write `a.txt`."""
 
-    async def work(spec: ModelSpec) -> Finished:
+    async def work(
+        spec: ModelSpec,
+        planner: ModelSpec | None = None,
+        workers: dict[str, WorkerSpec] | None = None,
+        **more: Any,
+    ) -> Finished:
         task = TaskSpec.model_validate(
-            {"id": "write", "goal": "Write a.txt.", "acceptance": [{"file": "a.txt"}]}
+            {"id": "write", "goal": "Write a.txt.", "acceptance": [{"file": "a.txt"}], **more}
         )
         # The requests that are counted are the worker's.
         nobody = ModelSpec(name="none")
-        file = TaskFile(models={Role.WORKER: spec, Role.REFLECTOR: nobody}, tasks=(task,))
+        models = {Role.WORKER: spec, Role.REFLECTOR: nobody}
+        if planner is not None:
+            models[Role.PLANNER] = planner
+        file = TaskFile(models=models, workers=workers or {}, tasks=(task,))
         settings = Settings(
             run=RunSettings(sandbox=Sandbox.OFF), provider=ProviderSettings(max_outages=1)
         )
@@ -217,7 +164,7 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable
     return work
 
 
-Perform = Callable[[ModelSpec], Awaitable[Finished]]
+Perform = Callable[..., Awaitable[Finished]]
 
 
 async def test_a_run_over_http_is_recorded_with_what_it_used(
@@ -300,17 +247,19 @@ async def test_a_malformed_call_is_a_failed_step_and_the_model_is_told(
 @pytest.mark.parametrize(
     ("replies", "requests", "reason"),
     [
-        ((refusal(401),), 1, "status_code: 401, model_name: gpt-4o, body: {'message': 'told to"),
-        ((refusal(404),), 1, "status_code: 404"),
-        ((refusal(429, code="insufficient_quota"),), 1, "insufficient_quota"),
-        ((refusal(500),), 2, "status_code: 500"),
+        ((refusal(400),), 1, "status_code: 400, model_name: gpt-4o, body: {'message': 'told to"),
         ((WRITING, refusal(401)), 2, "status_code: 401"),
+        ((WRITING, refusal(404)), 2, "status_code: 404"),
+        ((WRITING, refusal(429, code="insufficient_quota")), 2, "insufficient_quota"),
+        ((refusal(500),), 2, "status_code: 500"),
+        ((WRITING, refusal(500)), 3, "status_code: 500"),
     ],
 )
 async def test_a_lasting_failure_ends_the_attempt_with_the_true_reason(
     replies: tuple[Reply, ...], requests: int, reason: str, serve: Serve, perform: Perform
 ) -> None:
     server = await serve(*replies)
+    # Fewer tries than a server has that fails from the first request on.
     run = await perform(server.spec(tries=2))
     assert (run.code, run.state.lifecycle, run.state.ending) == (
         1,
@@ -333,12 +282,100 @@ async def test_a_provider_that_always_hangs_ends_the_attempt_with_that_reason(
     assert "timed out after 0.2" in run.state.reason
 
 
-async def test_where_nobody_listens_the_reason_says_so(serve: Serve, perform: Perform) -> None:
+GRAMMARLESS = refusal(500, words=GRAMMAR)
+
+
+@pytest.mark.parametrize(
+    ("reply", "requests", "words"),
+    [
+        (refusal(401, words="Wrong key."), 1, "refuses the key: HTTP 401: Wrong key. Set"),
+        (refusal(403, words="No right"), 1, "refuses the key: HTTP 403: No right. Set"),
+        (refusal(404, words="No model"), 1, "knows no such model or address: HTTP 404: No model"),
+        (refusal(429, code="insufficient_quota"), 1, "has no quota left: HTTP 429"),
+        (GRAMMARLESS, 3, f"failed the first 3 requests: HTTP 500: {GRAMMAR}. Look at"),
+        (Reply(breaks=True), 3, "failed the first 3 requests: peer closed connection"),
+        (Reply(body="<html>"), 3, "failed the first 3 requests: Failed to decode"),
+    ],
+)
+async def test_a_refused_first_request_ends_the_run_with_the_servers_words_and_loses_nothing(
+    reply: Reply, requests: int, words: str, serve: Serve, perform: Perform, journal: Journal
+) -> None:
+    server = await serve(reply)
+    with pytest.raises(ProviderRefusedError) as refused:
+        await perform(server.spec())
+    assert str(refused.value).startswith(f"the worker's model gpt-4o got no answer: {server.url} ")
+    assert words in str(refused.value)
+    assert len(server.asked) == requests
+    assert await standing(journal) == (Lifecycle.WORKING, Health.UNKNOWN)
+
+
+async def standing(journal: Journal) -> tuple[Lifecycle, Health]:
+    attempt = told(await journal.attempts(1))
+    state = (await AttemptEvidence.read(journal, attempt)).state
+    return state.lifecycle, state.health
+
+
+async def test_where_nobody_listens_the_run_ends_at_once_and_says_so(
+    serve: Serve, perform: Perform, journal: Journal
+) -> None:
     server = await serve(DONE)
     await server.close()
+    with pytest.raises(ProviderRefusedError, match="cannot be reached: Connection refused"):
+        await perform(server.spec())
+    assert await standing(journal) == (Lifecycle.WORKING, Health.UNKNOWN)
+
+
+async def test_a_server_that_one_model_can_ask_may_refuse_another(
+    serve: Serve, perform: Perform
+) -> None:
+    step = {"title": "Write it", "files": ["a.txt"], "confidence": 80}
+    planned = calling("final_result", json.dumps({"steps": [step]}))
+    server = await serve(planned, GRAMMARLESS)
+    with pytest.raises(ProviderRefusedError, match=GRAMMAR):
+        await perform(server.spec(), plan="auto")
+    assert len(server.asked) == 4
+
+
+async def test_where_nobody_answers_the_planner_the_worker_begins_at_once_and_the_run_says_why(
+    serve: Serve, perform: Perform, caplog: pytest.LogCaptureFixture
+) -> None:
+    dead, server = await serve(DONE), await serve(WRITING, DONE)
+    await dead.close()
+    run = await perform(server.spec(), planner=dead.spec(), plan="auto")
+    assert (run.code, len(server.asked)) == (0, 2)
+    assert f"the planner failed: Connection refused ({dead.url})" in caplog.text
+
+
+ready = Agent()
+"""An agent that a person has already; its model is known when its server is."""
+
+
+async def test_an_agent_of_ones_own_is_refused_at_once_too(serve: Serve, perform: Perform) -> None:
+    server = await serve(refusal(401, words="Wrong key."))
+    ready.model = model_for(server.spec(), role=Role.WORKER, key="")
+    own = WorkerSpec(kind=WorkerKind.TASK, agent=f"{__name__}:ready")
+    with pytest.raises(ProviderRefusedError, match=f"{server.url} refuses the key: HTTP 401: Wro"):
+        await perform(ModelSpec(name="none"), workers={"coder": own})
+    assert len(server.asked) == 1
+
+
+async def test_an_overload_is_no_refusal_and_the_attempt_waits(
+    serve: Serve, perform: Perform
+) -> None:
+    server = await serve(*[refusal(503)] * 3, WRITING, DONE)
+    run = await perform(server.spec())
+    assert (run.code, len(server.asked)) == (0, 5)
+
+
+async def test_once_it_answered_a_provider_that_is_gone_is_an_outage(
+    serve: Serve, perform: Perform
+) -> None:
+    server = await serve(WRITING)
+    server.closes_after = 1
     run = await perform(server.spec(tries=2))
     assert (run.code, run.state.ending) == (1, Ending.ERROR)
     assert "Connection error" in run.state.reason
+    assert Activity.RATE_LIMITED in run.activities
 
 
 @pytest.mark.parametrize(

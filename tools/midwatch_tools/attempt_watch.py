@@ -24,7 +24,7 @@ from midwatch_tools.final_look import look_again
 from midwatch_tools.gate.gate import gate_of
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import code_in, protocol, without_reminders
-from midwatch_tools.pauses import listen
+from midwatch_tools.pauses import Pause, listen
 from midwatch_tools.plan_change import written
 from midwatch_tools.session import ModelFor, Session, Switch, model_before
 from midwatch_tools.site import Check, Site
@@ -270,9 +270,9 @@ class AttemptWatch(AbstractCapability[Any]):
         model = None if self._acts is None else self._acts.session.switch.model
         return request_context if model is None else replace(request_context, model=model)
 
-    async def _pause(self, seconds: float, said: str) -> None:
+    async def _pause(self, pause: Pause | None) -> None:
         if self._acts is not None:
-            await self._tolerating(self._acts.session.paused(seconds, said))
+            await self._tolerating(self._acts.session.paused(pause))
 
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
         """Append the history after every node."""

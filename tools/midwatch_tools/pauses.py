@@ -2,21 +2,82 @@
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-Tell = Callable[[float, str], Awaitable[None]]
+from midwatch_monitor.records import (
+    Activity,
+    Analysis,
+    Budget,
+    Cause,
+    Change,
+    Outage,
+    Record,
+    Teller,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A model waits before it asks its provider again, or for the provider's first answer."""
+
+    url: str
+    reason: str
+    """Why: "HTTP 429: slow down"."""
+    seconds: float
+    """Until the next try."""
+    asked: float | None = None
+    """Seconds for which a request has been under way, where one is: it is no pause of the work."""
+
+
+Tell = Callable[[Pause | None], Awaitable[None]]
+"""Is told of a pause before it begins, and with `None` that the provider answered."""
 
 _listener: ContextVar[Tell | None] = ContextVar("midwatch_pauses", default=None)
 
 
 def listen(tell: Tell) -> None:
-    """From here on, in this run, a pause of a model is told to `tell` before it begins."""
+    """From here on, in this run, `tell` is told of the pauses of models and of their end."""
     _listener.set(tell)
 
 
-async def pausing(seconds: float, said: str) -> None:
-    """A model waits for so long before it asks again; where nobody listens, nothing happens.
-
-    `said` is why: "HTTP 429 from openai".
-    """
+async def tell_pause(pause: Pause | None) -> None:
+    """Say what a provider imposes, or that it answered; where nobody listens, nothing happens."""
     if (tell := _listener.get()) is not None:
-        await tell(seconds, said)
+        await tell(pause)
+
+
+def pause_records(
+    known: Outage | None, pause: Pause | None, at: datetime, budget: Budget | None = None
+) -> tuple[Record, ...]:
+    """What the journal is told of a pause, or of an answer; nothing for one after another.
+
+    `known` is the attempt's outage so far; each of its reasons is analysed once. `budget` is what
+    was used by then.
+    """
+    if pause is None:
+        return () if known is None else (Change(outage=replace(known, next_try=None, over=True)),)
+    began = at - timedelta(seconds=pause.asked or 0)
+    outage = Outage(
+        url=pause.url,
+        reason=pause.reason,
+        since=began if known is None else known.since,
+        next_try=at + timedelta(seconds=pause.seconds),
+    )
+    if pause.asked is not None:
+        return (Change(outage=outage),)
+    waits = Change(
+        activity=Activity.RATE_LIMITED,
+        doing=f"asks again in {pause.seconds:.0f} s",
+        budget=budget,
+        outage=outage,
+    )
+    if known is not None and known.reason == pause.reason:
+        return (waits,)
+    return waits, Analysis(
+        what=f"a request to the model failed: {pause.reason} from {pause.url}",
+        cause=Cause.TRANSIENT,
+        root="the provider cannot answer just now; nothing in the work is the cause",
+        remedy=f"the same request again after {pause.seconds:.1f} s",
+        by=Teller.WATCH,
+    )

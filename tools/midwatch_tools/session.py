@@ -30,10 +30,8 @@ from midwatch_monitor.records import (
     Activity,
     Actor,
     Alert,
-    Analysis,
     AttemptTransition,
     Budget,
-    Cause,
     Change,
     Entry,
     Fault,
@@ -44,7 +42,6 @@ from midwatch_monitor.records import (
     Record,
     Step,
     StepKind,
-    Teller,
 )
 from midwatch_tools.inbox import (
     WAITS,
@@ -69,6 +66,7 @@ from midwatch_tools.instructions import (
     without_reminders,
 )
 from midwatch_tools.observation import act_words, cut
+from midwatch_tools.pauses import Pause, pause_records
 from midwatch_tools.plan_change import shared, written
 from midwatch_tools.site import Site
 
@@ -284,23 +282,16 @@ class Session:
         self._seen -= len(messages) - len(kept)
         messages[:] = kept
 
-    async def paused(self, seconds: float, said: str) -> None:
-        """The provider lets the attempt wait; what follows says when that is over.
+    async def paused(self, pause: Pause | None) -> None:
+        """The provider lets the attempt wait, or (`None`) it answered.
 
         Until it answers, no minutes are used up: an outage of hours is not work.
         """
-        doing = f"asks again in {seconds:.0f} s"
-        analysis = Analysis(
-            what=f"a request to the model failed: {said}",
-            cause=Cause.TRANSIENT,
-            root="the provider cannot answer just now; nothing in the work is the cause",
-            remedy=f"the same request again after {seconds:.1f} s",
-            by=Teller.WATCH,
-        )
-        budget = self.budget()
-        self._mark = self._stopped = self._seconds()
-        waiting = Change(activity=Activity.RATE_LIMITED, doing=doing, budget=budget)
-        await self.recorder.record(waiting, analysis)
+        recorder, budget = self.recorder, self.budget()
+        if pause is not None and pause.asked is None:
+            self._mark = self._stopped = self._seconds()
+        if records := pause_records(recorder.outage, pause, recorder.clock(), budget):
+            await recorder.record(*records)
 
     def stop_clock(self) -> None:
         """The run is over: from here on it uses up nothing."""

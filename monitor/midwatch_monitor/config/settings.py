@@ -93,6 +93,8 @@ class ProviderSettings(Section):
     An outage lasts longer than a model's `tries`; the attempt waits `breaker_seconds`, and goes on.
     The default is some hours: long before, `silence` calls the supervisor (`rate_limited`).
     """
+    wait_for_first_answer: bool = False
+    """Wait as long for one that has not answered yet; else `midwatch run` ends, to be resumed."""
 
 
 def _compiled(pattern: str) -> str:

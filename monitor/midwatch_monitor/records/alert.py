@@ -35,7 +35,7 @@ class Health(StrEnum):
     SUSPECT = "suspect"
     STUCK = "stuck"
     UNKNOWN = "unknown"
-    """Silent beyond its limit, or its node is gone."""
+    """Silent beyond its limit, or its node or its model's provider is gone."""
     NOT_JUDGED = "not judged"
     """No rule looks at it."""
 

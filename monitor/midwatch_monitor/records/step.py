@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from midwatch_monitor.records.work import Activity, Budget, Lifecycle
+from midwatch_monitor.records.work import Activity, Budget, Lifecycle, Outage
 
 
 class StepKind(StrEnum):
@@ -120,6 +120,8 @@ class Change:
     """The node of a fleet that goes on with it from here."""
     sandbox: str | None = None
     """What its commands run in from here; `none` for nothing."""
+    outage: Outage | None = None
+    """What became of the provider of a model that it waits for."""
 
 
 Event = Step | Change

@@ -1,7 +1,7 @@
 """What is wanted and who tries it: tasks, attempts, budgets."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from midwatch_monitor.records.fleet import Keeper
@@ -56,6 +56,28 @@ class Activity(StrEnum):
     WAITING = "waiting"
     RATE_LIMITED = "rate-limited"
     IDLE = "idle"
+
+
+_LASTING = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """A provider that an attempt waits for, or whose outage is over."""
+
+    url: str
+    reason: str
+    """Why the last request failed."""
+    since: datetime
+    """When the first one failed that nothing has answered since."""
+    next_try: datetime | None = None
+    """`None`: nobody tries before the run is resumed."""
+    over: bool = False
+
+    @property
+    def lasting(self) -> bool:
+        """Whether people are told: not of what passes within five seconds."""
+        return self.next_try is None or self.next_try - self.since >= _LASTING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

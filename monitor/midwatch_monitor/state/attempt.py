@@ -34,6 +34,7 @@ from midwatch_monitor.records import (
     Health,
     Intervention,
     Lifecycle,
+    Outage,
     Outcome,
     OutcomeReport,
     Plan,
@@ -106,6 +107,8 @@ class Awaited(StrEnum):
     """A person paused it."""
     PERSON = "person"
     """Anything that a person says."""
+    PROVIDER = "provider"
+    """Its model's provider, in an outage."""
     DECISION = "decision"
     """About an open escalation."""
     DELIVERY = "delivery"
@@ -136,6 +139,8 @@ class AttemptState:
     activity: Activity = Activity.IDLE
     doing: str = ""
     """What exactly, for people."""
+    outage: Outage | None = None
+    """Of the provider that it waits for, once that lasts."""
     plan: Plan = _NO_PLAN
     plan_step: int = 0
     """The first open plan step, from 1; one past the end when all are closed; 0 without a plan."""
@@ -269,6 +274,8 @@ class AttemptState:
             pauses = [each for each in self.waits if each.action is Action.PAUSE]
             last = (pauses or self.waits)[-1:]
             return (kinds[last[0].action], last[0]) if last else (Awaited.PERSON, None)
+        if self.outage is not None:
+            return Awaited.PROVIDER, None
         if self.escalation is not None and self.escalation.state is EscalationState.OPEN:
             return Awaited.DECISION, None
         if coming := self.interventions.under_way:
@@ -298,10 +305,12 @@ class AttemptState:
 
     @property
     def health(self) -> Health:
-        """How it fares, or fared when it ended, by its alerts. Never ok while one fires."""
+        """How it fares, or fared when it ended; unknown in an outage. Never ok while one fires."""
         if not self.judged and not self.alerts:
             return Health.NOT_JUDGED
-        return health(self.unresolved)
+        found = health(self.unresolved)
+        away = self.outage is not None and not self.over
+        return Health.UNKNOWN if away and found in {Health.OK, Health.NOTICE} else found
 
     def alert_status(self, key: AlertKey) -> AlertStatus:
         """Where an alert stands now. Raises KeyError for one that was never recorded."""
@@ -442,6 +451,9 @@ class AttemptState:
     def _fold_change(self, change: Change, at: datetime) -> None:
         if change.activity is not None:
             self.activity, self.doing = change.activity, change.doing
+        if change.outage is not None:
+            away = change.outage.lasting and not change.outage.over
+            self.outage = change.outage if away else None
         self.budget = change.budget or self.budget
         self.first_budget = self.first_budget or change.budget
         self.switched = change.model or self.switched

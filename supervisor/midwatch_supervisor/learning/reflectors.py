@@ -48,7 +48,7 @@ class Reflectors:
     """
 
     def __init__(self, settings: ProviderSettings) -> None:
-        self._breakers = Breakers(settings)
+        self._breakers = Breakers(settings, refusing=True)
         self._models: dict[tuple[str, str], Model | None] = {}
 
     def of(self, task: Task) -> "Model | None":
@@ -69,7 +69,9 @@ class Reflectors:
         model = model_for(spec, role=Role.REFLECTOR, key=task)
         if model is None:
             return None
-        return PatientModel(model, tries=spec.tries, breaker=self._breakers.of(model))
+        return PatientModel(
+            model, tries=spec.tries, breaker=self._breakers.of(model), role=Role.REFLECTOR
+        )
 
 
 async def newest_task(journal: Journal, project: str) -> Task | None:

@@ -7,7 +7,7 @@ says. The last line of a run is of type `done`.
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from midwatch_monitor.records import (
     Alert,
@@ -27,6 +27,7 @@ from midwatch_monitor.records import (
     Intervention,
     Lesson,
     Lifecycle,
+    Outage,
     Outcome,
     OutcomeReport,
     Recall,
@@ -49,6 +50,10 @@ JsonLine = dict[str, object]
 
 MAX_TEXT = 500
 """Characters of an output, an argument or a text that a line shows; the journal has it all."""
+
+
+_TOLD_AGAIN = timedelta(minutes=10)
+"""An outage that goes on is told of so often."""
 
 
 def moment(at: datetime) -> str:
@@ -88,6 +93,16 @@ def _step_fields(step: Step) -> JsonLine:
         "text": cut(step.text, MAX_TEXT),
         "edits": tuple(edit.path for edit in step.edits),
         "tokens": step.tokens,
+    }
+
+
+def _outage_fields(outage: Outage, state: str) -> JsonLine:
+    return {
+        "type": "provider",
+        "state": state,
+        **_picked(outage, "url reason"),
+        "since": moment(outage.since),
+        "next_try": None if outage.next_try is None else moment(outage.next_try),
     }
 
 
@@ -241,6 +256,8 @@ class Transcript:
         self._interventions = Interventions()
         self._delivered: dict[int | None, Intervention] = {}
         """The newest of each attempt."""
+        self._outages: dict[str, tuple[str, datetime]] = {}
+        """Those that were told of and are not over, by address: the last reason, and when told."""
         self._models: dict[int, str] = {}
         """What attempts were switched to."""
 
@@ -292,6 +309,8 @@ class Transcript:
             case Change(model=str() as model) if entry.attempt is not None:
                 self._models[entry.attempt] = model
                 return None
+            case Change(outage=Outage() as outage):
+                return self._outage(outage, entry.at)
             case Step() as step:
                 return _step_fields(step)
             case Alert() as alert:
@@ -322,6 +341,21 @@ class Transcript:
             "model": self._models.get(attempt.id, attempt.model) if attempt else "",
             **_picked(state, "reason ending"),
         }
+
+    def _outage(self, outage: Outage, at: datetime) -> JsonLine | None:
+        """The line of an outage that lasts, now and then of its lasting, and of its end.
+
+        Once for all attempts that ask the same provider.
+        """
+        if outage.over:
+            told = self._outages.pop(outage.url, None)
+            return None if told is None else _outage_fields(outage, "over")
+        reason, told_at = self._outages.get(outage.url, ("", at))
+        known = reason == outage.reason and at - told_at < _TOLD_AGAIN
+        if not outage.lasting or (known and outage.next_try is not None):
+            return None
+        self._outages[outage.url] = outage.reason, at
+        return _outage_fields(outage, "away")
 
     def _intervention(self, entry: Entry) -> JsonLine | None:
         about = self._interventions.fold(entry)

@@ -7,10 +7,12 @@ from midwatch_monitor.records import (
     Alert,
     AlertState,
     AttemptTransition,
+    Change,
     Entry,
     Escalation,
     EscalationState,
     Lifecycle,
+    Outage,
     Resolution,
     Step,
 )
@@ -48,6 +50,10 @@ def _tells(entry: Entry) -> bool:
             return alert.firing or (resolved and alert.resolution is not Resolution.ENDED)
         case Escalation() as asked:
             return asked.state is EscalationState.OPEN
+        case Change(
+            outage=Outage() as outage
+        ):  # a refusal ends the run, with a sentence of its own
+            return outage.over or outage.next_try is not None
         case _:
             return True
 

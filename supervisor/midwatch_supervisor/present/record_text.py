@@ -5,6 +5,7 @@ The feed, `show`, the console, the report and the progress of a run take the sam
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,6 +27,7 @@ from midwatch_monitor.records import (
     Fault,
     Intervention,
     Lifecycle,
+    Outage,
     OutcomeReport,
     Plan,
     PlanCheck,
@@ -69,6 +71,7 @@ from midwatch_supervisor.present.text_line import (
     brief,
     numbered,
 )
+from midwatch_supervisor.present.waiting import rounded
 
 _ARGUMENTS = TypeAdapter(dict[str, object])
 RULES = frozenset(Rules.model_fields)
@@ -146,6 +149,8 @@ def _change(change: Change) -> TextLine:
         return TextLine("→", "node", text, Tone.WARN)
     if change.lifecycle is not None:
         return _status(change.lifecycle, lifecycle_text(change.lifecycle))
+    if change.outage is not None:
+        return _outage(change.outage, change.at or change.outage.since)
     facts = (
         f"model {brief(change.model)}" if change.model else "",
         f"plan step {change.plan_step}" if change.plan_step else "",
@@ -153,6 +158,20 @@ def _change(change: Change) -> TextLine:
         f"sandbox {brief(change.sandbox)}" if change.sandbox else "",
     )
     return TextLine("·", "change", ", ".join(filter(None, facts)), Tone.DIM)
+
+
+def _outage(outage: Outage, at: datetime) -> TextLine:
+    """The outage of a provider, as told at that moment."""
+    url, past = brief(outage.url), at - outage.since
+    if outage.over:
+        return TextLine("→", "provider", f"{url} answers, after {rounded(past)}", Tone.GOOD)
+    lasted = f" {rounded(past)}" if past >= timedelta(seconds=1) else ""
+    if outage.next_try is None:
+        then = "nobody asks it before the run is resumed"
+    else:
+        then = f"next try in {rounded(outage.next_try - at)}"
+    text = f"waiting{lasted} for {url}: {brief(outage.reason)}; {then}"
+    return TextLine("✗", "provider", text, Tone.WARN)
 
 
 def _snapshot(saved: Snapshot) -> TextLine:

@@ -48,6 +48,9 @@ def attempt_waits_for(attempt: AttemptState) -> str:
             return "a person to resume it"
         case Awaited.PERSON:
             return "a person"
+        case Awaited.PROVIDER:
+            away = attempt.outage
+            return f"the provider: {away.reason} from {away.url}" if away else "the provider"
         case Awaited.DECISION:
             return "a decision"
 

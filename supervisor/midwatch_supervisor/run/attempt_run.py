@@ -15,6 +15,7 @@ from midwatch_monitor.errors import (
     BudgetSpentError,
     JournalCorruptError,
     MidwatchError,
+    ProviderRefusedError,
     StaleIncarnationError,
     WorkerError,
     WorkspaceError,
@@ -44,13 +45,23 @@ from midwatch_supervisor.run.attempt_end import Ended, ordered, overtime, result
 from midwatch_supervisor.run.attempt_start import Introduction, budget_of, circumstances, own_plan
 from midwatch_supervisor.run.completion import Work, check_all, finish, shell_for
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.parking import Question, hung, park, passes, sit_out
+from midwatch_supervisor.run.parking import (
+    Question,
+    hung,
+    park,
+    passes,
+    raise_refusal,
+    refused,
+    sit_out,
+    tell_of,
+)
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, records
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.inbox import Inbox
+from midwatch_tools.pauses import listen
 from midwatch_tools.tools.board import Board
 from midwatch_tools.tools.facts import Facts
 from midwatch_tools.tree import ignored_in
@@ -210,11 +221,15 @@ class AttemptRun:
 
     async def _work(self, watch: AttemptWatch, recorder: Recorder, board: Board) -> Ended:
         """The worker's work and the acceptance checks after it."""
+        listen(tell_of(recorder))
         try:
             history = await self._history()
             prompt = None if history else await self._introduction().prompt(recorder, board)
             self.busy = recorder
             await self._run(prompt, history, watch, recorder)
+        except ProviderRefusedError as error:
+            await refused(recorder, error)
+            raise
         except BudgetSpentError as error:
             return Ended(ending=Ending.OUT_OF_BUDGET, reason=str(error))
         except WorkerError as error:
@@ -250,12 +265,14 @@ class AttemptRun:
                 return
             except WorkerError as error:
                 known, history = len(history), await self._history()
+                if not history and worker.own_model is not None:
+                    raise_refusal(error, self.resources.breakers, worker.own_model)
                 outages = 1 if len(history) > known else outages + 1
                 if outages >= self.resources.settings.provider.max_outages or not passes(error):
                     raise
                 prompt = None if history else prompt
                 seconds = self.resources.settings.provider.breaker_seconds
-                await sit_out(recorder, str(error), seconds)
+                await sit_out(recorder, error, seconds)
 
     def _station(self) -> Station:
         paths, network = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from midwatch_agents.prompt import Past, attempt_lines, opening
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
-from midwatch_monitor.errors import MidwatchError
+from midwatch_monitor.errors import MidwatchError, ProviderRefusedError
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Attempt,
@@ -119,7 +119,9 @@ async def drafted(
         )
     except MidwatchError as error:
         # Why stands in the journal: a refused plan may quote what the planner was shown.
-        log.warning("task %s begins without a plan: the planner failed", task.id)
+        cause = error.__cause__
+        why = f": {cause.reason} ({cause.url})" if isinstance(cause, ProviderRefusedError) else ""
+        log.warning("task %s begins without a plan: the planner failed%s", task.id, why)
         return _unplanned(task, str(error))
     return Outlined(plan=Plan(steps=draft.steps), records=(draft.spending,))
 

@@ -66,7 +66,7 @@ async def begin(
 
     `attended` is a start that somebody watches.
     """
-    breakers = Breakers(settings.provider)
+    breakers = _breakers(settings)
     # Before the sandbox: what a worker lacks says more than what its commands would run in.
     agents_of = [TaskAgents(each, settings=settings, breakers=breakers) for each in wanted]
     sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
@@ -103,11 +103,12 @@ async def again(
     learning: LearningFrom,
     clock: Clock = now,
     attended: bool = False,
+    settings: Settings | None = None,
 ) -> tuple[RunResources, tuple[Job, ...]]:
-    """A run as the journal holds it, with its own configuration and tasks, to be gone on with."""
-    settings = settings_of(run)
+    """A run as the journal holds it, to be gone on with: its tasks, and by default its settings."""
+    settings = settings or settings_of(run)
     sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
-    breakers = Breakers(settings.provider)
+    breakers = _breakers(settings)
     jobs = [
         await job_again(journal, run, task, settings, breakers)
         for task in await journal.tasks(run.id)
@@ -127,6 +128,10 @@ async def again(
         learning=learning,
     )
     return resources, tuple(jobs)
+
+
+def _breakers(settings: Settings) -> Breakers:
+    return Breakers(settings.provider, refusing=not settings.provider.wait_for_first_answer)
 
 
 async def stored(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:

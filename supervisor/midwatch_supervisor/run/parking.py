@@ -8,27 +8,28 @@ import asyncio
 from collections.abc import Sequence
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.models import Model
 
-from midwatch_agents.model_retries import passing
-from midwatch_monitor.errors import WorkerError
+from midwatch_agents.model_failures import failure_of, passing, reason_of, refusal, url_of
+from midwatch_agents.model_retries import Breakers
+from midwatch_monitor.errors import ProviderRefusedError, WorkerError
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
     Activity,
-    Analysis,
     AttemptTransition,
     Budget,
-    Cause,
     Change,
     Delivery,
     DeliveryState,
     Intervention,
     Lifecycle,
+    Outage,
     Step,
     StepKind,
-    Teller,
 )
 from midwatch_tools.observation import canonical
+from midwatch_tools.pauses import Pause, Tell, pause_records
 from midwatch_tools.tool_calls import keep
 
 CUT_SHORT = "[midwatch] cancelled: it gave no answer, and a person was asked. Do not wait for it."
@@ -101,16 +102,37 @@ def passes(error: WorkerError) -> bool:
     return error.__cause__ is not None and passing(error.__cause__)
 
 
-async def sit_out(recorder: Recorder, said: str, seconds: float) -> None:
+async def sit_out(recorder: Recorder, error: WorkerError, seconds: float) -> None:
     """Wait for a provider that could not serve a request however often it was asked."""
-    await recorder.record(
-        Change(activity=Activity.RATE_LIMITED, doing=f"goes on in {seconds:g} s"),
-        Analysis(
-            what=said,
-            cause=Cause.TRANSIENT,
-            root="the provider could not serve the request",
-            remedy=f"wait {seconds:g} s and go on",
-            by=Teller.WATCH,
-        ),
+    known, fault = recorder.outage, error.__cause__ or error
+    pause = Pause(
+        url=known.url if known else url_of(fault), reason=reason_of(fault), seconds=seconds
     )
+    await tell_of(recorder)(pause)
     await asyncio.sleep(seconds)
+
+
+def raise_refusal(error: WorkerError, breakers: Breakers, model: Model) -> None:
+    """Raise ProviderRefusedError if the first request of an agent's own model was refused."""
+    fault, who = error.__cause__, f"the agent's model {model.model_name}"
+    failure = failure_of(fault) if fault is not None else None
+    if fault is not None and failure is not None and breakers.of(model).refuses(failure, who):
+        raise refusal(fault, who=who, url=(model.base_url or "").rstrip("/")) from error
+
+
+async def refused(recorder: Recorder, error: ProviderRefusedError) -> None:
+    """Store that the attempt waits for a provider that nobody asks before the run is resumed."""
+    known, at = recorder.outage, recorder.clock()
+    since = known.since if known else at
+    away = Outage(url=error.url, reason=error.reason, since=since)
+    await recorder.record(Change(activity=Activity.IDLE, outage=away))
+
+
+def tell_of(recorder: Recorder) -> Tell:
+    """What records the pauses of any model that is asked for an attempt."""
+
+    async def tell(pause: Pause | None) -> None:
+        if records := pause_records(recorder.outage, pause, recorder.clock()):
+            await recorder.record(*records)
+
+    return tell

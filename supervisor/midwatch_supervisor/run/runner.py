@@ -8,6 +8,7 @@ from midwatch_monitor.errors import (
     ElsewhereError,
     JournalError,
     MidwatchError,
+    ProviderRefusedError,
     StaleIncarnationError,
     UnreachableError,
     WorkspaceError,
@@ -79,7 +80,8 @@ class Runner:
 
         Cancelling it leaves everything resumable. Raises StaleIncarnationError when another process
         goes on with the run, JournalError when nothing can be stored any more, ElsewhereError when
-        a task waits for others that are not run here, and in a fleet UnreachableError.
+        a task waits for others that are not run here, ProviderRefusedError when a provider cannot
+        serve even the first request, and in a fleet UnreachableError.
         """
         self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
@@ -152,7 +154,7 @@ class Runner:
         """How a task ends, once its turn has come."""
         try:
             ended = self._refused(job) or await self._attempts(job)
-        except (StaleIncarnationError, JournalError, ElsewhereError):
+        except (StaleIncarnationError, JournalError, ElsewhereError, ProviderRefusedError):
             raise  # nothing that this process says would be stored, or not yet
         except MidwatchError as error:
             if self._elsewhere(error):

@@ -116,4 +116,4 @@ class TaskAgents:
         model = model_for(spec, role=role, key=self._assignment.task.id)
         if model is None or spec is None:
             return None
-        return PatientModel(model, tries=spec.tries, breaker=self._breakers.of(model))
+        return PatientModel(model, tries=spec.tries, breaker=self._breakers.of(model), role=role)

@@ -7,6 +7,7 @@ import pytest
 
 from midwatch_monitor.records import (
     Action,
+    Activity,
     Actor,
     AlertKey,
     AlertState,
@@ -28,6 +29,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_stage.factories import (
     alert,
     attempt,
+    away,
     decision,
     delivery,
     ended,
@@ -49,6 +51,7 @@ from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.tui.state.row import Row
 
 WORKING = transition()
+AWAY = away()
 WAITING = transition(Lifecycle.INPUT_REQUIRED)
 CYCLE = AlertKey(rule="cycle")
 FIRES = alert("cycle")
@@ -80,6 +83,8 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
         ((WORKING, ASK, delivery(2), WAITING), "waits for you", "an answer: Which database?"),
         ((WORKING, WAITING), "waits for you", "a person"),
         ((WORKING, escalation()), "working", "a decision"),
+        ((WORKING, AWAY), "working", "the provider: HTTP 503 from http://far.test/v1"),
+        ((WORKING, AWAY, away(since=40, over=True)), "working", ""),
         (
             (WORKING, intervention(needs_approval=True)),
             "working",
@@ -129,6 +134,7 @@ def test_an_attempt_that_stands_for_a_proposal_goes_on_once_that_is_decided() ->
         ((alert(severity=Severity.CRITICAL),), Health.STUCK),
         ((alert("silence"),), Health.UNKNOWN),
         ((FIRES, alert(state=AlertState.RESOLVED)), Health.OK),
+        ((AWAY, FIRES), Health.SUSPECT),
     ],
 )
 def test_health_is_never_ok_beside_a_firing_alert(
@@ -148,6 +154,25 @@ def test_what_fired_when_an_attempt_ended_stays_its_health_and_its_count() -> No
     pended = folded(WORKING, replace(FIRES, state=AlertState.PENDING), left, over)
     assert (pended.health, pended.unresolved) == (Health.OK, ())
     assert folded(WORKING, FIRES, gone, over).health is Health.OK
+
+
+@pytest.mark.parametrize(
+    ("records", "health"),
+    [
+        ((AWAY,), Health.UNKNOWN),
+        ((AWAY, alert(severity=Severity.NOTICE)), Health.UNKNOWN),
+        ((away(next_try=None),), Health.UNKNOWN),
+        ((away(seconds=4),), Health.OK),
+        ((away(seconds=2), away(since=3, seconds=2)), Health.UNKNOWN),
+        ((AWAY, Change(activity=Activity.MODEL)), Health.UNKNOWN),
+        ((AWAY, away(since=40, over=True)), Health.OK),
+        ((AWAY, ended()), Health.OK),
+    ],
+)
+def test_health_is_unknown_while_an_outage_of_the_provider_lasts(
+    records: tuple[Record, ...], health: Health
+) -> None:
+    assert folded(WORKING, *records).health is health
 
 
 def test_an_attempt_that_nobody_judges_is_not_judged_and_never_ok() -> None:

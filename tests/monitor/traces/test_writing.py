@@ -79,10 +79,15 @@ def step(random: Random, number: int) -> Step:
     return replace(made, number=number, args=args, checkpoint=report)
 
 
+def change(random: Random) -> Change:
+    made: Change = value(random, Change)
+    return replace(made, outage=None)  # no rule looks at it, so no trace has it
+
+
 def events(seed: int, count: int) -> list[Event]:
     random = Random(seed)
     return [
-        value(random, Change) if random.random() < 0.2 else step(random, number)
+        change(random) if random.random() < 0.2 else step(random, number)
         for number in range(1, count + 1)
     ]
 

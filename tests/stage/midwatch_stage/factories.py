@@ -44,6 +44,7 @@ from midwatch_monitor.records import (
     KnownLesson,
     Lesson,
     Lifecycle,
+    Outage,
     Outcome,
     OutcomeReport,
     Plan,
@@ -161,6 +162,13 @@ def reflecting(number: int = 1, progress: int = 40, confidence: int = 70, **fiel
 def change(**fields: Any) -> Change:
     """A change around an attempt: only what is named."""
     return Change(**fields)
+
+
+def away(*, since: float = 0, seconds: float = 30, **fields: Any) -> Change:
+    """A provider's outage `since` so many seconds after `AT`; it is asked again `seconds` later."""
+    known: dict[str, Any] = {"url": "http://far.test/v1", "reason": "HTTP 503", **fields}
+    known.setdefault("next_try", None if known.get("over") else after(since + seconds))
+    return Change(at=after(since), outage=Outage(since=AT, **known))
 
 
 # Plans and failures.

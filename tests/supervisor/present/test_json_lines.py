@@ -255,6 +255,19 @@ def test_an_attempt_line_names_the_model_in_force() -> None:
     assert last["model"] == "big"
 
 
+def test_an_outage_has_a_line_when_it_begins_and_when_it_is_over() -> None:
+    away, over = lines(make.away(), make.away(since=40, over=True))
+    assert away is not None
+    assert over is not None
+    names = ("type", "state", "url", "reason", "since", "next_try")
+    url, since = "http://far.test/v1", "2026-11-21T20:00:00.000Z"
+    assert [away[name] for name in names] == [
+        *("provider", "away", url, "HTTP 503", since),
+        "2026-11-21T20:00:30.000Z",
+    ]
+    assert [over[name] for name in names] == ["provider", "over", url, "HTTP 503", since, None]
+
+
 def test_an_intervention_has_a_line_when_issued_when_delivered_and_when_judged() -> None:
     report = OutcomeReport(intervention=1, outcome=Outcome.RECOVERED, step=16, reason="it moved")
     seen = lines(NUDGE, Delivery(intervention=1, state=DeliveryState.DELIVERED), report)

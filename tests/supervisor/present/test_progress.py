@@ -65,6 +65,43 @@ def test_a_line_says_when_who_and_what(record: Record, text: str) -> None:
     assert lines(record) == [f"20:00:00 {text}"]
 
 
+def test_an_outage_is_told_when_it_lasts_when_its_reason_changes_and_when_it_is_over() -> None:
+    refused = "Connection refused"
+    told = lines(
+        make.away(seconds=1),
+        make.away(since=2, seconds=30),
+        make.away(since=2, seconds=30),
+        make.away(since=32, seconds=30, reason=refused),
+        make.step(1, "run", args="pytest"),
+        make.away(since=3600, over=True),
+        make.away(since=3600, over=True),
+    )
+    assert told == [
+        None,
+        "20:00:00 totals#1: provider: waiting 2 s for http://far.test/v1: HTTP 503; "
+        "next try in 30 s",
+        None,
+        f"20:00:00 totals#1: provider: waiting 32 s for http://far.test/v1: {refused}; "
+        "next try in 30 s",
+        "20:00:00 totals#1: step 1, run: pytest",
+        "20:00:00 totals#1: provider: http://far.test/v1 answers, after 60 min",
+        None,
+    ]
+
+
+def test_an_outage_that_goes_on_is_told_again_after_ten_minutes() -> None:
+    transcript = Transcript([make.task()], [make.attempt()])
+    told = [
+        transcript.line(make.entry(id, make.away(since=60 * id), at=make.after(minutes=id)))
+        for id in range(1, 25)
+    ]
+    assert [id for id, line in enumerate(told, start=1) if line] == [1, 11, 21]
+
+
+def test_a_refusal_has_no_line_since_the_run_ends_with_it() -> None:
+    assert lines(make.away(next_try=None)) == [None]
+
+
 def test_what_became_of_an_intervention_names_it() -> None:
     told = lines(make.intervention(), make.delivery(), make.outcome())
     assert told[1:] == [

@@ -17,7 +17,6 @@ from midwatch_monitor.records import (
     AlertState,
     Analysis,
     BudgetRequest,
-    Change,
     Chore,
     Claim,
     ClaimState,
@@ -76,7 +75,7 @@ from midwatch_supervisor.present.record_text import arguments_text, detail, line
 
 FILE = Path(__file__).with_name("record_texts.txt")
 WITHOUT_JSON = {
-    *(Acceptance, Analysis, BudgetRequest, Change, Completion, FactMark, FactReview, Fault),
+    *(Acceptance, Analysis, BudgetRequest, Completion, FactMark, FactReview, Fault),
     *(Guidelines, GuidelinesMark, LessonMark, Plan, PlanCheck, Reflection, Snapshot, Spending),
     Trial,
 }
@@ -158,6 +157,10 @@ def works() -> Iterator[Record]:
     yield make.change(node="north")
     yield make.change(lifecycle=Lifecycle.WORKING)
     yield make.change(model="big", plan_step=2, doing="pytest", sandbox="none")
+    yield make.away()
+    yield make.away(since=90, seconds=20, reason="HTTP 429: slow\ndown")
+    yield make.away(since=7200, next_try=None, reason="Connection refused")
+    yield make.away(since=7200, over=True)
     yield Snapshot(commit="0123456789abcdef", messages=4, step=7, size=12_345)
     yield Snapshot(commit="0123456789abcdef", messages=4, step=7, branch="midwatch/1")
     yield make.acceptance()

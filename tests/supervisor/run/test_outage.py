@@ -54,7 +54,7 @@ async def test_an_outage_is_sat_out_and_analysed_and_nothing_is_done_twice(
     assert len(await harness.journal.attempts(1)) == 1
 
 
-@pytest.mark.parametrize(("codes", "analysed"), [([503] * 9, 2), ([401], 0)])
+@pytest.mark.parametrize(("codes", "analysed"), [([503] * 9, 1), ([401], 0)])
 async def test_an_outage_without_end_and_a_refusal_end_the_attempt_with_their_reason(
     codes: list[int], analysed: int, harness: RunHarness
 ) -> None:

@@ -42,7 +42,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.reading import answers, prompts, records_of
 from midwatch_tools.attempt_watch import AttemptWatch
-from midwatch_tools.pauses import pausing
+from midwatch_tools.pauses import Pause, tell_pause
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
 Write = Callable[[Record], Awaitable[int]]
@@ -169,7 +169,7 @@ class Other:
 
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.heard = prompts(messages)
-        await pausing(2.0, "HTTP 429 from o")
+        await tell_pause(Pause(url="o", reason="HTTP 429", seconds=2.0))
         return ModelResponse(parts=[TextPart("By the other.")])
 
 
@@ -247,7 +247,7 @@ class Outage:
 
     async def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.seconds += 60
-        await pausing(3600, "HTTP 503 from o")
+        await tell_pause(Pause(url="o", reason="HTTP 503", seconds=3600))
         self.seconds += 3600
         if not self._recovers:
             raise ConnectionError("gone")

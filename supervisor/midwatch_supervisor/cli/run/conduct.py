@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.errors import ProviderRefusedError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.private import private_folder
@@ -42,6 +42,14 @@ AdviseOption = Annotated[
         negative="", help="Decide, and deliver nothing until a person approves, here or elsewhere."
     ),
 ]
+WaitOption = Annotated[
+    bool,
+    Parameter(
+        name="--wait-for-provider",
+        negative="",
+        help="Wait for a model's server that does not answer yet, instead of ending at once.",
+    ),
+]
 Opened = Callable[[Journal, Clock], Awaitable[tuple[RunResources, tuple[Job, ...]]]]
 """Stores a run, or finds it again, and goes by that clock."""
 
@@ -54,6 +62,12 @@ def where(journal: str | None) -> str:
 def advised(settings: Settings) -> Settings:
     """The same configuration, with every decision held back for an operator."""
     return settings.model_copy(update={"mode": Mode.ADVISE})
+
+
+def patient(settings: Settings) -> Settings:
+    """The same configuration, which waits for a provider that has not answered yet."""
+    provider = settings.provider.model_copy(update={"wait_for_first_answer": True})
+    return settings.model_copy(update={"provider": provider})
 
 
 def home() -> Path:
@@ -136,7 +150,11 @@ async def _stay(
             return await show_run(resources, jobs, about=about(resources, jobs))
         reporter = Reporter(journal, jobs, json=json, clock=clock)
         reporter.begin(resources, jobs)
-        code = await conduct(resources, jobs, reporter.follow)
+        try:
+            code = await conduct(resources, jobs, reporter.follow)
+        except ProviderRefusedError:
+            reporter.refused()
+            raise
         reporter.end(code)
         return code
 
@@ -184,6 +202,11 @@ class Reporter:
                 lines.append(line)
         if lines:
             await asyncio.to_thread(_print, lines)
+
+    def refused(self) -> None:
+        """A provider refused: a program is told of the end, a person reads the error."""
+        if self._json:
+            write_json(self._transcript.done(exit_code=2, at=self._clock()))
 
     def end(self, code: int) -> None:
         """Print the sum."""

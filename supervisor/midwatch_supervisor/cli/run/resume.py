@@ -13,7 +13,14 @@ from midwatch_monitor.records import Keeper, Run
 from midwatch_supervisor.cli.inspect.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.cli.run.conduct import HeadlessOption, home, stay, where
+from midwatch_supervisor.cli.run.conduct import (
+    HeadlessOption,
+    WaitOption,
+    home,
+    patient,
+    stay,
+    where,
+)
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.context import RunResources
@@ -25,6 +32,7 @@ def resume(
     *,
     run: Annotated[int | None, Parameter(help="The run. Default: the last unfinished one.")] = None,
     journal: JournalOption = None,
+    wait_for_provider: WaitOption = False,
     headless: HeadlessOption = False,
     dry_run: Annotated[
         bool, Parameter(name="--dry-run", negative="", help="Say which run it would be.")
@@ -38,13 +46,19 @@ def resume(
         return 0
 
     console = on_terminal() and not (headless or json)
+    settings = patient(settings_of(found)) if wait_for_provider else settings_of(found)
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
         return await again(
-            log, found, home=home(), learning=RunLearning, clock=clock, attended=console
+            log,
+            found,
+            home=home(),
+            learning=RunLearning,
+            clock=clock,
+            attended=console,
+            settings=settings,
         )
 
-    settings = settings_of(found)
     return stay(
         opened,
         settings=settings,

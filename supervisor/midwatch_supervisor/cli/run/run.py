@@ -11,7 +11,15 @@ from midwatch_monitor.config.source import load_tasks
 from midwatch_supervisor.cli.inspect.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
-from midwatch_supervisor.cli.run.conduct import AdviseOption, HeadlessOption, advised, home, start
+from midwatch_supervisor.cli.run.conduct import (
+    AdviseOption,
+    HeadlessOption,
+    WaitOption,
+    advised,
+    home,
+    patient,
+    start,
+)
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.demo import make_project
 from midwatch_supervisor.present.assignment import Assignment, assignments, check_workspaces
@@ -26,6 +34,7 @@ def run(
     config: ConfigOption = None,
     journal: JournalOption = None,
     advise: AdviseOption = False,
+    wait_for_provider: WaitOption = False,
     headless: HeadlessOption = False,
     dry_run: Annotated[
         bool, Parameter(name="--dry-run", negative="", help="Say what would run, and run nothing.")
@@ -36,6 +45,8 @@ def run(
     settings = settings_in_force(config)
     if advise:
         settings = advised(settings)
+    if wait_for_provider:
+        settings = patient(settings)
     wanted = assignments(load_tasks(file), file.resolve().parent)
     check_workspaces(wanted, file=file)
     if dry_run:

@@ -1,0 +1,176 @@
+"""What a failed model request says of the provider: whether waiting helps, and its own words."""
+
+import os
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, cast
+
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    ModelRequestRejectedError,
+    ModelRequestTimeout,
+    ModelTimeoutError,
+)
+
+from midwatch_monitor.errors import ProviderRefusedError
+
+FIRST_TRIES = 3
+"""First requests that a server may fail with an error of its own before that is a refusal."""
+
+_BUSY = frozenset({408, 409, 425, 429, 502, 503, 504, 529})
+_NO_ADDRESS = frozenset({404, 405})
+_UNCONNECTED = frozenset({"ConnectError", "ConnectTimeout", "UnsupportedProtocol"})
+"""The errors of HTTP clients before anything was sent; there are several such libraries."""
+_EMPTY = frozenset({"", "Connection error."})
+"""What says nothing; its cause says more."""
+_LONGEST = 300
+"""Characters of the provider's own words."""
+
+
+class Failure(StrEnum):
+    """What kind of failure it is."""
+
+    BUSY = "busy"
+    """Overload, a rate limit, no answer in time: waiting helps."""
+    BROKEN = "broken"
+    """The server failed, cut the answer off or answered no JSON: that may pass, or never."""
+    UNREACHABLE = "unreachable"
+    """No connection was made: no such host, nobody listens, no agreement on TLS."""
+    REFUSED = "refused"
+    """No key, a wrong one, or one that may not do this."""
+    UNPAID = "unpaid"
+    """The quota is used up."""
+    NOT_FOUND = "not found"
+    """No such model, or no such address."""
+    REJECTED = "rejected"
+    """The provider does not want this one request."""
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """The kind of a failed request; `None` for what is no failure of a provider."""
+    if not isinstance(error, ModelAPIError | TimeoutError | ConnectionError):
+        return None
+    if isinstance(error, ModelQuotaExceededError):
+        return Failure.UNPAID
+    if isinstance(error, ModelHTTPError):
+        return _by_status(error.status_code)
+    if isinstance(error, ModelRequestRejectedError):
+        return Failure.REJECTED
+    if any(_unconnected(each) for each in _chain(error)):
+        return Failure.UNREACHABLE
+    late = isinstance(error, ModelTimeoutError | ModelRequestTimeout | TimeoutError)
+    return Failure.BUSY if late else Failure.BROKEN
+
+
+def passing(error: BaseException) -> bool:
+    """Whether the same request may succeed later: overload, rate limits, lost connections."""
+    return failure_of(error) in {Failure.BUSY, Failure.BROKEN, Failure.UNREACHABLE}
+
+
+def reason_of(error: BaseException) -> str:
+    """What happened to a request, in one line: "HTTP 429: …", "Connection refused"."""
+    if isinstance(error, ModelHTTPError):
+        said = _said(error.body)
+        return f"HTTP {error.status_code}" + (f": {said}" if said else "")
+    if failure_of(error) is Failure.BUSY:
+        return "no answer in time"
+    causes = [*_chain(error)]
+    for each in reversed(causes):
+        if said := _system_words(each):
+            return said
+    told = (" ".join(str(each).split()) for each in causes)
+    return next((said for said in told if said not in _EMPTY), type(error).__name__)[:_LONGEST]
+
+
+def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefusedError:
+    """What ends a run whose first request failed so, with what to do about it.
+
+    `who` asked in vain: "the worker's model gpt-4o". Without a `url`, it is that of the request.
+    """
+    url, reason = url or url_of(error) or "its provider", reason_of(error)
+    happened, remedy = _REFUSALS[failure_of(error) or Failure.BROKEN]
+    return ProviderRefusedError(
+        f"{who} got no answer: {url} {happened}: {reason.rstrip('.')}. {remedy}",
+        url=url,
+        reason=reason,
+    )
+
+
+_REPAIRED = "then go on with `midwatch resume`"
+_CORRECTED = "in the task file and run it again"
+_REFUSALS = {
+    Failure.UNREACHABLE: (
+        "cannot be reached",
+        f"Start the server, {_REPAIRED}; or correct the address {_CORRECTED}. "
+        "`--wait-for-provider` waits for it",
+    ),
+    Failure.REFUSED: ("refuses the key", f"Set the right one, {_REPAIRED}"),
+    Failure.UNPAID: ("has no quota left", f"See to that, {_REPAIRED}"),
+    Failure.NOT_FOUND: (
+        "knows no such model or address",
+        f"Correct the model's `name` or `base_url` {_CORRECTED}",
+    ),
+    Failure.BROKEN: (
+        f"failed the first {FIRST_TRIES} requests",
+        f"Look at the server's log, {_REPAIRED}. `--wait-for-provider` keeps trying",
+    ),
+}
+
+
+def _by_status(status: int) -> Failure:
+    if status in _BUSY:
+        return Failure.BUSY
+    if status == 500:
+        return Failure.BROKEN
+    if status in {401, 403, 407}:
+        return Failure.REFUSED
+    if status == 402:
+        return Failure.UNPAID
+    return Failure.NOT_FOUND if status in _NO_ADDRESS else Failure.REJECTED
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what it came of."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _unconnected(error: BaseException) -> bool:
+    if isinstance(error, ConnectionRefusedError | socket.gaierror | ssl.SSLError):
+        return True
+    return type(error).__name__ in _UNCONNECTED
+
+
+def _system_words(error: BaseException) -> str:
+    """What the system says of its own errors, without numbers and addresses."""
+    if isinstance(error, ssl.SSLWantReadError):
+        return "no agreement on TLS in time"
+    if isinstance(error, ssl.SSLError | socket.gaierror):
+        return str(error.strerror or error)
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return "no connection in time" if type(error).__name__ == "ConnectTimeout" else ""
+
+
+def _said(body: object) -> str:
+    """The provider's own words in the body of an error; empty for a page of HTML."""
+    while isinstance(body, Mapping):
+        known = cast("Mapping[str, Any]", body)
+        keys = ("message", "error", "detail")
+        body = next((known[key] for key in keys if known.get(key)), None)
+    said = "" if body is None else " ".join(str(body).split())
+    return "" if said.startswith("<") else said[:_LONGEST]
+
+
+def url_of(error: BaseException) -> str:
+    """The address that a client's error names."""
+    for each in _chain(error):
+        url = getattr(getattr(each, "request", None), "url", None)
+        if url is not None:
+            return str(url)
+    return ""
