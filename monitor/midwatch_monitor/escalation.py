@@ -5,6 +5,14 @@ from dataclasses import dataclass
 
 from midwatch_monitor.records import Alert, AlertKey, Severity
 
+REPORTING = frozenset({"missed_checkpoint", "low_confidence", "declining_confidence"})
+"""Rules about how a worker reports. What is wrong with its work is always more urgent."""
+
+
+def about_reporting(keys: Iterable[AlertKey]) -> bool:
+    """Whether alerts are about reporting only, and none is about the work."""
+    return all(key.rule in REPORTING for key in keys)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
@@ -34,9 +42,10 @@ def audible(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
     """The firing alarms, worst first, without the warnings that a critical one explains.
 
     A warning that began after a critical alert fired follows from it; one that began before is a
-    matter of its own.
+    matter of its own. Those about reporting are heard only where none is about the work.
     """
-    alarms = [alert for alert in alerts if alert.firing and alert.severity.alarm]
+    firing = [alert for alert in alerts if alert.firing and alert.severity.alarm]
+    alarms = [alert for alert in firing if alert.key.rule not in REPORTING] or firing
     first = min(
         (alert.step for alert in alarms if alert.severity is Severity.CRITICAL), default=None
     )

@@ -301,6 +301,8 @@ class Monitor:
             more = joining(view.heard, asked.alerts)
             if more and asked.state is EscalationState.OPEN:
                 await self._write(view, replace(asked, alerts=(*asked.alerts, *more)))
+            elif asked.state is EscalationState.ANSWERED and view.outweighs(asked):
+                await self._write(view, *view.superseded(asked))
             return
         step, cooldown = view.state.last_step, self._settings.supervisor.cooldown
         cap = self._settings.policy.max_escalations

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from midwatch_monitor.alerts import Moment, resolve
 from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.escalation import Quiet
+from midwatch_monitor.escalation import Quiet, about_reporting, audible
 from midwatch_monitor.outcome import PROOF, Trial
 from midwatch_monitor.records import (
     Acceptance,
@@ -26,6 +26,7 @@ from midwatch_monitor.records import (
     Movement,
     Outcome,
     OutcomeReport,
+    Record,
     Resolution,
     Step,
     TaskTransition,
@@ -82,12 +83,28 @@ class WatchedAttempt:
     def quiet(self) -> Quiet:
         """What keeps it from being escalated."""
         state = self.state
+        last = next(reversed(state.escalations.values()), None)
+        # To have asked about reporting is no reason to rest where the work is what is wrong.
+        gives_way = last is not None and self.outweighs(last)
         return Quiet(
             open=state.escalation is not None,
             parked=state.over or state.lifecycle is Lifecycle.INPUT_REQUIRED,
-            closed_at_step=state.closed_at_step,
+            closed_at_step=None if gives_way else state.closed_at_step,
             raised=state.raised,
         )
+
+    def outweighs(self, asked: Escalation) -> bool:
+        """Whether an alert about the work fires, and an escalation was about reporting only."""
+        heard = [alert.key for alert in audible(self.heard)]
+        return about_reporting(asked.alerts) and not about_reporting(heard)
+
+    def superseded(self, asked: Escalation) -> tuple[Record, ...]:
+        """An escalation about reporting as closed, with what answered it and has not arrived."""
+        coming = self.state.interventions.under_way
+        answers = [each.id for each in coming if each.intervention.escalation == asked.id]
+        expired = self._deliveries(answers, DeliveryState.EXPIRED)
+        why = "an alert about the work fires"
+        return (*expired, replace(asked, state=EscalationState.CLOSED, reason=why))
 
     def fold(self, entry: Entry) -> None:
         """Take in one entry of this attempt. Kinds that do not matter here are passed over."""

@@ -59,11 +59,16 @@ class Inbox:
 
     @property
     def answered(self) -> bool:
-        """Whether a word that ends the waiting is due, by what was last read."""
+        """Whether what ends the waiting has been said, by what was last read."""
         return self._interventions.ends_waiting
 
+    @property
+    def held(self) -> tuple[Numbered, ...]:
+        """The interventions that wait for approval, by what was last read."""
+        return tuple((each.id, each.intervention) for each in self._interventions.held)
+
     async def wait(self) -> tuple[Numbered, ...]:
-        """Wait until an operator's word ends the waiting, and return all that is due then.
+        """Wait until a person's word or decision ends the waiting, and return all that is due then.
 
         What was said before the pause does not end it.
         """

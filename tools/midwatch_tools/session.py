@@ -139,7 +139,7 @@ class Session:
 
         Without an `inbox` nothing is said to the worker. What it takes to resume the attempt is
         kept only if it is `resumable`. Unless it is `attended`, nobody is there who could answer
-        where a supervisor asks for a person: then a log line says so, and the work goes on. For
+        where a supervisor asks for a person, or decide what is proposed: the work goes on. For
         `rest_seconds` after the inbox was asked, it is not asked again.
         """
         self.recorder = recorder
@@ -165,6 +165,10 @@ class Session:
         self._told: dict[int, Intervention] = {}
         self._due: tuple[Numbered, ...] = ()
         self._running = 0
+        self._proposed: dict[int, int] = {}
+        """How many requests were made when a proposal was first met, by its id."""
+        self._let_by: set[int] = set()
+        """Proposals on which a person had the attempt go on without a decision."""
         self.forgets = saved > 0
         """Whether the reminders that stand in the history go with the next request."""
 
@@ -180,7 +184,11 @@ class Session:
             self._rests_until = self._seconds() + self._rest_seconds
         if gone := exhausted(self.allowed()):
             raise BudgetSpentError(f"out of budget: {gone}")
-        while (waits := self._waits(due)) or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED:
+        while (
+            (waits := self._waits(due))
+            or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
+            or (self._undecided(self._inbox) and not self._inbox.answered)
+        ):
             due = self._due = await self._park(self._inbox, waits)
         await self._call_person(due)
         for id, intervention in due:
@@ -214,6 +222,13 @@ class Session:
         if fault is not None:
             await self.recorder.record(fault)
 
+    def _undecided(self, inbox: Inbox) -> list[Numbered]:
+        """The proposals that waited for a decision for as many requests as the policy lets them."""
+        after = self.settings.policy.person.hold_after if self._attended else 0
+        held = [each for each in inbox.held if after and each[0] not in self._let_by]
+        since = {id: self._proposed.setdefault(id, self.requests) for id, _ in held}
+        return [each for each in held if self.requests - since[each[0]] >= after]
+
     def _waits(self, due: Sequence[Numbered]) -> list[Numbered]:
         """What the attempt waits at."""
         return [
@@ -231,7 +246,9 @@ class Session:
 
     async def _park(self, inbox: Inbox, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
         """Wait for a person; that time costs nothing and no rule counts it."""
-        if waits:
+        undecided = self._undecided(inbox)
+        if self.recorder.lifecycle is not Lifecycle.INPUT_REQUIRED or waits:
+            why = waits[-1][1].message if waits else "what was proposed waits for approval"
             await self.recorder.record(
                 *(stamp(id, self.recorder.last_step) for id, _ in waits),
                 Change(
@@ -239,9 +256,10 @@ class Session:
                     activity=Activity.WAITING,
                     budget=self.budget(),
                 ),
-                AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=waits[-1][1].message),
+                AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=why),
             )
         due = await inbox.wait()
+        self._let_by |= {id for id, _ in undecided}
         await self.recorder.record(
             Change(lifecycle=Lifecycle.WORKING, activity=Activity.MODEL), working("answered")
         )

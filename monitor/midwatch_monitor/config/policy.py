@@ -53,6 +53,8 @@ class PersonSettings(Section):
     """What becomes of an action that nobody approved in time."""
     question: Unanswered = Unanswered.STOP
     """What becomes of an attempt whose question nobody answered in time."""
+    hold_after: Annotated[int, Field(ge=0, le=10_000)] = 3
+    """Model requests after which an attempt stands still whose proposal nobody decided; 0 never."""
 
 
 class PolicySettings(Section):
@@ -127,7 +129,7 @@ class PolicySettings(Section):
     """Share of the budget: a person is called before it is gone where guidance did not help.
 
     Once something was tried without success, and the next rung could not be judged before this
-    much is used, the next rung is to ask a person. 1 is off.
+    much is used, the next rung is another attempt, or without one to ask a person. 1 is off.
     """
     max_interventions: Annotated[int, Field(ge=1, le=1000)] = 6
     """Delivered interventions per attempt; after them only ask_operator and stop remain."""

@@ -128,16 +128,20 @@ class StalledProgress(RuleSettings):
 
 
 class RepeatedEdits(Graded):
-    """The same file changes again and again, as observed by the hash of its content."""
+    """One file changes again and again, and no check confirms it.
+
+    Edits are observed by the hash of the content. A check confirms them that passes, or fails in
+    fewer places. Those after which one failed in another way count for the notice only.
+    """
 
     notice_after: Count = 8
     """Notice from this many edits of one file on; 0 is off."""
-    warn_after: Count = 0
-    """Warning from this many edits of one file on; 0 is off."""
+    warn_after: Count = 12
+    """Warning from this many on, with no check between or one that fails the same way; 0 is off."""
     return_weight: Annotated[int, Field(ge=1, le=10)] = 2
     """What an edit back to an earlier content counts; 1 counts it like any other."""
     movement_resets: bool = True
-    """Whether a check that passes, or one that fails in fewer places, starts the count anew."""
+    """Whether checks confirm edits at all; if not, every edit counts."""
 
 
 class RedundantSteps(Graded):

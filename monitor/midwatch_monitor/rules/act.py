@@ -21,7 +21,7 @@ from midwatch_monitor.rules.identity import (
 )
 from midwatch_monitor.rules.memory import Mark, Memory, marks
 from midwatch_monitor.shell import reverts
-from midwatch_monitor.shell.claimed_edits import changes_unnamed, changing
+from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing
 
 _CLAIM_HINTS = ("pass", "green", "succe")
 _CLAIM = re.compile(
@@ -223,6 +223,8 @@ class Act(NamedTuple):
     """Whether the worker says with it that the tests pass."""
     facets: int = 0
     """What it is, as far as one step tells: `Facet`, as a plain number."""
+    adds: bool = False
+    """Whether its edits leave all that stood there."""
 
 
 _WORK = True
@@ -282,6 +284,7 @@ class Normaliser:
             | (Facet.FAILURE if fails else 0)
             | (Facet.CHECK if check is not Check.NONE else 0)
             | (Facet.CLAIM if said else 0),
+            bool(edits) and adds(step.tool, step.args, line),
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from midwatch_monitor.config.rules import RepeatedEdits, RevertChurn
 from midwatch_monitor.records import AlertKey, Event, Finding, Movement, Resolution
-from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.act import Act, Check, Facet
 from midwatch_monitor.rules.detector import (
     BETTER,
     Answer,
@@ -12,80 +12,127 @@ from midwatch_monitor.rules.detector import (
     Detector,
     Evidence,
     GradedDetector,
-    Moved,
+    Repeat,
     Seen,
 )
-from midwatch_monitor.rules.memory import Touch, remember
+from midwatch_monitor.rules.memory import Memory, Touch, remember
 
 MAX_FILES = 16
 """Files that are followed at a time; the one least recently edited is dropped."""
 _MAX_STEPS = 12
+_FAILURES = 16
 
 
 class _File:
-    """The edits of one file in this window."""
+    """The edits of one file since a check last passed, or failed in fewer places."""
 
-    __slots__ = ("count", "steps")
+    __slots__ = ("checked", "count", "steps", "untold")
 
     def __init__(self) -> None:
         self.count = 0
+        self.untold = 0
+        """Of these, those that changed what stood there since a check last told anything new."""
+        self.checked = False
+        """Whether a check since then told what was known."""
         self.steps: tuple[int, ...] = ()
 
 
 class RepeatedEditsDetector(Detector):
-    """Counts the worker's own edits of each file. What a worker says it did counts for nothing."""
+    """Counts the worker's own edits of each file that no check confirms.
 
-    __slots__ = ("_files", "_lowest", "_settings")
+    A check that passes, or fails in fewer places, confirms all that was edited before it. What
+    counts for the notice only: edits before a check that failed in another way, for it told
+    something, and edits that add to a file and change nothing of it. What a worker says it did
+    counts for nothing.
+    """
+
+    __slots__ = ("_failures", "_files", "_lowest", "_settings")
     rule = "repeated_edits"
     evidence = Evidence.EDITS
-    hears = Facet.EDIT | Facet.MOVED
+    hears = Facet.EDIT | Facet.CHECK | Facet.MOVED
     windowed = True
 
     def __init__(self, settings: RepeatedEdits) -> None:
         self._settings = settings
         self._lowest = settings.lowest
         self._files: dict[str, _File] = {}
+        self._failures = Memory(_FAILURES)
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding for each file whose count stands at a threshold after this step's edits.
 
-        The edits of a step come after its movement: they are the first of the new count.
+        The edits of a step come after its check: they are the first of the new count.
         """
-        moved = seen.moved
-        answers = list(self._move(moved)) if moved.kinds and self._files else []
-        for touch in moved.touches:
+        answers: list[Answer] = []
+        if seen.act.check is not Check.NONE or seen.moved.kinds:
+            answers += self._check(seen)
+        for touch in seen.moved.touches:
             if not touch.same:
-                answers += self._take(touch, seen.act.number)
+                answers += self._take(touch, seen.act)
         return answers
 
     def restart(self) -> None:
         self._files.clear()
 
-    def _move(self, moved: Moved) -> Iterator[Answer]:
-        resets = self._settings.movement_resets and bool(moved.kinds & BETTER)
-        if not resets and Movement.CHECK_PASSED not in moved.kinds:
-            return
-        for path, file in self._files.items():
-            if self._settings.grade(file.count) is not None:
+    def _check(self, seen: Seen) -> Iterator[Answer]:
+        better = bool(seen.moved.kinds & BETTER)
+        news = self._news(seen)
+        passes = better or (bool(news) and seen.act.failed is False)
+        resets = self._settings.movement_resets
+        for path in self._about(seen, whole=better):
+            file = self._files[path]
+            before = self._settings.grade(self._value(file))
+            file.checked = file.checked or news is False
+            if resets and news:
+                file.untold, file.checked = 0, False
+            if resets and passes:
+                del self._files[path]
+            over = passes if resets else Movement.CHECK_PASSED in seen.moved.kinds
+            if before and (over or self._settings.grade(self._value(file)) is not before):
                 yield Clear(key=_key(path))
-        if resets:
-            self._files.clear()
 
-    def _take(self, touch: Touch, step: int) -> Sequence[Answer]:
+    def _about(self, seen: Seen, *, whole: bool) -> list[str]:
+        """The files that a check is about.
+
+        A program that writes may be the edit itself, and says nothing of what it wrote.
+        """
+        writes = seen.act.check is Check.RUN and seen.act.changes and not whole
+        own = {touch.path for touch in seen.moved.touches} if writes else frozenset[str]()
+        return [path for path in self._files if path not in own]
+
+    def _news(self, seen: Seen) -> bool | None:
+        """Whether a check told what none told before; `None` where there was none."""
+        act = seen.act
+        if act.check is Check.NONE:
+            return None
+        if act.failed:
+            return not (act.failure and self._failures.put(act.failure, 1) is not None)
+        passed = act.failed is False and act.check is Check.TESTS
+        return passed or seen.echo.repeat is Repeat.NONE
+
+    def _value(self, file: _File) -> int:
+        """What is held against the thresholds: what is no alarm counts up to the notice."""
+        return max(file.untold, min(file.count, self._settings.notice_after))
+
+    def _take(self, touch: Touch, act: Act) -> Sequence[Answer]:
         path = touch.path
         file = self._files.pop(path, None) or _File()
-        file.count += self._settings.return_weight if touch.back else 1
-        file.steps = (*file.steps[1 - _MAX_STEPS :], step)
+        weight = self._settings.return_weight if touch.back else 1
+        file.count += weight
+        if not (act.adds and self._settings.movement_resets):
+            file.untold += weight
+        file.steps = (*file.steps[1 - _MAX_STEPS :], act.number)
         self._files[path] = file
         gone = self._drop() if len(self._files) > MAX_FILES else ()
-        severity = self._settings.grade(file.count) if file.count >= self._lowest else None
+        value = self._value(file)
+        severity = self._settings.grade(value) if value >= self._lowest else None
         if severity is None:
             return gone
         finding = Finding(
             key=_key(path),
             severity=severity,
-            value=file.count,
-            summary=f"{path} changes again and again: {file.count} edits counted",
+            value=value,
+            summary=f"{path} changes again and again: {_counted(file)}",
             evidence=file.steps,
         )
         return (*gone, finding)
@@ -93,7 +140,7 @@ class RepeatedEditsDetector(Detector):
     def _drop(self) -> Sequence[Answer]:
         """Forget the file least recently edited: what was found of it is not looked at again."""
         oldest = next(iter(self._files))
-        found = self._files.pop(oldest).count >= self._lowest
+        found = self._value(self._files.pop(oldest)) >= self._lowest
         return (Clear(key=_key(oldest), resolution=Resolution.RESTARTED),) if found else ()
 
 
@@ -146,6 +193,13 @@ class RevertChurnDetector(GradedDetector):
     def restart(self) -> None:
         super().restart()
         self._returns.clear()
+
+
+def _counted(file: _File) -> str:
+    if file.untold < file.count:
+        return f"{file.count} edits counted"
+    between = "the check tells the same each time" if file.checked else "no check in between"
+    return f"{file.count} edits counted, {between}"
 
 
 def _key(path: str) -> AlertKey:

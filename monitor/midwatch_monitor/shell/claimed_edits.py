@@ -44,6 +44,11 @@ _PATH_KEYS = (
 )
 _PATCH_KEYS = ("patch", "diff", "input", "patch_text", "patchText")
 _CONTENT_KEYS = ("file_text", "content", "contents")
+_OLD_KEYS = ("old_str", "old_string", "old", "search", "old_text")
+_NEW_KEYS = ("new_str", "new_string", "new", "replace", "new_text")
+_ADDING = frozenset({"append", "insert"})
+_ONE_LINE = re.compile(r"(\d+):\1\b")
+_APPENDING = re.compile(r"[^\n]*>>")
 
 
 def claims_edit(tool: str, args: Arguments) -> bool:
@@ -97,10 +102,27 @@ def named_path(args: Arguments) -> str:
 
 def whole_content(tool: str, args: Arguments) -> str | None:
     """All of the file after the call, where its arguments say it."""
-    if isinstance(args, str) or args.get("append") or str(args.get("mode", "")).startswith("a"):
+    if isinstance(args, str) or _appends(args):
         return None
     words = _words(_command(args)) or _words(tool)
     return None if words & _PART else _text(args, _CONTENT_KEYS)
+
+
+def adds(tool: str, args: str, line: str) -> bool:
+    """Whether an edit leaves all that stood there, as far as its call tells.
+
+    `line` is the shell command where it is one. To replace a single line by its number is how
+    one inserts where a tool knows no other way.
+    """
+    if line:
+        return _APPENDING.match(line) is not None
+    given = _read(args)
+    if isinstance(given, str):
+        return bool(_words(tool) & _ADDING) or _ONE_LINE.match(given) is not None
+    if (_words(tool) | _words(_command(given))) & _ADDING or _appends(given):
+        return True
+    old, new = _text(given, _OLD_KEYS), _text(given, _NEW_KEYS)
+    return bool(old) and new is not None and old in new
 
 
 def changing(tool: str) -> bool:
@@ -155,6 +177,10 @@ def _command(args: Mapping[str, object]) -> str:
 
 def _first_word(text: str) -> str:
     return next(iter(text[:_LONGEST].split(maxsplit=1)), "")
+
+
+def _appends(args: Mapping[str, object]) -> bool:
+    return bool(args.get("append")) or str(args.get("mode", "")).startswith("a")
 
 
 def _patches(args: Arguments) -> list[str]:

@@ -230,12 +230,17 @@ class Interventions:
 
     @property
     def ends_waiting(self) -> bool:
-        """Whether an answer is on its way with which an attempt that waits goes on.
+        """Whether an attempt that waits for a person goes on.
 
-        What was said before the question, or the pause, does not answer it.
+        What was said before the question, or the pause, does not answer it. An attempt that was
+        asked nothing waits for approval, and goes on once there is nothing left to approve.
         """
         asked = max((e.id for e in self if e.begins_waiting and not e.status.under_way), default=0)
-        return any(each.id > asked and each.ends_waiting for each in self.on_their_way)
+        if any(each.id > asked and each.ends_waiting for each in self.on_their_way):
+            return True
+        answered = any(each.id > asked and each.ends_waiting for each in self.delivered)
+        proposed = any(each.intervention.needs_approval for each in self)
+        return proposed and not self.held and (answered or not asked)
 
     @property
     def ends_attempt(self) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from midwatch_monitor.budget import done_percent
 from midwatch_monitor.config.policy import PolicySettings
+from midwatch_monitor.escalation import about_reporting
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import (
     Action,
@@ -44,6 +45,8 @@ class PastIntervention:
     message: str = ""
     diagnosis: Diagnosis = Diagnosis.UNKNOWN
     terms: Terms = field(default_factory=Terms)
+    of_reporting: bool = False
+    """Whether it answered alerts about how the worker reports, and none about its work."""
 
     @property
     def helped(self) -> bool:
@@ -67,6 +70,7 @@ def past_intervention(state: InterventionState) -> PastIntervention:
         message=issued.message,
         diagnosis=issued.diagnosis,
         terms=issued.terms,
+        of_reporting=bool(issued.answers) and about_reporting(issued.answers),
     )
 
 
@@ -252,9 +256,10 @@ class DecisionContext:
 
         A restart counts in every later attempt, and before it is judged too: another one at once
         would only cost. Nothing done about an alert that goes on was in vain as well, and what a
-        person rejected is not proposed again.
+        person rejected is not proposed again. That a worker was told in vain to report says
+        nothing of what may be told it about its work.
         """
-        failed = {past.action for past in self.since_recovery if past.failed} | self.rejected
+        failed = {past.action for past in self.since_recovery if self._failed(past)} | self.rejected
         failed |= {
             past.action for past in self.earlier if past.action in _FOR_GOOD and not past.helped
         }
@@ -270,7 +275,11 @@ class DecisionContext:
     @property
     def guided_in_vain(self) -> bool:
         """Whether something was tried since the task last recovered, and did not help."""
-        return bool(self.rejected) or any(past.failed for past in self.earlier)
+        return bool(self.rejected) or any(map(self._failed, self.earlier))
+
+    def _failed(self, past: PastIntervention) -> bool:
+        beside = past.of_reporting and not about_reporting(alert.key for alert in self.alerts)
+        return past.failed and not beside
 
     def yields_to(self, path: str) -> ConcurrentEdit | None:
         """The attempt that keeps a file which both work on; `None` where this one keeps it."""

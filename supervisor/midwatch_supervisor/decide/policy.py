@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.settings import Mode
+from midwatch_monitor.escalation import REPORTING
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -22,6 +23,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.decide import wording
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, PastIntervention
 from midwatch_supervisor.decide.grants import only, tight
+from midwatch_supervisor.decide.repeated_failure import refused, repeated_failure
 
 ACTIONS = (
     Action.OBSERVE,
@@ -44,8 +46,11 @@ _TALK = frozenset({Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERA
 """What ends nothing and gives nothing away: it may be chosen before what stands before it."""
 _LAST = frozenset({Action.ASK_OPERATOR, Action.STOP})
 _FREE = frozenset({Action.OBSERVE, Action.ASK_OPERATOR})
-_LATE = _LAST | {Action.OBSERVE, Action.GRANT_BUDGET}
-"""What is left once a person must be called; a grant is itself the answer to a budget that goes."""
+_LATE = _LAST | {Action.OBSERVE, Action.GRANT_BUDGET, Action.RESTART}
+"""What is left once a person must be called; a grant is itself the answer to a budget that goes.
+
+An attempt that begins anew may do what a person would be asked for, as long as the task has one.
+"""
 _FORCE = (Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR)
 """What a decision that is not allowed may become: what needs no terms of its own."""
 _MANY = 2
@@ -115,12 +120,15 @@ def choose(context: DecisionContext) -> Decision:
 
 def said(action: Action, context: DecisionContext, cause: Diagnosis, terms: Terms) -> str:
     """What the table tells with an action: the worker, its successor or a person."""
+    work = tuple(alert for alert in context.alerts if alert.key.rule not in REPORTING)
     matter = wording.Matter(
-        alerts=context.alerts,
+        alerts=work or context.alerts,
         cause=cause,
         earlier=tuple(_told(past) for past in context.earlier),
         terms=terms,
         concurrent=context.concurrent,
+        failure=repeated_failure(context.steps),
+        refused=refused(context.steps),
     )
     return wording.message(action, matter)
 
@@ -205,13 +213,13 @@ def _open(action: Action, order: tuple[Action, ...], context: DecisionContext) -
 
 
 def _worst(context: DecisionContext) -> Alert | None:
-    """The most severe alert; of equals one with observed grounds, then the first."""
+    """The most severe alert about the work, or else about reporting; of equals the first."""
     return max(
         context.alerts,
         key=lambda alert: (
             not _kept(context, alert),
+            alert.key.rule not in REPORTING,
             alert.severity.rank,
-            alert.key.rule not in CONFIDENCE_RULES,
         ),
         default=None,
     )
@@ -228,7 +236,7 @@ def _rung(context: DecisionContext, worst: Alert | None) -> Action:
     elif Action.GRANT_BUDGET in left and context.then_used >= 1:
         return Action.GRANT_BUDGET  # what is tried before it could not be judged any more
     elif _late(context) and left[:1] not in ([Action.OBSERVE], [Action.GRANT_BUDGET]):
-        left = [action for action in left if action in _LAST]
+        left = [action for action in left if action in _LAST or action is Action.RESTART]
     # That two change one file harms nobody before their work is merged.
     last = Action.OBSERVE if _conflict(worst) else Action.ASK_OPERATOR
     return next(iter(left), last)

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 from midwatch_monitor.records import Action, Alert, Diagnosis, Terms
 from midwatch_supervisor.decide.context import ConcurrentEdit
-from midwatch_supervisor.present.numbers import grant_text
+from midwatch_supervisor.decide.repeated_failure import Refused, RepeatedFailure
+from midwatch_supervisor.present.numbers import grant_text, steps_text
 
 _ADVICE = {
     "explicit_escalation": "Write down what exactly you need and what you have ruled out; try the "
@@ -24,6 +25,14 @@ _ANY_ADVICE = (
     "Stop repeating it: read the last output again and state the cause before the next act."
 )
 
+
+_LOOPS = frozenset(
+    {
+        *("same_failure", "repeated_edits", "redundant_steps", "repeated_call", "cycle"),
+        *("error_streak", "revert_churn", "stalled_progress", "missed_checkpoint"),
+    }
+)
+"""Rules about work that does not get on, or is not reported: a failure that stays explains them."""
 
 _BY_CAUSE = {
     Diagnosis.MISSING_DEPENDENCY: "Something that it needs is not there. Do not repeat the call: "
@@ -52,12 +61,16 @@ class Matter:
     """What was done since the last recovery, for a person to read."""
     terms: Terms = field(default_factory=Terms)
     concurrent: tuple[ConcurrentEdit, ...] = ()
+    failure: RepeatedFailure | None = None
+    """What the attempt comes back to, where that is known."""
+    refused: Refused | None = None
+    """What the gate turned away of late."""
 
 
 def message(action: Action, matter: Matter) -> str:
     """The text that goes with an action; empty for `observe`, never empty otherwise."""
     seen = " ".join(_sentence(alert.summary or alert.key.rule) for alert in matter.alerts)
-    seen = seen or "The attempt needs attention."
+    seen = f"{_again(matter)}{seen or 'The attempt needs attention.'}"
     match action:
         case Action.NUDGE:
             return f"{seen} {advice(matter)}"
@@ -107,25 +120,55 @@ def advice(matter: Matter) -> str:
     about = {alert.key.rule for alert in matter.alerts}
     if matter.cause in _BY_CAUSE and about != {"workspace_conflict"}:
         return _BY_CAUSE[matter.cause]
-    lines = [_of(alert, matter.concurrent) for alert in matter.alerts] or [_ANY_ADVICE]
+    lines = [_of(alert, matter) for alert in matter.alerts] or [_ANY_ADVICE]
     return " ".join(dict.fromkeys(lines))
 
 
-def _of(alert: Alert, concurrent: tuple[ConcurrentEdit, ...]) -> str:
+def _of(alert: Alert, matter: Matter) -> str:
+    if matter.failure is not None and alert.key.rule in _LOOPS:
+        file = matter.failure.file
+        stop = f"Stop editing `{file}`" if file else "Do not run it again as it is"
+        return (
+            f"{stop}: read that output once more, and say what causes this failure and why what "
+            "you did last did not reach it, before the next change."
+        )
+    if matter.refused is not None and alert.key.rule in _LOOPS:
+        return "Do what the refusal asks for before any other call: nothing runs until then."
     if alert.key.rule == "repeated_edits":
         file = f"`{alert.key.subject}`" if alert.key.subject else "the same file"
         return (
-            f"Stop editing {file}: read the failing output again and state the cause before the "
-            "next change."
+            f"Stop editing {file}: run what checks it, read the whole output, and state the cause "
+            "of what fails before the next change."
         )
     if alert.key.rule == "workspace_conflict":
-        others = [each for each in concurrent if each.path == alert.key.subject and each.elder]
+        others = [
+            each for each in matter.concurrent if each.path == alert.key.subject and each.elder
+        ]
         who = f"in task {others[0].task}" if others else "in another task"
         return (
             f"Another worker is at work on `{alert.key.subject}` {who}: leave it to them, undo "
             "your changes of it, and work on what does not touch it."
         )
     return _ADVICE.get(alert.key.rule, _ANY_ADVICE)
+
+
+def _again(matter: Matter) -> str:
+    """What the attempt comes back to, in sentences before the alerts."""
+    if not any(alert.key.rule in _LOOPS for alert in matter.alerts):
+        return ""
+    failed = "" if matter.failure is None else _failure(matter.failure)
+    if matter.refused is None:
+        return failed
+    calls = f"Calls were refused before they ran ({steps_text(matter.refused.steps)})"
+    return f"{failed}{calls}: {_sentence(matter.refused.told)} "
+
+
+def _failure(failure: RepeatedFailure) -> str:
+    meanwhile = f", with `{failure.file}` edited in between" if failure.file else ""
+    return (
+        f"`{failure.check}` fails the same way again and again ({steps_text(failure.steps)})"
+        f"{meanwhile}: {_sentence(failure.told)} "
+    )
 
 
 def _anew(matter: Matter) -> str:
@@ -151,4 +194,4 @@ def _tried(earlier: tuple[str, ...]) -> str:
 def _sentence(text: str) -> str:
     # The first letter stays as it is: a summary may begin with the name of a file.
     text = " ".join(text.split())
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

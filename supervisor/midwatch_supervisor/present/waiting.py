@@ -36,6 +36,10 @@ def attempt_waits_for(attempt: AttemptState) -> str:
     match awaited:
         case Awaited.NOTHING:
             return ""
+        case Awaited.APPROVAL if about is not None:
+            return (
+                f"{awaited} of {about.action}: `midwatch approve {about.id}` or `reject {about.id}`"
+            )
         case Awaited.APPROVAL | Awaited.DELIVERY:
             return f"{awaited} of {named}"
         case Awaited.ANSWER:

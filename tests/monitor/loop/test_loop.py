@@ -179,6 +179,23 @@ async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(
     assert counts == [2, 2, 3]
 
 
+async def test_an_alert_about_the_work_waits_for_no_answer_about_reporting(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await recorder.record(report(10))
+    await monitor.look()
+    told = await write(NUDGE)
+    await write(ANSWERED)
+    await recorder.record(report(10, "a", "b", "c"))
+    await monitor.look()
+    await monitor.look()
+    *_, closed, opened = await records_of(journal, Escalation)
+    assert (closed.id, closed.state) == (1, EscalationState.CLOSED)
+    assert (opened.id, opened.alerts) == (2, (AlertKey(rule="multiple_blockers"),))
+    (lost,) = await records_of(journal, Delivery)
+    assert (lost.intervention, lost.state) == (told, DeliveryState.EXPIRED)
+
+
 async def test_escalations_are_capped(
     journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
 ) -> None:

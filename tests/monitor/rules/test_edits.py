@@ -1,6 +1,7 @@
 """Edits count as they are observed: by path, by content, by writer."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,8 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
-from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
+from midwatch_monitor.rules.act import Act, Check
+from midwatch_monitor.rules.detector import NO_ECHO, Answer, Clear, Echo, Moved, Repeat, Seen
 from midwatch_monitor.rules.edits import MAX_FILES, RepeatedEditsDetector, RevertChurnDetector
 from midwatch_monitor.rules.memory import Contents, marks
 
@@ -47,6 +48,35 @@ class Run:
         seen = Moved(kinds, touches=self.contents.observe(marks(edits)))
         return self.detector.observe(step, Seen(Act(self.step, work=True), seen))
 
+    def add(self, edit: Edit) -> Sequence[Answer]:
+        """An edit that changes nothing of what stands there."""
+        act = self._act(adds=True)
+        moved = Moved(touches=self.contents.observe(marks((edit,))))
+        return self.detector.observe(self._step, Seen(act, moved))
+
+    def check(
+        self, failure: int = 0, *, tests: bool = True, again: bool = False, writes: str = ""
+    ) -> Sequence[Answer]:
+        """A check that passes, or fails in the way of this number."""
+        act = self._act(
+            check=Check.TESTS if tests else Check.RUN,
+            failed=bool(failure),
+            failure=failure << 40,  # a digest has 64 bits
+            changes=bool(writes),
+        )
+        edits = (write(f"by {self.step}", path=writes),) if writes else ()
+        moved = Moved(touches=self.contents.observe(marks(edits)))
+        echo = Echo(Repeat.VERIFIED, 2, 1) if again else NO_ECHO
+        return self.detector.observe(self._step, Seen(act, moved, echo))
+
+    def _act(self, **fields: Any) -> Act:
+        self.step += 1
+        return Act(number=self.step, work=True, **fields)
+
+    @property
+    def _step(self) -> Step:
+        return Step(number=self.step, kind=StepKind.TOOL, tool="bash")
+
     def count(self, *edits: Edit, moved: Movement | None = None) -> float | None:
         """The count of the last finding of this step."""
         found = [each for each in self.edit(*edits, moved=moved) if isinstance(each, Finding)]
@@ -64,12 +94,83 @@ def test_the_fifth_edit_alarms_and_the_fourth_does_not() -> None:
     assert [run.count(write(f"d{n}")) for n in range(5)] == [None, None, None, None, 5]
 
 
-def test_by_default_the_eighth_edit_is_noticed_and_no_count_alone_warns() -> None:
+def severities(answers: Sequence[Answer]) -> list[Severity]:
+    return [each.severity for each in answers if isinstance(each, Finding)]
+
+
+def test_by_default_the_eighth_edit_is_noticed_and_the_twelfth_without_a_check_warns() -> None:
     run = Run(RepeatedEdits())
-    answers = [run.edit(write(f"d{n}")) for n in range(100)]
-    found = [each for step in answers for each in step if isinstance(each, Finding)]
-    assert [each.value for each in found] == list(range(8, 101))
-    assert {each.severity for each in found} == {Severity.NOTICE}
+    found = [severities(run.edit(write(f"d{n}"))) for n in range(1, 21)]
+    notice, warning = [Severity.NOTICE], [Severity.WARNING]
+    assert found == [*[[]] * 7, *[notice] * 4, *[warning] * 9]
+
+
+def test_edits_whose_check_fails_the_same_way_each_time_warn() -> None:
+    run = Run(RepeatedEdits())
+    run.check(failure=7)
+    found: list[Finding] = []
+    for number in range(12):
+        found += [each for each in run.edit(write(f"d{number}")) if isinstance(each, Finding)]
+        run.check(failure=7)
+    assert found[-1].severity is Severity.WARNING
+    assert found[-1].summary == (
+        "a.py changes again and again: 12 edits counted, the check tells the same each time"
+    )
+
+
+def test_edits_that_a_check_confirms_each_time_are_never_found() -> None:
+    run = Run(RepeatedEdits())
+    for number in range(30):
+        assert not run.edit(write(f"d{number}"))
+        assert not run.check()
+
+
+def test_edits_whose_check_fails_in_another_way_each_time_are_no_alarm() -> None:
+    run = Run(RepeatedEdits())
+    found: list[Severity] = []
+    for number in range(30):
+        found += severities(run.edit(write(f"d{number}")))
+        run.check(failure=number + 1)
+    assert set(found) == {Severity.NOTICE}
+
+
+def test_a_check_that_tells_something_new_ends_a_warning() -> None:
+    run = Run(RepeatedEdits())
+    for number in range(12):
+        run.edit(write(f"d{number}"))
+    assert run.check(failure=7) == [Clear(key=KEY)]
+    assert severities(run.edit(write("more"))) == [Severity.NOTICE]
+
+
+def test_edits_that_only_add_are_no_alarm_however_many_they_are() -> None:
+    run = Run(RepeatedEdits())
+    found = [severity for n in range(30) for severity in severities(run.add(write(f"d{n}")))]
+    assert set(found) == {Severity.NOTICE}
+
+
+def test_a_program_that_says_the_same_as_before_confirms_nothing() -> None:
+    run = Run(EACH)
+    run.edit(write("1"))
+    run.check(tests=False, again=True)
+    assert run.count(write("2")) == 2
+    run.check(tests=False)
+    assert run.count(write("3")) == 1
+
+
+def test_a_program_that_writes_a_file_confirms_nothing_of_that_file() -> None:
+    run = Run(EACH)
+    run.edit(write("1"), write("1", path="b.py"))
+    run.check(tests=False, writes="a.py")
+    assert run.count(write("2")) == 3
+    assert run.count(write("2", path="b.py")) == 1
+
+
+def test_where_checks_confirm_nothing_every_edit_counts() -> None:
+    run = Run(SEED)
+    for number in range(4):
+        run.add(write(f"d{number}"))
+        run.check()
+    assert severities(run.add(write("last"))) == [Severity.CRITICAL]
 
 
 def test_a_finding_names_the_file_and_its_steps() -> None:
@@ -80,7 +181,7 @@ def test_a_finding_names_the_file_and_its_steps() -> None:
             key=KEY,
             severity=Severity.CRITICAL,
             value=2,
-            summary="a.py changes again and again: 2 edits counted",
+            summary="a.py changes again and again: 2 edits counted, no check in between",
             evidence=(1, 2),
         )
     ]

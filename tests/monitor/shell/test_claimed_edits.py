@@ -5,6 +5,7 @@ import pytest
 from midwatch_monitor.records import Edit
 from midwatch_monitor.shell.claimed_edits import (
     Arguments,
+    adds,
     changes_unnamed,
     claimed_edits,
     digest,
@@ -184,3 +185,32 @@ def test_an_editor_that_refuses_says_so_at_once(output: str) -> None:
 )
 def test_an_editor_that_did_its_work_may_quote_anything(output: str) -> None:
     assert not refused(output)
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "line"),
+    [
+        ("append_section", '{"path": "a.md", "title": "b"}', ""),
+        ("file_editor", '{"command": "insert", "path": "a.py", "insert_line": 3}', ""),
+        ("write_file", '{"path": "a.py", "content": "b", "mode": "append"}', ""),
+        ("Edit", '{"path": "a.py", "old_string": "a", "new_string": "a\\nb"}', ""),
+        ("edit", "12:12\ndef more():\n    pass", ""),
+        ("bash", "", "cat >> a.md <<'EOF'\n> b\nEOF"),
+    ],
+)
+def test_an_edit_adds_that_leaves_what_stood_there(tool: str, args: str, line: str) -> None:
+    assert adds(tool, args, line)
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "line"),
+    [
+        ("write_file", '{"path": "a.py", "content": "b"}', ""),
+        ("Edit", '{"path": "a.py", "old_string": "a", "new_string": "b"}', ""),
+        ("Edit", '{"path": "a.py", "old_string": "", "new_string": "b"}', ""),
+        ("edit", "12:14\nb", ""),
+        ("bash", "", "cat > a.md <<'EOF'\nb >> c\nEOF"),
+    ],
+)
+def test_an_edit_that_replaces_adds_nothing(tool: str, args: str, line: str) -> None:
+    assert not adds(tool, args, line)

@@ -88,7 +88,12 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
         (
             (WORKING, intervention(needs_approval=True)),
             "working",
-            "approval of nudge (2)",
+            "approval of nudge: `midwatch approve 2` or `reject 2`",
+        ),
+        (
+            (WORKING, intervention(needs_approval=True), WAITING),
+            "waits for you",
+            "approval of nudge: `midwatch approve 2` or `reject 2`",
         ),
         ((WORKING, ended(Ending.RESTARTED, lifecycle=Lifecycle.FAILED)), "restarted", ""),
         ((WORKING, ended(Ending.SPLIT, lifecycle=Lifecycle.FAILED)), "split", ""),
@@ -108,6 +113,15 @@ def test_an_answer_on_its_way_ends_the_waiting_and_one_from_before_the_question_
     assert not folded(*asked).goes_on
     assert folded(*asked, ANSWER).goes_on
     assert not folded(*asked, replace(ANSWER, needs_approval=True)).goes_on
+
+
+def test_an_attempt_that_stands_for_a_proposal_goes_on_once_that_is_decided() -> None:
+    stands = (WORKING, intervention(needs_approval=True), WAITING)
+    assert not folded(*stands).goes_on
+    assert folded(*stands, delivery(2, state=DeliveryState.REJECTED)).goes_on
+    assert folded(*stands, delivery(2, state=DeliveryState.APPROVED)).goes_on
+    asked = (*stands, ASK, delivery(4))
+    assert not folded(*asked, delivery(2, state=DeliveryState.REJECTED)).goes_on
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The policy table: what is allowed, what is chosen, what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from midwatch_monitor.config.settings import Mode, PolicySettings
@@ -203,13 +205,32 @@ def test_low_confidence_alone_is_only_observed_at_first() -> None:
     assert (decision.action, decision.message) == (Action.OBSERVE, "")
 
 
-def test_the_worst_alert_decides_the_order() -> None:
+def test_the_worst_alert_about_the_work_decides_the_order() -> None:
     now = DecisionContext(
         escalation=7,
-        alerts=(alert("repeated_edits"), alert("low_confidence", Severity.CRITICAL)),
+        alerts=(alert("cycle"), alert("silence", Severity.CRITICAL)),
         policy=DEFAULTS,
     )
-    assert choose(now).action is Action.OBSERVE
+    assert "for silence" in choose(now).rationale
+
+
+@pytest.mark.parametrize("rule", ["missed_checkpoint", "low_confidence", "declining_confidence"])
+def test_how_a_worker_reports_hides_nothing_that_is_wrong_with_its_work(rule: str) -> None:
+    now = DecisionContext(
+        escalation=7,
+        alerts=(alert(rule, Severity.CRITICAL), alert("repeated_edits", subject="a.py")),
+        policy=DEFAULTS,
+    )
+    decision = choose(now)
+    assert decision.action is Action.NUDGE
+    assert decision.message.startswith("repeated_edits was seen. Stop editing `a.py`")
+    assert rule not in decision.message
+
+
+def test_that_a_worker_was_told_in_vain_to_report_uses_up_no_word_about_its_work() -> None:
+    told = tuple(replace(each, of_reporting=True) for each in failed(Action.NUDGE))
+    assert choose(context("same_failure", earlier=told)).action is Action.NUDGE
+    assert choose(context("missed_checkpoint", earlier=told)).action is Action.REPLAN
 
 
 def test_of_equal_alerts_the_observed_one_decides_the_order() -> None:
@@ -232,8 +253,8 @@ def test_a_choice_is_a_whole_decision() -> None:
         action=Action.NUDGE,
         diagnosis=Diagnosis.WRONG_APPROACH,
         message=(
-            "repeated_edits was seen. Stop editing `calc.py`: read the failing output again and "
-            "state the cause before the next change."
+            "repeated_edits was seen. Stop editing `calc.py`: run what checks it, read the whole "
+            "output, and state the cause of what fails before the next change."
         ),
         rationale=(
             "the policy table for repeated_edits and wrong_approach: nothing was tried in vain, "

@@ -25,7 +25,7 @@ from midwatch_supervisor.decide.context import (
     Means,
     PastIntervention,
 )
-from midwatch_supervisor.decide.policy import allowed, choose, order_for
+from midwatch_supervisor.decide.policy import allowed, bounded, choose, order_for
 
 DEFAULTS = PolicySettings()
 EVERYTHING = Means(
@@ -225,11 +225,22 @@ def test_what_a_person_orders_counts_against_no_cap(action: Action, cap: int) ->
     assert open_ones == [False, action is Action.REPLAN]
 
 
+ALONE = replace(EVERYTHING, attempts=0)
+
+
 @pytest.mark.parametrize(("then", "expected"), [(0.5, Action.REPLAN), (0.51, Action.ASK_OPERATOR)])
 def test_a_person_is_called_while_there_is_budget_left(then: float, expected: Action) -> None:
-    now = replace(context(earlier=failed(Action.NUDGE)), then_used=then)
+    now = replace(context(earlier=failed(Action.NUDGE)), then_used=then, means=ALONE)
     assert choose(now).action is expected
     assert (Action.REPLAN in allowed(now, Diagnosis.UNKNOWN)) is (expected is Action.REPLAN)
+
+
+def test_another_attempt_comes_before_the_person_who_is_called_in_time() -> None:
+    now = replace(context(earlier=failed(Action.NUDGE)), then_used=0.6)
+    assert choose(now).action is Action.RESTART
+    assert bounded(choose(now), now).action is Action.RESTART
+    again = replace(now, before=failed(Action.RESTART), interventions=failed(Action.NUDGE))
+    assert choose(again).action is Action.ASK_OPERATOR
 
 
 def test_a_person_is_not_called_before_anything_was_tried() -> None:
@@ -288,7 +299,7 @@ def test_the_elder_is_judged_by_its_other_alerts() -> None:
 def test_what_a_person_rejected_is_not_proposed_again() -> None:
     now = replace(context(), rejected=frozenset({Action.NUDGE}))
     assert choose(now).action is Action.REPLAN
-    late = replace(now, then_used=0.6)
+    late = replace(now, then_used=0.6, means=ALONE)
     assert choose(late).action is Action.ASK_OPERATOR
 
 

@@ -9,6 +9,8 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.run import AgentRunResult
 
+from midwatch_monitor.config.policy import PersonSettings, PolicySettings
+from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
@@ -43,6 +45,10 @@ WORK: list[Any] = [[("put", {"path": "a.py", "text": str(n)})] for n in range(4)
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.SUPERVISOR, message="Read the log.")
 PAUSE = Intervention(action=Action.PAUSE, by=Actor.OPERATOR, message="Wait for me.")
 WORD = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Go on.")
+HELD = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Stop.", needs_approval=True)
+STANDS = AttemptTransition(
+    lifecycle=Lifecycle.INPUT_REQUIRED, reason="what was proposed waits for approval"
+)
 PARKED = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=PAUSE.message)
 
 
@@ -240,3 +246,66 @@ async def test_a_paused_attempt_still_waits_after_a_crash(
     await again
     assert delivered(word) in await records_of(journal, Delivery)
     assert len(await records_of(journal, Delivery)) == 2
+
+
+@pytest.mark.parametrize("state", [DeliveryState.APPROVED, DeliveryState.REJECTED])
+async def test_an_attempt_stands_three_requests_after_a_proposal_until_that_is_decided(
+    journal: Journal, perform: Perform, write: Write, until: Until, state: DeliveryState
+) -> None:
+    id = await write(HELD)
+    running = asyncio.create_task(perform(*WORK))
+    await until(STANDS)
+    assert len(await records_of(journal, Step)) == 3
+    await write(Delivery(intervention=id, state=state, author="anna"))
+    result = await running
+    assert len(heard(result.all_messages())) == (state is DeliveryState.APPROVED)
+    assert len(await records_of(journal, Step)) > 3
+
+
+async def test_an_attempt_that_stands_goes_on_undecided_if_a_person_says_so(
+    journal: Journal, perform: Perform, write: Write, until: Until
+) -> None:
+    await write(HELD)
+    running = asyncio.create_task(perform(*WORK, *WORK))
+    await until(STANDS)
+    await write(Intervention(action=Action.RESUME, by=Actor.OPERATOR, message="Go on."))
+    await running
+    states = [state.lifecycle for state in await records_of(journal, AttemptTransition)]
+    assert states.count(Lifecycle.INPUT_REQUIRED) == 1
+
+
+async def test_a_decision_made_while_nobody_ran_the_attempt_lets_it_go_on(
+    journal: Journal, perform: Perform, write: Write, until: Until
+) -> None:
+    id = await write(HELD)
+    first = asyncio.create_task(perform(*WORK))
+    await until(STANDS)
+    first.cancel()
+    await asyncio.wait({first})
+    await write(Delivery(intervention=id, state=DeliveryState.REJECTED, author="anna"))
+    await perform(*WORK)
+    assert len(await records_of(journal, Step)) > 3
+
+
+async def test_a_decision_answers_no_question(
+    journal: Journal, perform: Perform, write: Write, until: Until
+) -> None:
+    id = await write(HELD)
+    await write(Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY, message=PAUSE.message))
+    running = asyncio.create_task(perform(*WORK))
+    await until(PARKED)
+    await write(Delivery(intervention=id, state=DeliveryState.REJECTED, author="anna"))
+    await write(NUDGE)
+    assert await records_of(journal, Step) == []
+    await write(WORD)
+    await running
+
+
+async def test_where_the_policy_never_holds_a_proposal_stops_nobody(
+    journal: Journal, perform: Perform, write: Write
+) -> None:
+    person = PersonSettings(hold_after=0)
+    settings = Settings(policy=PolicySettings(person=person))
+    await write(HELD)
+    await perform(*WORK, settings=settings)
+    assert STANDS not in await records_of(journal, AttemptTransition)

@@ -38,7 +38,7 @@ _HEADINGS = (
     "alerts",
     "waits for",
 )
-_WAITS_WIDTH = 60
+_WAITS_WIDTH = 72
 _TOLD = timedelta(days=1)
 """For how long a lost node is listed: some machines are never switched on again."""
 

@@ -217,7 +217,7 @@ async def test_a_held_act_waits_for_approval(
     held = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
     id = await write(journal, attempt, at, WORKING, held)
     (line,) = await lines(capsys)
-    assert line["waits_for"] == f"approval of restart ({id})"
+    assert line["waits_for"] == f"approval of restart: `midwatch approve {id}` or `reject {id}`"
 
 
 @pytest.mark.parametrize(

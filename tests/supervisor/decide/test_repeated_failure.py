@@ -1,0 +1,110 @@
+"""What an attempt comes back to is told in the words of its own output."""
+
+from typing import Any
+
+from midwatch_monitor.records import Action, Edit, Step, StepKind
+from midwatch_monitor.rules.identity import HELD_BACK
+from midwatch_stage.factories import alert
+from midwatch_supervisor.decide.repeated_failure import (
+    Refused,
+    RepeatedFailure,
+    refused,
+    repeated_failure,
+)
+from midwatch_supervisor.decide.wording import Matter, message
+
+OUTPUT = """F
+======================================================================
+FAIL: test_width (tests.test_app.T.test_width)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "tests/test_app.py", line 5, in test_width
+AssertionError: 3 != 4
+
+FAILED (failures=1)
+"""
+
+
+def step(number: int, tool: str, **fields: Any) -> Step:
+    return Step(number=number, kind=StepKind.TOOL, tool=tool, **fields)
+
+
+def checked(number: int, output: str = OUTPUT, *, ok: bool = False) -> Step:
+    args = '{"command": "python -m unittest"}'
+    return step(number, "shell", args=args, exit_code=1 - ok, ok=ok, output=output)
+
+
+def edit(number: int, path: str = "app.py") -> Step:
+    edits = (Edit(path=path, digest=str(number)),)
+    return step(number, "write_file", args=f'{{"n": {number}}}', path=path, ok=True, edits=edits)
+
+
+LOOP = (edit(1), checked(2), edit(3), checked(4), edit(5), checked(6))
+FAILURE = RepeatedFailure(
+    check="python -m unittest",
+    told="test_width: AssertionError: 3 != 4",
+    steps=(2, 4, 6),
+    file="app.py",
+)
+
+
+def test_a_failure_that_outlives_edits_is_named_with_its_test_and_the_file() -> None:
+    assert repeated_failure(LOOP) == FAILURE
+
+
+def test_a_check_that_is_refused_for_failing_before_comes_back_too() -> None:
+    refused = step(
+        8, "shell", args=checked(8).args, ok=False, output=f"{HELD_BACK}: report_error first"
+    )
+    found = repeated_failure((*LOOP[:2], edit(7), refused))
+    assert found is not None
+    assert found.steps == (2, 8)
+
+
+def test_the_same_content_again_is_an_edit_that_was_meant() -> None:
+    again = step(3, "write_file", args="{}", path="app.py", ok=True)
+    found = repeated_failure((checked(2), again, checked(4)))
+    assert found is not None
+    assert found.file == "app.py"
+
+
+def test_what_passes_or_fails_otherwise_by_now_is_over() -> None:
+    other = OUTPUT.replace("3 != 4", "5 != 4")
+    assert repeated_failure((*LOOP, checked(7, "OK", ok=True))) is None
+    assert repeated_failure((*LOOP, edit(7), checked(8, other))) is None
+    assert repeated_failure(LOOP[:3]) is None
+
+
+def test_a_worker_is_told_the_failure_and_the_file_before_anything_else() -> None:
+    for rule in ("redundant_steps", "same_failure", "missed_checkpoint"):
+        told = message(Action.NUDGE, Matter(alerts=(alert(rule),), failure=FAILURE))
+        assert told.startswith(
+            "`python -m unittest` fails the same way again and again (steps 2, 4, 6), "
+            "with `app.py` edited in between: test_width: AssertionError: 3 != 4. "
+        )
+        assert "Stop editing `app.py`" in told
+        assert "Call `reflect`" not in told
+
+
+def test_what_has_another_ground_speaks_of_that() -> None:
+    told = message(Action.NUDGE, Matter(alerts=(alert("budget_burn"),), failure=FAILURE))
+    assert "unittest" not in told
+
+
+def held(number: int) -> Step:
+    return step(number, "shell", ok=False, output=f"{HELD_BACK}this is attempt 2. Call `a` first.")
+
+
+def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None:
+    found = refused((edit(1), held(2), held(3)))
+    assert found == Refused(told="this is attempt 2. Call `a` first.", steps=(2, 3))
+    told = message(Action.NUDGE, Matter(alerts=(alert("cycle"),), refused=found))
+    assert told.startswith(
+        "Calls were refused before they ran (steps 2, 3): this is attempt 2. Call `a` first. "
+    )
+    assert "Do what the refusal asks for" in told
+
+
+def test_one_refusal_is_nothing_to_speak_of() -> None:
+    assert refused((held(1), edit(2))) is None
+    assert refused((held(1), held(2), *map(edit, range(3, 13)))) is None
