@@ -3,14 +3,16 @@
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
+from midwatch_agents.model_choice import ollama_address
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     # Providers' packages are heavy: a run without a model must not pay for them.
     from pydantic_ai.models import Model
+    from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
 
 NONE = "none"
@@ -84,12 +86,23 @@ def _inferred(spec: ModelSpec) -> "Model":
     from pydantic_ai.models import infer_model
 
     try:
-        model = infer_model(spec.name)
+        model = infer_model(spec.name, provider_factory=_provider)
     except ImportError as error:
         raise _missing(spec, error) from error
     except (UserError, ValueError) as error:
         raise UsageError(f"model {spec.name}: {_first_sentence(error)}") from error
     return _tuned(model, spec)
+
+
+def _provider(name: str) -> "Provider[Any]":
+    """The provider as pydantic-ai finds it, and Ollama also where its own client does."""
+    from pydantic_ai.providers import infer_provider
+
+    if name != "ollama" or os.environ.get("OLLAMA_BASE_URL"):
+        return infer_provider(name)
+    from pydantic_ai.providers.ollama import OllamaProvider
+
+    return OllamaProvider(base_url=f"{ollama_address(os.environ)}/v1")
 
 
 def _missing(spec: ModelSpec, error: ImportError) -> UsageError:

@@ -1,6 +1,5 @@
 """`midwatch submit`: hand the tasks of a file over to a fleet."""
 
-import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
+from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
@@ -56,10 +56,10 @@ def submit(
     check_workspaces(wanted, file=file)
     location = journal_location(journal, os.environ, Path.cwd())
     if dry_run:
-        asyncio.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
+        INTERRUPTS.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
         return 0
     system_url(location)
-    return asyncio.run(_submit(wanted, str(file), settings, location, key=key, json=json))
+    return INTERRUPTS.run(_submit(wanted, str(file), settings, location, key=key, json=json))
 
 
 async def _submit(

@@ -1,7 +1,6 @@
 """The console on this terminal beside a run of this process."""
 
 import asyncio
-import sys
 from collections.abc import Sequence
 
 from midwatch_monitor.records import Entry
@@ -9,11 +8,6 @@ from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import conduct
-
-
-def on_terminal() -> bool:
-    """Whether a person sits at both ends of this process."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 async def show_run(resources: RunResources, jobs: tuple[Job, ...], *, about: Sequence[str]) -> int:

@@ -8,6 +8,9 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+from midwatch_supervisor.cli.interrupts import INTERRUPTED, INTERRUPTS
+
+_NOTICE = "ending what is under way; Ctrl-C again leaves at once"
 _STOPPING = 0.5
 """Seconds that an idle thread may take to notice that its loop has ended."""
 
@@ -27,7 +30,7 @@ def run_to_end(work: Coroutine[Any, Any, int], *, grace_seconds: float) -> int:
         try:
             code = await work
         except asyncio.CancelledError:
-            code = 130
+            code = INTERRUPTED
             raise
         finally:
             leaving.args = [code]
@@ -35,7 +38,7 @@ def run_to_end(work: Coroutine[Any, Any, int], *, grace_seconds: float) -> int:
         return code
 
     try:
-        return asyncio.run(watched())
+        return INTERRUPTS.run(watched(), notice=_NOTICE)
     finally:
         if not any(_stuck(thread) for thread in set(threading.enumerate()) - others - {leaving}):
             leaving.cancel()
