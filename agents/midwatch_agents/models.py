@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from midwatch_agents.model_choice import ollama_address
+from midwatch_agents.model_choice import OLLAMA, ollama_address
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import MissingExtraError, UsageError
 
@@ -22,7 +22,7 @@ EXTRAS = frozenset({"openai", "anthropic", "google", "bedrock", "groq", "mistral
 """The providers that Midwatch has an extra for, under the names that pydantic-ai gives them."""
 
 _EXTRA = re.compile(r"pydantic-ai-slim\[([\w-]+)")
-_OPENAI_PREFIXES = ("openai:", "openai-chat:", "ollama:")
+_OPENAI_PREFIXES = ("openai:", "openai-chat:", OLLAMA)
 
 
 class _Address(TypedDict):
@@ -86,7 +86,8 @@ def _inferred(spec: ModelSpec) -> "Model":
     from pydantic_ai.models import infer_model
 
     try:
-        model = infer_model(spec.name, provider_factory=_provider)
+        known = not spec.name.startswith(OLLAMA) or os.environ.get("OLLAMA_BASE_URL")
+        model = infer_model(spec.name) if known else infer_model(spec.name, _ollama)
     except ImportError as error:
         raise _missing(spec, error) from error
     except (UserError, ValueError) as error:
@@ -94,12 +95,8 @@ def _inferred(spec: ModelSpec) -> "Model":
     return _tuned(model, spec)
 
 
-def _provider(name: str) -> "Provider[Any]":
-    """The provider as pydantic-ai finds it, and Ollama also where its own client does."""
-    from pydantic_ai.providers import infer_provider
-
-    if name != "ollama" or os.environ.get("OLLAMA_BASE_URL"):
-        return infer_provider(name)
+def _ollama(_: str) -> "Provider[Any]":
+    """Ollama where its own client finds it; pydantic-ai wants to be told."""
     from pydantic_ai.providers.ollama import OllamaProvider
 
     return OllamaProvider(base_url=f"{ollama_address(os.environ)}/v1")

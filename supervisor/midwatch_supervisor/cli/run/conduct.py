@@ -18,6 +18,7 @@ from midwatch_monitor.records import Entry
 from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_supervisor.cli.inspect.console import show_run
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.run.deleted_journal import ended_without
 from midwatch_supervisor.cli.run.exit import run_to_end
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.learning.run_learning import RunLearning
@@ -114,6 +115,7 @@ async def _stay(opened: Opened, settings: Settings, location: str, output: Outpu
             secrets=known_secrets(os.environ, settings.secrets.patterns),
         ) as journal,
         journal_clock(journal, now) as clock,
+        ended_without(location),
     ):
         told = await journal.last_id()
         resources, jobs = await opened(journal, clock)
