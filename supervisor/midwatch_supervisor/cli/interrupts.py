@@ -93,5 +93,6 @@ INTERRUPTS = Interrupts()
 
 
 def _handle(handler: Handler) -> None:
-    if threading.current_thread() is threading.main_thread():
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as a shell starts a script's `&`
+    if threading.current_thread() is threading.main_thread() and not ignored:
         signal.signal(signal.SIGINT, handler)
