@@ -12,6 +12,7 @@ from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.present.numbers import counted
 
 if TYPE_CHECKING:
     from midwatch_monitor.config.settings import Settings
@@ -92,16 +93,14 @@ async def _submit(
             write_json({"type": "run", **told})
         else:
             there = f" is there already, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
-            write_line(f"Run {run.id}{there}: {_tasks(len(wanted))}, journal {journal.name}")
+            write_line(
+                f"Run {run.id}{there}: {counted(len(wanted), 'task')}, journal {journal.name}"
+            )
             write_line(f"`midwatch watch --run {run.id}` shows it, `midwatch status` sums it up")
             for warning in warnings:
                 write_line(f"warning: {warning}")
         await _hand_out(journal, settings, location, clock)
     return 0
-
-
-def _tasks(number: int) -> str:
-    return "1 task" if number == 1 else f"{number} tasks"
 
 
 async def _hand_out(
