@@ -19,7 +19,7 @@ from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_supervisor.cli.inspect.console import show_run
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.run.deleted_journal import ended_without
-from midwatch_supervisor.cli.run.exit import run_to_end
+from midwatch_supervisor.cli.run.exit import NOTICE, run_to_end
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import Assignment
@@ -96,6 +96,7 @@ def stay(opened: Opened, *, settings: Settings, journal: str | None, output: Out
         return run_to_end(
             _stay(opened, settings, where(journal), output),
             grace_seconds=settings.run.grace_seconds,
+            notice="" if output is Output.CONSOLE else NOTICE,  # its screen is not written on
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
         write_error("interrupted; `midwatch resume` continues it")

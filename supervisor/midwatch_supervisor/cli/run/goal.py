@@ -91,6 +91,8 @@ def _of_goal(
     goal: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
 ) -> Wanted:
     folder = _repository(Path.cwd())
+    if folder in (Path.home(), Path(folder.anchor)):
+        raise UsageError(f"{folder} is no project, and would be copied whole: go into one first")
     found = None if checks else find_check(folder)
     if not checks and found is None:
         raise UsageError(

@@ -156,7 +156,7 @@ def overview_text(
     text.append("\n")
     _add_nodes(text, board.node_list, colours)
     text.append("Spent so far, by the workers\n", colours.heading)
-    text.append(f"  {sums.requests:,} requests   {amount(sums.tokens)} tokens")
+    text.append(f"  {counted(sums.requests, 'request')}   {amount(sums.tokens)} tokens")
     text.append(f"   $ {sums.cost_usd:,.2f}\n\n")
     text.append("Supervision\n", colours.heading)
     decided = ", ".join(f"{actor} {totals.acts[actor]}" for actor in Actor)

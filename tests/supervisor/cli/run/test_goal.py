@@ -74,6 +74,14 @@ def test_what_is_unclear_is_said_in_one_sentence(
     assert (out, err[: len(said)], err.count("\n")) == ("", said, 1)
 
 
+def test_a_whole_home_is_not_worked_on(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    assert main(["run", GOAL, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 2
+    assert capsys.readouterr().err.startswith(f"{folder} is no project, and would be copied")
+
+
 def test_a_goal_may_be_longer_than_a_path_can_be(capsys: Capture) -> None:
     goal = "Make it better. " * 100
     assert main(["run", goal, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 0
