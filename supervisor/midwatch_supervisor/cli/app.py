@@ -73,7 +73,7 @@ def build() -> App:
         help_format="plaintext",
         version=lambda: version("midwatch"),
         # A path may begin with a bracket, and is no JSON then.
-        default_parameter=Parameter(json_list=False, json_dict=False),
+        default_parameter=Parameter(json_list=False, json_dict=False, show_default=_shown),
         exit_on_error=False,
         print_error=False,
         result_action="return_value",
@@ -90,6 +90,11 @@ def build() -> App:
     for flag in ("--help", "--version"):
         app[flag].group = groups[-1]
     return app
+
+
+def _shown(default: object) -> str | None:
+    """A default as the help says it; what is not set needs no word."""
+    return None if default is False or default in (None, "", ()) else str(default)
 
 
 def refuse_unknown(argv: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ _TESTS = """\
 
 def init(
     folder: Annotated[Path, Parameter(name="DIR", help="Where to.")] = Path(),
+    /,
     *,
     dry_run: Annotated[
         bool, Parameter(negative="", help="Only say what would be written.")

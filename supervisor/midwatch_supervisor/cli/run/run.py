@@ -30,6 +30,7 @@ def run(
         str,
         Parameter(name="TASK", help="A task file (YAML), `-` for one on stdin, or a goal."),
     ],
+    /,
     *,
     check: Annotated[
         list[str] | None,
