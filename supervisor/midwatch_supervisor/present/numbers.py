@@ -89,16 +89,13 @@ def budget_text(budget: Budget) -> str:
     cost = budget.cost_usd
     limit = "" if cost.limit is None else f" of ${dollars(cost.limit)}"
     return (
-        f"{_used(budget.requests, 'request')}, {_used(budget.tokens, 'token')}, "
+        f"{_used(budget.requests)} requests, {_used(budget.tokens)} tokens, "
         f"${dollars(cost.used)}{limit}, {_used(budget.minutes)} min"
     )
 
 
-def _used(meter: Meter, noun: str = "") -> str:
-    """What is used, and of how much; a noun is that of the last number."""
-    last = meter.used if meter.limit is None else meter.limit
-    of = "" if meter.limit is None else f" of {amount(meter.limit)}"
-    return f"{amount(meter.used)}{of}" + (f" {noun}{'s' * (last != 1)}" if noun else "")
+def _used(meter: Meter) -> str:
+    return amount(meter.used) + ("" if meter.limit is None else f" of {amount(meter.limit)}")
 
 
 def usage_text(*, requests: int, tokens: int, cost_usd: float) -> str:
