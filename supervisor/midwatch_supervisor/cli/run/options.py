@@ -20,6 +20,24 @@ AdviseOption = Annotated[
     ),
 ]
 
+CheckOption = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--check",
+        negative="",
+        help="With a goal: a command that exits with 0 once it is reached; may be given again. "
+        "Default: the project's tests, where they are found.",
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    Parameter(
+        name="--model",
+        help="With a goal: who works on it and supervises, such as ollama:qwen3. Default: of the "
+        "provider whose key is set, else of a running Ollama.",
+    ),
+]
+
 
 class Output(Enum):
     """How a run is shown while it goes on."""

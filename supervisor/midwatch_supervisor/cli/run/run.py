@@ -11,7 +11,9 @@ from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.run.options import (
     AdviseOption,
+    CheckOption,
     HeadlessOption,
+    ModelOption,
     Output,
     QuietOption,
     output,
@@ -27,27 +29,12 @@ _CONSOLE_PACE = 0.8
 
 def run(
     wanted: Annotated[
-        str,
-        Parameter(name="TASK", help="A task file (YAML), `-` for one on stdin, or a goal."),
+        str, Parameter(name="TASK", help="A task file (YAML), `-` for one on stdin, or a goal.")
     ],
     /,
     *,
-    check: Annotated[
-        list[str] | None,
-        Parameter(
-            name="--check",
-            negative="",
-            help="With a goal: a command that exits with 0 once it is reached; may be given "
-            "again. Default: the project's tests, where they are found.",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        Parameter(
-            help="With a goal: who works on it and supervises, such as ollama:qwen3. Default: of "
-            "the provider whose key is set, else of a running Ollama."
-        ),
-    ] = None,
+    check: CheckOption = None,
+    model: ModelOption = None,
     config: ConfigOption = None,
     journal: JournalOption = None,
     advise: AdviseOption = False,
