@@ -3,14 +3,16 @@
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
+from midwatch_agents.model_choice import OLLAMA, ollama_address
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     # Providers' packages are heavy: a run without a model must not pay for them.
     from pydantic_ai.models import Model
+    from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
 
 NONE = "none"
@@ -20,7 +22,7 @@ EXTRAS = frozenset({"openai", "anthropic", "google", "bedrock", "groq", "mistral
 """The providers that Midwatch has an extra for, under the names that pydantic-ai gives them."""
 
 _EXTRA = re.compile(r"pydantic-ai-slim\[([\w-]+)")
-_OPENAI_PREFIXES = ("openai:", "openai-chat:", "ollama:")
+_OPENAI_PREFIXES = ("openai:", "openai-chat:", OLLAMA)
 
 
 class _Address(TypedDict):
@@ -84,12 +86,20 @@ def _inferred(spec: ModelSpec) -> "Model":
     from pydantic_ai.models import infer_model
 
     try:
-        model = infer_model(spec.name)
+        known = not spec.name.startswith(OLLAMA) or os.environ.get("OLLAMA_BASE_URL")
+        model = infer_model(spec.name) if known else infer_model(spec.name, _ollama)
     except ImportError as error:
         raise _missing(spec, error) from error
     except (UserError, ValueError) as error:
         raise UsageError(f"model {spec.name}: {_first_sentence(error)}") from error
     return _tuned(model, spec)
+
+
+def _ollama(_: str) -> "Provider[Any]":
+    """Ollama where its own client finds it; pydantic-ai wants to be told."""
+    from pydantic_ai.providers.ollama import OllamaProvider
+
+    return OllamaProvider(base_url=f"{ollama_address(os.environ)}/v1")
 
 
 def _missing(spec: ModelSpec, error: ImportError) -> UsageError:

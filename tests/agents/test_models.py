@@ -23,7 +23,7 @@ def model(spec: ModelSpec | None) -> Model | None:
 @contextmanager
 def environment(**values: str) -> Generator[None]:
     before = dict(os.environ)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_BASE_URL", KEY):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_BASE_URL", "OLLAMA_HOST", KEY):
         os.environ.pop(name, None)
     os.environ.update(values)
     try:
@@ -85,9 +85,15 @@ def test_a_provider_without_its_key_says_which_to_set() -> None:
     assert "test" not in str(caught.value)
 
 
-def test_a_provider_without_its_address_says_which_to_set() -> None:
-    with environment(), pytest.raises(UsageError, match="OLLAMA_BASE_URL"):
-        model(ModelSpec(name="ollama:qwen3:8b"))
+@pytest.mark.parametrize(
+    ("said", "address"),
+    [({}, "http://127.0.0.1:11434/v1/"), ({"OLLAMA_HOST": "gpu:99"}, "http://gpu:99/v1/")],
+)
+def test_ollama_is_found_where_its_own_client_finds_it(said: dict[str, str], address: str) -> None:
+    with environment(**said):
+        found = model(ModelSpec(name="ollama:qwen3:8b"))
+    assert found is not None
+    assert (found.model_name, found.base_url) == ("qwen3:8b", address)
 
 
 @pytest.mark.parametrize("name", ["gpt-5", "nobody:model"])

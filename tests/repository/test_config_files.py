@@ -1,5 +1,6 @@
 """The configurations that come with Midwatch."""
 
+import re
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -109,11 +110,34 @@ def test_the_seed_says_its_numbers_even_where_they_are_the_defaults() -> None:
     assert set(said) == set(Rules.model_fields)
 
 
-def test_the_starter_settings_are_the_defaults() -> None:
-    starter = Path(str(files("midwatch_supervisor"))) / "starter"
-    assert load_settings([starter / "midwatch.yaml"], environ={}) == Settings()
+STARTER = Path(str(files("midwatch_supervisor"))) / "starter"
+_VALUE = re.compile(r"^( *)# (\w+): (?=\S)", re.M)
+"""A value of the starter that is commented out; prose has no single word before a colon."""
+
+
+def leaves(value: object, at: tuple[str, ...] = ()) -> dict[tuple[str, ...], object]:
+    """The values of a mapping, all the way down, by their keys."""
+    if not isinstance(value, dict):
+        return {at: value}
+    below = cast("dict[str, object]", value).items()
+    return {keys: leaf for name, each in below for keys, leaf in leaves(each, (*at, name)).items()}
+
+
+def test_every_value_that_the_starter_comments_out_is_the_default(tmp_path: Path) -> None:
+    text = (STARTER / "midwatch.yaml").read_text("utf-8")
+    values, count = _VALUE.subn(r"\1\2: ", text)
+    (tmp_path / "midwatch.yaml").write_text(values)
+    said = leaves(read_document(tmp_path / "midwatch.yaml").data)
+    defaults = leaves(Settings().model_dump(mode="json"))
+    assert count > 10
+    assert said == {keys: defaults.get(keys, "no such key") for keys in said}
+    assert len(said) == count + 1  # `mode` alone is no comment
+
+
+def test_the_starter_as_it_stands_changes_nothing() -> None:
+    assert load_settings([STARTER / "midwatch.yaml"], environ={}) == Settings()
 
 
 def test_the_starter_tasks_work_on_the_folder_they_are_in() -> None:
-    tasks = load_tasks(Path(str(files("midwatch_supervisor"))) / "starter" / "tasks.yaml").tasks
+    tasks = load_tasks(STARTER / "tasks.yaml").tasks
     assert [(task.id, task.workspace) for task in tasks] == [("readme", "."), ("review", ".")]

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import yaml
 
+from midwatch_agents.model_choice import PROVIDERS
 from midwatch_monitor.config.tasks import TaskFile
-from midwatch_supervisor.cli.app import build
+from midwatch_supervisor.cli.app import GROUPS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+COMMANDS = (ROOT / "docs" / "commands.md").read_text("utf-8")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
     "optional-dependencies"
 ]
@@ -46,12 +48,25 @@ def test_the_task_files_are_valid() -> None:
     ]
 
 
-def test_every_command_is_in_the_table_and_no_other() -> None:
-    app = build()
-    commands = {name for name in app if not name.startswith("-") and app[name].show}
-    rows = [line for line in section("Your own tasks").splitlines() if line.startswith("| `mid")]
-    named = {name for row in rows for name in re.findall(r"`midwatch ([a-z]+)", row)}
-    assert named | {"demo"} == commands
+def test_every_command_is_in_its_group_of_the_page_and_no_other() -> None:
+    parts = re.split(r"^## (.+)$", COMMANDS, flags=re.M)[1:]
+    page = dict(zip(parts[::2], parts[1::2], strict=True))
+    named = {
+        group: {
+            name
+            for row in page[group].splitlines()
+            if row.startswith("| `midwatch")
+            for name in re.findall(r"`midwatch ([a-z]+)", row.split(" | ")[0])
+        }
+        for group in GROUPS
+    }
+    assert named == {group: set(commands) for group, commands in GROUPS.items()}
+
+
+def test_every_model_that_is_chosen_by_a_key_is_on_the_page() -> None:
+    rows = re.findall(r"^\| (`[A-Z_]+_API_KEY`.*) \| `(.+)` \|$", COMMANDS, re.M)
+    told = [(tuple(re.findall(r"`(\w+)`", keys)), model) for keys, model in rows]
+    assert told == [(provider.keys, provider.model) for provider in PROVIDERS]
 
 
 def test_the_example_of_an_own_agent_is_the_promised_line() -> None:

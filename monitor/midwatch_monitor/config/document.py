@@ -22,6 +22,9 @@ from midwatch_monitor.errors import ConfigError, Place
 Keys = tuple[str | int, ...]
 """Where in a document a value stands: keys, and positions in lists from 0."""
 
+MAX_CHARACTERS = 500_000
+"""Of one file: some thousand tasks. It takes about two seconds to read; a longer one is refused."""
+_TOO_LONG = f"is longer than {MAX_CHARACTERS:,} characters: share it out over several files"
 _TAG = "tag:yaml.org,2002:"
 _MAX_NODES = 100_000
 """Aliases of aliases can make a small file enormous."""
@@ -44,11 +47,18 @@ def dotted(path: Keys) -> str:
     return text.removeprefix(".")
 
 
-def read_document(file: Path) -> Document:
-    """Read a YAML mapping. An empty file is an empty mapping; nothing is raised."""
+def read_document(file: Path, text: str | None = None) -> Document:
+    """Read a YAML mapping, from the file or its text. An empty one is an empty mapping.
+
+    Nothing is raised.
+    """
     document = Document(file=file)
     try:
-        root = _compose(file)
+        text = _read(file) if text is None else text
+        if len(text) > MAX_CHARACTERS:
+            _refuse(document, None, _TOO_LONG)
+            return document
+        root = _compose(text)
         if root is not None:
             _Reading(document).root(root)
     except RecursionError:
@@ -102,8 +112,14 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         return _TAG + next(names, "str")
 
 
-def _compose(file: Path) -> Node | None:
-    return _Loader(file.read_text("utf-8-sig")).get_single_node()
+def _read(file: Path) -> str:
+    """As much of the file as is needed to see that it is too long."""
+    with file.open(encoding="utf-8-sig") as stream:
+        return stream.read(MAX_CHARACTERS + 1)
+
+
+def _compose(text: str) -> Node | None:
+    return _Loader(text).get_single_node()
 
 
 class _Reading:

@@ -104,9 +104,12 @@ def _gone(keys: Keys) -> str:
     return section.gone.get(str(keys[-1]), "") if section else ""
 
 
-def load_tasks(file: Path) -> TaskFile:
-    """A task file. Raises ConfigError with the first problem, and the others."""
-    document = read_document(file)
+def load_tasks(file: Path, text: str | None = None) -> TaskFile:
+    """A task file, or its text, which `file` then only names.
+
+    Raises ConfigError with the first problem, and the others.
+    """
+    document = read_document(file, text)
     data = {key: value for key, value in document.data.items() if not _blank(key, value)}
     if not data and not document.problems:
         raise ConfigError(Place(file=file), "", "is empty: a task file names its `tasks`")

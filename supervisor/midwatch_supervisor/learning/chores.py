@@ -122,7 +122,8 @@ async def _stored(
         raise
     except Exception as error:  # whatever is wrong with the facts, the summary is not
         log.warning(
-            "the facts of attempt %d are lost: %s", subject.attempt.id, type(error).__name__
+            "the facts that attempt %d found could not be stored, only its summary: %s",
+            *(subject.attempt.id, why(error)),
         )
         return (Fault(part="learning: facts", error=why(error)),)
     return ()
@@ -156,7 +157,10 @@ async def review_from(
     except Exception as error:
         if subject.model is None or not is_last(chore, settings):
             raise
-        log.warning("the last try at a review of attempt %d failed", chore.attempt)
+        log.warning(
+            "the facts of attempt %d are not reviewed by a model, and wait for a person: %s",
+            *(chore.attempt, why(error)),
+        )
         return await settled(None, f"it failed at its last try: {why(error)}")
 
 

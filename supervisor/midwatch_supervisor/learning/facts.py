@@ -34,6 +34,8 @@ from midwatch_monitor.records import (
     Wanted,
 )
 from midwatch_supervisor.learning.attempt_case import case_of
+from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.text_line import brief
 from midwatch_tools.tools.duplicates import covers
 from midwatch_tools.tools.facts import Facts, lacks
 
@@ -212,8 +214,8 @@ class _Reviewer:
             # An error that is not Midwatch's own may quote the answer: only its name is told.
             why = str(error) if isinstance(error, WorkerError) else type(error).__name__
             log.warning(
-                "the review of %d facts of attempt %d failed (%s): they wait for a person",
-                *(len(new), self.attempt.id, type(error.__cause__ or error).__name__),
+                "attempt %d: %s left to a person, as the review failed: %s",
+                *(self.attempt.id, counted(len(new), "fact"), brief(why, 200)),
             )
             return _Outcome(
                 state=ReviewState.FALLBACK,

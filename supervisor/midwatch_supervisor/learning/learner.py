@@ -52,11 +52,21 @@ from midwatch_supervisor.learning.implied_feedback import scan
 from midwatch_supervisor.learning.lessons import archive
 from midwatch_supervisor.learning.reflection import reflect_project
 from midwatch_supervisor.learning.reflectors import Outages, Reflectors, newest_task
+from midwatch_supervisor.present.text_line import brief
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 log = logging.getLogger(__name__)
+
+_WHY = 200
+"""Characters of the reason in a warning; the journal has all of it."""
+_MISSING = {
+    Chore.SUMMARY: "attempt {attempt} has no summary, so nothing is learned from it",
+    Chore.LESSON: "the rejection of attempt {attempt} teaches no lesson",
+    Chore.REVIEW: "the facts that attempt {attempt} found are not reviewed",
+}
+"""What there is not where a chore fails."""
 
 Progress = Counter[StudyState]
 """How many chores were done, refused and failed."""
@@ -100,7 +110,7 @@ class Learner:
             await self._scan()
             await self._follow()
         except Exception as error:  # the work goes on, and it has no part in this
-            log.warning("nothing is learned any more: %s", why(error))
+            log.warning("nothing more is learned from this run: %s", why(error))
 
     async def begin(self) -> None:
         """Take up only so much of what is older than this moment. Raises JournalError."""
@@ -121,7 +131,7 @@ class Learner:
         except TimeoutError:
             log.warning("the next run goes on with what is not learned within %g s", seconds)
         except Exception as error:
-            log.warning("nothing is learned any more: %s", why(error))
+            log.warning("nothing more is learned from this run: %s", why(error))
 
     async def _catch_up(self, projects: Sequence[str]) -> None:
         self._outages.probe()
@@ -161,7 +171,7 @@ class Learner:
         except JournalError:
             raise
         except Exception as error:  # git, or a repository as nobody expected it
-            log.warning("implied verdicts are not looked for: %s", type(error).__name__)
+            log.warning("what became of merged work is not known this time: %s", why(error))
             return
         self._tell(entries)
 
@@ -306,11 +316,19 @@ class Learner:
         except StaleIncarnationError:
             return None
         except Exception as error:  # a model, a provider's client, a journal that lacks something
-            log.warning(
-                "the %s of attempt %d failed: %s", chore.chore, chore.attempt, type(error).__name__
-            )
+            self._warn(chore, error)
             return await self._fail(chore, why(error))
         return drawn.state
+
+    def _warn(self, chore: OpenChore, error: Exception) -> None:
+        """Say what there is not now, why, and whether that can change."""
+        over = is_last(chore, self._settings)
+        log.warning(
+            "%s: %s; the work is not affected, and %s",
+            _MISSING[chore.chore].format(attempt=chore.attempt),
+            brief(why(error), _WHY),
+            "it is not tried again" if over else "`midwatch learn` tries again",
+        )
 
     async def _fail(self, chore: OpenChore, reason: str) -> StudyState | None:
         try:

@@ -14,6 +14,8 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "go.mod").touch()
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,8 @@ def test_init_says_what_it_writes(capsys: Capture) -> None:
     assert main(["init", "new/folder"]) == 0
     assert capsys.readouterr().out == (
         "wrote new/folder/midwatch.yaml\nwrote new/folder/tasks.yaml\n"
+        "no test command was found: name the checks of your tasks in tasks.yaml\n"
+        "the model is openai:gpt-5.2: OPENAI_API_KEY is set\n"
     )
     assert sorted(file.name for file in Path("new/folder").iterdir()) == [
         "midwatch.yaml",
@@ -112,9 +116,13 @@ def test_init_says_what_it_writes(capsys: Capture) -> None:
 
 
 def test_a_dry_run_of_init_writes_nothing(capsys: Capture) -> None:
-    assert main(["init", "new", "--dry-run"]) == 0
-    assert capsys.readouterr().out == "would write new/midwatch.yaml\nwould write new/tasks.yaml\n"
-    assert not Path("new").exists()
+    assert main(["init", "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "would write midwatch.yaml",
+        "would write tasks.yaml",
+        "the check is `go test ./...`, by go.mod",
+    ]
+    assert [file.name for file in Path().iterdir()] == ["go.mod"]
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
@@ -122,7 +130,7 @@ def test_init_overwrites_nothing(capsys: Capture, more: list[str]) -> None:
     Path("tasks.yaml").write_text("mine")
     assert main(["init", *more]) == 2
     assert capsys.readouterr() == ("", "tasks.yaml exists already, so nothing was written\n")
-    assert [file.name for file in Path().iterdir()] == ["tasks.yaml"]
+    assert sorted(file.name for file in Path().iterdir()) == ["go.mod", "tasks.yaml"]
 
 
 def test_init_below_a_file_is_bad_usage(capsys: Capture) -> None:

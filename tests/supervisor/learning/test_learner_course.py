@@ -81,7 +81,7 @@ async def test_a_journal_that_fails_ends_the_learner_and_nothing_else(
     learner = Learner(closed, settings=SOON, clock=lambda: past.at, bus=LocalBus())
     await learner.run()
     await learner.finish(["shop"], seconds=1)
-    assert caplog.text.count("nothing is learned any more: ") == 2
+    assert caplog.text.count("nothing more is learned from this run: ") == 2
 
 
 def test_c16_lessons_feedback_and_facts_are_on() -> None:

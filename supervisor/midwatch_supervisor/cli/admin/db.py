@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.present.numbers import counted
 from midwatch_tools.journal_location import journal_location
 
 if TYPE_CHECKING:
@@ -149,11 +150,11 @@ def _tell_copied(
         fields = {"from": source, "to": target, "tables": dict(counts), "dry_run": dry_run}
         write_json({"type": "copy", **fields})
         return
-    rows = sum(counts.values())
+    rows = counted(sum(counts.values()), "row")
     if dry_run:
-        write_line(f"{rows} rows of {source} would be copied to {target}")
+        write_line(f"would copy {rows} of {source} to {target}")
     else:
-        write_line(f"{rows} rows of {source} were copied to {target}, and both are the same")
+        write_line(f"copied {rows} of {source} to {target}, and both are the same")
 
 
 def _tell_health(name: str, health: "Health", *, json: bool) -> None:

@@ -1,6 +1,5 @@
 """`midwatch submit`: hand the tasks of a file over to a fleet."""
 
-import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
+from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.present.numbers import counted
 
 if TYPE_CHECKING:
     from midwatch_monitor.config.settings import Settings
@@ -56,10 +57,10 @@ def submit(
     check_workspaces(wanted, file=file)
     location = journal_location(journal, os.environ, Path.cwd())
     if dry_run:
-        asyncio.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
+        INTERRUPTS.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
         return 0
     system_url(location)
-    return asyncio.run(_submit(wanted, file, settings, location, key=key, json=json))
+    return INTERRUPTS.run(_submit(wanted, file, settings, location, key=key, json=json))
 
 
 async def _submit(
@@ -94,16 +95,14 @@ async def _submit(
             write_json({"type": "run", **told})
         else:
             there = f" is there already, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
-            write_line(f"Run {run.id}{there}: {_tasks(len(wanted))}, journal {journal.name}")
+            write_line(
+                f"Run {run.id}{there}: {counted(len(wanted), 'task')}, journal {journal.name}"
+            )
             write_line(f"`midwatch watch --run {run.id}` shows it, `midwatch status` sums it up")
             for warning in warnings:
                 write_line(f"warning: {warning}")
         await _hand_out(journal, settings, location, clock)
     return 0
-
-
-def _tasks(number: int) -> str:
-    return "1 task" if number == 1 else f"{number} tasks"
 
 
 async def _hand_out(

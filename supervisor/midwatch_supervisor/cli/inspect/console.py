@@ -1,8 +1,8 @@
 """The console on this terminal beside a run of this process."""
 
 import asyncio
-import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from midwatch_monitor.records import Entry
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
@@ -10,10 +10,8 @@ from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import conduct
 
-
-def on_terminal() -> bool:
-    """Whether a person sits at both ends of this process."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+if TYPE_CHECKING:
+    from midwatch_supervisor.tui.app import Console
 
 
 async def show_run(resources: RunResources, jobs: tuple[Job, ...], *, about: Sequence[str]) -> int:
@@ -51,17 +49,30 @@ async def show_run(resources: RunResources, jobs: tuple[Job, ...], *, about: Seq
         now=lambda: resources.clock().astimezone(),
     )
     try:
-        code = await console.run_async()
+        code = await shown(console)
     finally:
         await _end(conducted)
-    # Textual swallows the cancellation by which a signal ends the process.
-    task = asyncio.current_task()
-    told_to_stop = task is not None and task.cancelling() > 0
-    if code == INTERRUPTED and console.board.only_waits and not told_to_stop:
+    if code == INTERRUPTED and console.board.only_waits:
         return 3
-    if code == INTERRUPTED or told_to_stop:
+    if code == INTERRUPTED:
         raise KeyboardInterrupt
     return 1 if code is None else code
+
+
+async def shown(console: "Console") -> int | None:
+    """Show a console until it is left; answers the run's exit code, if there is any.
+
+    Cancelled, it is left in order: cancelled amid its start, Textual prints tracebacks.
+    """
+    from midwatch_supervisor.tui.app import INTERRUPTED
+
+    showing = asyncio.ensure_future(console.run_async())
+    try:
+        return await asyncio.shield(showing)
+    except asyncio.CancelledError:
+        console.exit(INTERRUPTED)
+        await showing
+        raise
 
 
 async def _end(conducted: Sequence[asyncio.Task[int]]) -> None:

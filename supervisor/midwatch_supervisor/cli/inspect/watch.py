@@ -14,11 +14,12 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_supervisor.cli.inspect.console import on_terminal
+from midwatch_supervisor.cli.inspect.console import shown
 from midwatch_supervisor.cli.inspect.web import TOKEN, end_with_server, in_browser, page_at, serve
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_watch
 from midwatch_supervisor.cli.operate.hints import bus_of
 from midwatch_supervisor.cli.operate.tell import FromOption
+from midwatch_supervisor.cli.run.options import on_terminal
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.present.lookup import chosen_runs
@@ -123,7 +124,7 @@ async def _attach(
             now=lambda: clock().astimezone(),
         )
         with console.log_capture:  # the bus may complain before the console is drawn
-            await console.run_async()
+            await shown(console)
 
 
 def _words(

@@ -100,4 +100,5 @@ def _tell(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:
 
 def _counted(erasure: Erasure) -> str:
     tasks, attempts = counted(erasure.tasks, "task"), counted(erasure.attempts, "attempt")
-    return f"{tasks}, {attempts} and {erasure.entries} entries"
+    entries = "1 entry" if erasure.entries == 1 else f"{erasure.entries} entries"
+    return f"{tasks}, {attempts} and {entries}"

@@ -76,22 +76,6 @@ async def learn(
         return 0 if await look() else 1
 
 
-async def reflect(
-    *,
-    project: ProjectOption = None,
-    wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    config: ConfigOption = None,
-    journal: JournalOption = None,
-    json: JsonOption = False,
-) -> int:
-    """The former name of `midwatch learn`."""
-    write_error("`midwatch reflect` is now called `midwatch learn`")
-    return await learn(
-        project=project, wait=wait, dry_run=dry_run, config=config, journal=journal, json=json
-    )
-
-
 async def nightly(
     look: Callable[[], Awaitable[object]],
     hours: str,

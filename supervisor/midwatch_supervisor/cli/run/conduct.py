@@ -6,9 +6,6 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.config.settings import Mode, Settings
@@ -22,8 +19,10 @@ from midwatch_monitor.records import Entry
 from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_supervisor.cli.inspect.console import show_run
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.run.deleted_journal import ended_without
 from midwatch_supervisor.cli.run.end import print_end, unseen
-from midwatch_supervisor.cli.run.exit import run_to_end
+from midwatch_supervisor.cli.run.exit import NOTICE, run_to_end
+from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
@@ -37,23 +36,6 @@ from midwatch_supervisor.tui.keys import check_console
 from midwatch_tools.journal_location import FOLDER, journal_location, main_worktree
 from midwatch_tools.watch import now
 
-HeadlessOption = Annotated[
-    bool, Parameter(name="--headless", negative="", help="Print progress instead of the console.")
-]
-AdviseOption = Annotated[
-    bool,
-    Parameter(
-        negative="", help="Decide, and deliver nothing until a person approves, here or elsewhere."
-    ),
-]
-WaitOption = Annotated[
-    bool,
-    Parameter(
-        name="--wait-for-provider",
-        negative="",
-        help="Wait for a model's server that does not answer yet, instead of ending at once.",
-    ),
-]
 Opened = Callable[[Journal, Clock], Awaitable[tuple[RunResources, tuple[Job, ...]]]]
 """Stores a run, or finds it again, and goes by that clock."""
 
@@ -93,8 +75,7 @@ def start(
     source: str,
     settings: Settings,
     journal: str | None,
-    console: bool,
-    json: bool,
+    output: Output,
 ) -> int:
     """Start a new run and stay with it to its end; answers the exit code."""
 
@@ -109,30 +90,27 @@ def start(
             home=home(),
             learning=RunLearning,
             clock=clock,
-            attended=console,
+            attended=output is Output.CONSOLE,
         )
 
-    return stay(opened, settings=settings, journal=journal, console=console, json=json)
+    return stay(opened, settings=settings, journal=journal, output=output)
 
 
-def stay(
-    opened: Opened, *, settings: Settings, journal: str | None, console: bool, json: bool
-) -> int:
+def stay(opened: Opened, *, settings: Settings, journal: str | None, output: Output) -> int:
     """Conduct a run until its end, or until its console is left; answers the exit code.
 
     Raises KeyboardInterrupt when the process is told to stop; everything is resumable then.
     """
-    if console:
+    if output is Output.CONSOLE:
         check_console(settings.console)
     try:
         return run_to_end(
             _stay(
-                *(opened, settings, where(journal)),
-                console=console,
-                json=json,
+                *(opened, settings, where(journal), output),
                 options=f" --journal {quote(journal)}" if journal else "",
             ),
             grace_seconds=settings.run.grace_seconds,
+            notice="" if output is Output.CONSOLE else NOTICE,  # its screen is not written on
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
         write_error("interrupted; `midwatch resume` continues it")
@@ -140,7 +118,7 @@ def stay(
 
 
 async def _stay(
-    opened: Opened, settings: Settings, location: str, *, console: bool, json: bool, options: str
+    opened: Opened, settings: Settings, location: str, output: Output, *, options: str
 ) -> int:
     main = asyncio.current_task()
     if main is not None:
@@ -154,17 +132,19 @@ async def _stay(
             secrets=known_secrets(os.environ, settings.secrets.patterns),
         ) as journal,
         journal_clock(journal, now) as clock,
+        ended_without(location),
     ):
+        told = await journal.last_id()
         resources, jobs = await opened(journal, clock)
         calm()
-        if console:
+        if output is Output.CONSOLE:
             code = await show_run(resources, jobs, about=about(resources, jobs))
             tasks = [
                 await account_of(journal, each) for each in await journal.tasks(resources.run.id)
             ]
             await print_end(tasks, code, options=options)
             return code
-        reporter = Reporter(journal, jobs, json=json, clock=clock)
+        reporter = Reporter(journal, jobs, output, clock=clock, told=told)
         reporter.begin(resources, jobs)
         try:
             code = await conduct(resources, jobs, reporter.follow)
@@ -188,17 +168,30 @@ def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
 
 
 class Reporter:
-    """Prints a run as it goes: for people, or one JSON object a line."""
+    """Prints a run as it goes: for people, or one JSON object a line.
 
-    def __init__(self, journal: Journal, jobs: Sequence[Job], *, json: bool, clock: Clock) -> None:
+    What stands in the journal up to `told` was printed when it happened.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        jobs: Sequence[Job],
+        output: Output,
+        *,
+        clock: Clock,
+        told: int,
+    ) -> None:
         self._journal = journal
+        self._quiet = output is Output.QUIET
+        self._told = told
         self._clock = clock
-        self._json = json
+        self._json = output is Output.JSON
         self._transcript = Transcript([job.task for job in jobs])
 
     def begin(self, resources: RunResources, jobs: Sequence[Job]) -> None:
         """Say what is about to happen: which run, sandbox and models."""
-        if self._json:
+        if self._json or self._quiet:
             return
         for line in about(resources, jobs):
             write_line(line)
@@ -214,7 +207,7 @@ class Reporter:
             line = self._transcript.line(entry)
             if line is not None and not self._json:
                 line = progress_line(entry, self._transcript)
-            if line is not None:
+            if line is not None and entry.id > self._told and not self._quiet:
                 lines.append(line)
         if lines:
             await asyncio.to_thread(_print, lines)

@@ -8,15 +8,21 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+from midwatch_supervisor.cli.interrupts import INTERRUPTED, INTERRUPTS
+
+NOTICE = "ending what is under way; Ctrl-C again leaves at once"
 _STOPPING = 0.5
 """Seconds that an idle thread may take to notice that its loop has ended."""
 
 
-def run_to_end(work: Coroutine[Any, Any, int], *, grace_seconds: float) -> int:
+def run_to_end(
+    work: Coroutine[Any, Any, int], *, grace_seconds: float, notice: str = NOTICE
+) -> int:
     """Like `asyncio.run`, but what does not heed its cancellation keeps the process only so long.
 
     That is a tool that blocks in a thread, or a task that goes on when it is cancelled: the
-    process leaves without them, with the exit code that the work came to.
+    process leaves without them, with the exit code that the work came to. The notice is for whoever
+    interrupts it.
     """
     others = frozenset(threading.enumerate())
     leaving = threading.Timer(grace_seconds, _leave)
@@ -27,7 +33,7 @@ def run_to_end(work: Coroutine[Any, Any, int], *, grace_seconds: float) -> int:
         try:
             code = await work
         except asyncio.CancelledError:
-            code = 130
+            code = INTERRUPTED
             raise
         finally:
             leaving.args = [code]
@@ -35,7 +41,7 @@ def run_to_end(work: Coroutine[Any, Any, int], *, grace_seconds: float) -> int:
         return code
 
     try:
-        return asyncio.run(watched())
+        return INTERRUPTS.run(watched(), notice=notice)
     finally:
         if not any(_stuck(thread) for thread in set(threading.enumerate()) - others - {leaving}):
             leaving.cancel()

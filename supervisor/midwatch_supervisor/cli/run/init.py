@@ -1,37 +1,80 @@
-"""`midwatch init`: the first two files."""
+"""`midwatch init`: the first two files, for the project that stands there."""
 
+import json
+import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from midwatch_agents.model_choice import ModelChoice, choose_model
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.output import write_line
+from midwatch_supervisor.cli.run.project_check import ProjectCheck, find_check
 
 _STARTERS = ("midwatch.yaml", "tasks.yaml")
+_MODEL = "worker: openai:gpt-5-mini\n"
+_TASKS = "tasks:\n"
+_TESTS = """\
+  - id: tests
+    title: The tests pass
+    goal: Make the project's tests pass. Change the code, and no test.
+    # The project's own test command, by {found_in}.
+    acceptance:
+      - {command}
+
+"""
+"""The first task where the project's test command was found."""
 
 
 def init(
     folder: Annotated[Path, Parameter(name="DIR", help="Where to.")] = Path(),
+    /,
     *,
     dry_run: Annotated[
         bool, Parameter(negative="", help="Only say what would be written.")
     ] = False,
 ) -> None:
-    """Write a commented configuration and an example task file; nothing is overwritten."""
+    """Write a commented configuration and a task file with the project's own test command.
+
+    Nothing is asked, and nothing is overwritten.
+    """
     targets = [folder / name for name in _STARTERS]
     for target in targets:
         if target.exists() or target.is_symlink():
             raise UsageError(f"{target} exists already, so nothing was written")
+    check, model = find_check(folder), _model()
     for target in targets:
         if not dry_run:
-            _write(target)
+            _write(target, _text(target.name, check, model))
         write_line(f"{'would write' if dry_run else 'wrote'} {target}")
+    if check is None:
+        write_line("no test command was found: name the checks of your tasks in tasks.yaml")
+    else:
+        write_line(f"the check is `{check.command}`, by {check.found_in}")
+    if model is not None:
+        write_line(f"the model is {model.name}: {model.why}")
 
 
-def _write(target: Path) -> None:
-    text = files("midwatch_supervisor").joinpath("starter", target.name).read_text("utf-8")
+def _model() -> ModelChoice | None:
+    """The model that can be asked here, if there is any."""
+    try:
+        return choose_model(os.environ)
+    except UsageError:
+        return None
+
+
+def _text(name: str, check: ProjectCheck | None, model: ModelChoice | None) -> str:
+    text = files("midwatch_supervisor").joinpath("starter", name).read_text("utf-8")
+    if check is not None:
+        command = json.dumps(check.command, ensure_ascii=False)
+        task = _TESTS.format(found_in=check.found_in, command=command)
+        text = text.replace(_TASKS, _TASKS + task)
+    return text if model is None else text.replace(_MODEL, f"worker: {json.dumps(model.name)}\n")
+
+
+def _write(target: Path, text: str) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("x", encoding="utf-8") as stream:

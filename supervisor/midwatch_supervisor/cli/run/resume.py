@@ -1,6 +1,5 @@
 """`midwatch resume`: go on with a run that was interrupted, killed, or waits for a person."""
 
-import asyncio
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,16 +9,16 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Keeper, Run
-from midwatch_supervisor.cli.inspect.console import on_terminal
+from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.cli.run.conduct import (
+from midwatch_supervisor.cli.run.conduct import home, patient, stay, where
+from midwatch_supervisor.cli.run.options import (
     HeadlessOption,
+    Output,
+    QuietOption,
     WaitOption,
-    home,
-    patient,
-    stay,
-    where,
+    output,
 )
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.learning.run_learning import RunLearning
@@ -34,18 +33,19 @@ def resume(
     journal: JournalOption = None,
     wait_for_provider: WaitOption = False,
     headless: HeadlessOption = False,
+    quiet: QuietOption = False,
     dry_run: Annotated[
         bool, Parameter(name="--dry-run", negative="", help="Say which run it would be.")
     ] = False,
     json: JsonOption = False,
 ) -> int:
     """Go on with a run: no answered model request is asked again, no delivered word is repeated."""
-    found = asyncio.run(_found(where(journal), run))
+    found = INTERRUPTS.run(_found(where(journal), run))
     if dry_run:
         write_line(f"run {found.id} of {found.source} would go on")
         return 0
 
-    console = on_terminal() and not (headless or json)
+    shown = output(headless=headless, quiet=quiet, json=json)
     settings = patient(settings_of(found)) if wait_for_provider else settings_of(found)
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
@@ -55,17 +55,11 @@ def resume(
             home=home(),
             learning=RunLearning,
             clock=clock,
-            attended=console,
+            attended=shown is Output.CONSOLE,
             settings=settings,
         )
 
-    return stay(
-        opened,
-        settings=settings,
-        journal=journal,
-        console=console,
-        json=json,
-    )
+    return stay(opened, settings=settings, journal=journal, output=shown)
 
 
 async def _found(location: str, wanted: int | None) -> Run:

@@ -1,65 +1,82 @@
-"""`midwatch run` and `midwatch demo`: run the tasks of a file, or the bundled example."""
+"""`midwatch run` and `midwatch demo`: run tasks of one's own, or the bundled example."""
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
-from midwatch_monitor.config.source import load_tasks
-from midwatch_supervisor.cli.inspect.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
-from midwatch_supervisor.cli.output import write_json, write_line
-from midwatch_supervisor.cli.run.conduct import (
+from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.run.options import (
     AdviseOption,
+    CheckOption,
     HeadlessOption,
+    ModelOption,
+    Output,
+    QuietOption,
     WaitOption,
-    advised,
-    home,
-    patient,
-    start,
+    output,
 )
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.demo import make_project
-from midwatch_supervisor.present.assignment import Assignment, assignments, check_workspaces
+
+if TYPE_CHECKING:
+    from midwatch_supervisor.present.assignment import Assignment
 
 _CONSOLE_PACE = 0.8
 """Seconds that the demo's script takes for an answer: long enough to be watched, and acted upon."""
 
 
 def run(
-    file: Annotated[Path, Parameter(help="The task file (YAML).")],
+    wanted: Annotated[
+        str, Parameter(name="TASK", help="A task file (YAML), `-` for one on stdin, or a goal.")
+    ],
+    /,
     *,
+    check: CheckOption = None,
+    model: ModelOption = None,
     config: ConfigOption = None,
     journal: JournalOption = None,
     advise: AdviseOption = False,
     wait_for_provider: WaitOption = False,
     headless: HeadlessOption = False,
+    quiet: QuietOption = False,
     dry_run: Annotated[
         bool, Parameter(name="--dry-run", negative="", help="Say what would run, and run nothing.")
     ] = False,
     json: JsonOption = False,
 ) -> int:
-    """Run the tasks of a file and stay until each is over or waits for a person."""
+    """Run tasks and stay until each is over or waits for a person.
+
+    A goal is worked on in the repository around this folder, on a branch of its own.
+    """
+    # What is wrong with the file is said before the rest is imported, which takes seconds.
+    from midwatch_supervisor.cli.run.goal import wanted_of
+
     settings = settings_in_force(config)
-    if advise:
-        settings = advised(settings)
-    if wait_for_provider:
-        settings = patient(settings)
-    wanted = assignments(load_tasks(file), file.resolve().parent)
-    check_workspaces(wanted, file=file)
+    found = wanted_of(wanted, checks=check or (), model=model, environ=os.environ)
+
+    from midwatch_supervisor.present.assignment import assignments, check_workspaces
+
+    tasks = assignments(found.tasks, found.folder)
+    check_workspaces(tasks, file=Path(found.source))
+    if found.notice:
+        (write_error if json or quiet else write_line)(found.notice)
     if dry_run:
-        for each in wanted:
+        for each in tasks:
             _say(each, json=json)
         return 0
+
+    from midwatch_supervisor.cli.run.conduct import advised, patient, start
+
+    settings = advised(settings) if advise else settings
     return start(
-        wanted,
-        source=str(file),
-        settings=settings,
+        tasks,
+        source=found.source,
+        settings=patient(settings) if wait_for_provider else settings,
         journal=journal,
-        console=on_terminal() and not (headless or json),
-        json=json,
+        output=output(headless=headless, quiet=quiet, json=json),
     )
 
 
@@ -76,11 +93,18 @@ def demo(
         ),
     ] = None,
     headless: HeadlessOption = False,
+    quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> int:
     """Run the bundled example with a scripted model; files, commands and judgements are real."""
-    console = on_terminal() and not (headless or json)
-    if pace is None and console:
+    from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
+    from midwatch_monitor.config.source import load_tasks
+    from midwatch_supervisor.cli.run.conduct import advised, home, start
+    from midwatch_supervisor.demo import make_project
+    from midwatch_supervisor.present.assignment import assignments
+
+    shown = output(headless=headless, quiet=quiet, json=json)
+    if pace is None and shown is Output.CONSOLE:
         pace = _CONSOLE_PACE
     # No model is asked, so its commands are known: it runs where there is no sandbox too.
     own = RunSettings(sandbox=Sandbox.AUTO)
@@ -92,12 +116,11 @@ def demo(
         source="demo",
         settings=advised(settings) if advise else settings,
         journal=journal,
-        console=console,
-        json=json,
+        output=shown,
     )
 
 
-def paced(assignment: Assignment, seconds: float | None) -> Assignment:
+def paced(assignment: "Assignment", seconds: float | None) -> "Assignment":
     """The same task with scripted models that take so long for an answer."""
     if seconds is None:
         return assignment
@@ -108,7 +131,7 @@ def paced(assignment: Assignment, seconds: float | None) -> Assignment:
     return assignment.model_copy(update={"models": models})
 
 
-def _say(each: Assignment, *, json: bool) -> None:
+def _say(each: "Assignment", *, json: bool) -> None:
     workspace = each.source
     if json:
         write_json(

@@ -226,13 +226,3 @@ async def test_a_night_that_fails_is_not_the_last_one(capsys: Capture) -> None:
     with pytest.raises(KeyboardInterrupt):
         await nightly(look, "02:00-05:00", clock=lambda: at[0], sleep=sleep)
     assert capsys.readouterr().err.count("another process holds it") == 2
-
-
-async def test_the_former_name_works_and_says_the_new_one(
-    past: PastAttempts, capsys: Capture
-) -> None:
-    await ended(past)
-    assert await midwatch("reflect") == 0
-    found = capsys.readouterr()
-    assert found.err == "`midwatch reflect` is now called `midwatch learn`\n"
-    assert "looked back at 1 attempt" in found.out

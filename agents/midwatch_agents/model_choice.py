@@ -1,0 +1,154 @@
+"""The model of whoever names none: by the keys in the environment, else of an Ollama that runs."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from importlib.util import find_spec
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from midwatch_monitor.errors import MissingExtraError, UsageError
+
+OLLAMA = "ollama:"
+_SECONDS = 1.0
+"""How long Ollama may take for each answer."""
+_ASKED = 20
+"""Models of Ollama that are asked whether they call tools, the latest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A provider that is known by its key."""
+
+    keys: tuple[str, ...]
+    """The variables that pydantic-ai reads, the first one first."""
+    package: str
+    """What must be installed to ask it."""
+    extra: str
+    model: str
+    """Asked where nobody names another: one for code, of the middle size and price."""
+
+
+PROVIDERS = (
+    # The names are of pydantic-ai 2.62's `KnownModelName`, which a test compares.
+    Provider(
+        keys=("ANTHROPIC_API_KEY",),
+        package="anthropic",
+        extra="anthropic",
+        model="anthropic:claude-sonnet-4-6",
+    ),
+    Provider(keys=("OPENAI_API_KEY",), package="openai", extra="openai", model="openai:gpt-5.2"),
+    Provider(
+        keys=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+        package="google.genai",
+        extra="google",
+        model="google:gemini-3.5-flash",
+    ),
+    # It has no list there; the name is the one on OpenRouter's own page about pydantic-ai.
+    Provider(
+        keys=("OPENROUTER_API_KEY",),
+        package="openai",
+        extra="openai",
+        model="openrouter:anthropic/claude-sonnet-4.6",
+    ),
+    Provider(
+        keys=("MISTRAL_API_KEY",),
+        package="mistralai",
+        extra="mistral",
+        model="mistral:mistral-large-latest",
+    ),
+    Provider(
+        keys=("GROQ_API_KEY",), package="groq", extra="groq", model="groq:openai/gpt-oss-120b"
+    ),
+)
+"""Where several keys are set, the first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """A model that was chosen, and by what."""
+
+    name: str
+    why: str
+
+
+def choose_model(environ: Mapping[str, str]) -> ModelChoice:
+    """The model to ask. Asks Ollama where no key is set; a second at most for each answer.
+
+    Raises UsageError, which says what to set, and MissingExtraError where only a package lacks.
+    """
+    named = [(key, provider) for provider in PROVIDERS for key in provider.keys if environ.get(key)]
+    for key, provider in named:
+        if _installed(provider.package):
+            return ModelChoice(name=provider.model, why=f"{key} is set")
+    address = ollama_address(environ)
+    models = _ollama_models(address) if _installed("openai") else None
+    for model in models or ():
+        return ModelChoice(name=OLLAMA + model, why=f"Ollama runs at {address}")
+    if named:
+        key, provider = named[0]
+        raise MissingExtraError(f"{key} is set, but asking {provider.model}", provider.extra)
+    keys = ", ".join(provider.keys[0] for provider in PROVIDERS)
+    state = "does not run" if models is None else "has no model that calls tools"
+    raise UsageError(
+        f"there is no model to ask: set one of {keys}, or name one with --model "
+        f"(Ollama at {address} {state})"
+    )
+
+
+def ollama_address(environ: Mapping[str, str]) -> str:
+    """Where Ollama answers: OLLAMA_BASE_URL, which pydantic-ai reads, or as its own client does."""
+    if base := environ.get("OLLAMA_BASE_URL"):
+        return base.rstrip("/").removesuffix("/v1")
+    said = environ.get("OLLAMA_HOST", "").strip()
+    parts = urlsplit(said if "://" in said else f"http://{said}")
+    try:
+        port = parts.port or (11434 if "://" not in said else None)
+    except ValueError:
+        port = 11434
+    host = parts.hostname or "127.0.0.1"
+    # The server listens on all addresses then; a client needs one of them.
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # what it is a part of is not there
+        return False
+
+
+def _ollama_models(address: str) -> Iterator[str] | None:
+    """The models that may call tools, the latest first; `None` where nobody answers."""
+    listed = _ask(address, "GET", "/api/tags")
+    if listed is None:
+        return None
+    models = [str(each.get("name", "")) for each in listed.get("models") or ()]
+    return (name for name in models[:_ASKED] if name and _calls_tools(address, name))
+
+
+def _calls_tools(address: str, model: str) -> bool:
+    """Whether it says so; an Ollama that is too old to say is believed, but for embeddings."""
+    said = (_ask(address, "POST", "/api/show", {"model": model}) or {}).get("capabilities")
+    return "embed" not in model if said is None else "tools" in said
+
+
+def _ask(
+    address: str, method: str, path: str, body: Mapping[str, object] | None = None
+) -> dict[str, Any] | None:
+    """The answer; `None` for none, or for something else than Ollama."""
+    parts = urlsplit(address)
+    if parts.scheme != "http":
+        return None
+    # No proxy: it is asked on this machine, or on one that somebody named.
+    connection = HTTPConnection(parts.hostname or "", parts.port or 80, timeout=_SECONDS)
+    try:
+        connection.request(method, path, body=None if body is None else json.dumps(body))
+        answer = json.loads(connection.getresponse().read())
+    except (OSError, HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+    return cast("dict[str, Any]", answer) if isinstance(answer, dict) else None

@@ -1,0 +1,98 @@
+"""Ctrl-C: the first ends a command in order, the second at once; neither with a traceback.
+
+Imports next to nothing: it is in force while everything else is imported.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+
+INTERRUPTED = 130
+"""The exit code."""
+
+T = TypeVar("T")
+Handler = Callable[[int, FrameType | None], object] | int | None
+
+
+def leave_at_once(*_: object) -> None:
+    """End the process where it stands. What the journal holds is whole, as after a crash."""
+    os._exit(INTERRUPTED)
+
+
+class Interrupts:
+    """What Ctrl-C does to this process. Nothing outside its main thread, which signals go to."""
+
+    def __init__(self) -> None:
+        self.came = False
+        """Whether there was one: what fails after it may have failed because of it."""
+
+    def take(self) -> None:
+        """From now on the first raises KeyboardInterrupt, and the second leaves."""
+        _handle(self._raise)
+        sys.unraisablehook = self._ignore
+
+    def run(self, work: Coroutine[object, object, T], *, notice: str = "") -> T:
+        """Like `asyncio.run`, but the first interrupt cancels the work, and says the notice.
+
+        Raises KeyboardInterrupt once the work has ended.
+        """
+        import asyncio
+
+        before = signal.getsignal(signal.SIGINT)
+
+        async def cancellable() -> T:
+            _handle(self._cancels(asyncio.get_running_loop(), asyncio.current_task(), notice))
+            return await work
+
+        try:
+            return asyncio.run(cancellable())
+        except asyncio.CancelledError:
+            if self.came:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            _handle(leave_at_once if self.came else before)
+            work.close()  # if it never began
+
+    def _cancels(
+        self, loop: "asyncio.AbstractEventLoop", task: "asyncio.Task[T] | None", notice: str
+    ) -> Handler:
+        def cancel(*_: object) -> None:
+            self._note()
+            if task is None or loop.is_closed():
+                raise KeyboardInterrupt
+            if notice:
+                os.write(2, f"{notice}\n".encode())
+            loop.call_soon_threadsafe(task.cancel)
+
+        return cancel
+
+    def _raise(self, *_: object) -> None:
+        self._note()
+        raise KeyboardInterrupt
+
+    def _note(self) -> None:
+        self.came = True
+        _handle(leave_at_once)
+
+    def _ignore(self, unraisable: "sys.UnraisableHookArgs") -> None:
+        """Say nothing of an interrupt that came where nothing can be raised."""
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(unraisable)
+
+
+INTERRUPTS = Interrupts()
+"""Of this process."""
+
+
+def _handle(handler: Handler) -> None:
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as a shell starts a script's `&`
+    if threading.current_thread() is threading.main_thread() and not ignored:
+        signal.signal(signal.SIGINT, handler)

@@ -1,0 +1,133 @@
+"""What `midwatch run` is to do: a task file, one on stdin, or a goal in a sentence."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from midwatch_agents.model_choice import choose_model
+from midwatch_monitor.config.document import MAX_CHARACTERS
+from midwatch_monitor.config.source import load_tasks
+from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec
+from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_supervisor.cli.run.project_check import find_check
+from midwatch_supervisor.present.text_line import brief
+from midwatch_tools.git import run_git
+
+STDIN = Path("stdin")
+"""What a task file on stdin is called."""
+_DASHES = ("-", "/dev/stdin")
+_EXAMPLE = '`midwatch run "fix the failing tests" --check "pytest -q"`'
+_TITLE = 60
+_ID = 40
+"""Characters of a task's id that come from its goal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be done."""
+
+    tasks: TaskFile
+    source: str
+    """What the run is said to come from."""
+    folder: Path
+    """Where relative workspaces start."""
+    notice: str = ""
+    """What was chosen for the person, in one line; empty for a file, which says it itself."""
+
+
+def wanted_of(
+    text: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
+) -> Wanted:
+    """What the first word of `midwatch run` means, in the folder where one stands.
+
+    A file or what ends like one is a task file, `-` one on stdin, and the rest a goal. Raises
+    UsageError for what is neither, and ConfigError for a wrong file.
+    """
+    if _is_file(text):
+        if checks or model:
+            raise UsageError(
+                "--check and --model go with a goal; a task file says `acceptance` and `models`"
+            )
+        return _of_file(text)
+    if os.path.isdir(text):  # noqa: PTH112 - a goal may be longer than a path can be
+        raise UsageError(f"{text} is a folder: name a task file, or say a goal as in {_EXAMPLE}")
+    if not text.strip() or not (checks or re.search(r"\s", text.strip())):
+        raise UsageError(f"{text!r} is no file, and one word is no goal; as in {_EXAMPLE}")
+    return _of_goal(" ".join(text.split()), checks=checks, model=model, environ=environ)
+
+
+def _is_file(text: str) -> bool:
+    named = text.lower().endswith((".yaml", ".yml")) and not re.search(r"\s", text)
+    # Not by pathlib: it raises for a goal that is longer than a path can be.
+    there = os.path.exists(text) and not os.path.isdir(text)  # noqa: PTH110, PTH112
+    return named or there or text in _DASHES
+
+
+def _of_file(text: str) -> Wanted:
+    if text in _DASHES:
+        tasks = load_tasks(STDIN, _stdin())
+        return Wanted(tasks=tasks, source=str(STDIN), folder=Path.cwd())
+    file = Path(text)
+    if not file.exists():
+        beside = [str(each) for each in file.parent.glob("*.y*ml")] if file.parent.is_dir() else []
+        close = get_close_matches(text, beside, n=1)
+        hint = f" (did you mean `{close[0]}`?)" if close else ""
+        raise UsageError(f"{file}: there is no such file{hint}")
+    return Wanted(tasks=load_tasks(file), source=text, folder=file.resolve().parent)
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.buffer.read(4 * MAX_CHARACTERS + 4).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{STDIN}: is not UTF-8 text") from error
+
+
+def _of_goal(
+    goal: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
+) -> Wanted:
+    folder = _repository(Path.cwd())
+    if folder in (Path.home(), Path(folder.anchor)):
+        raise UsageError(f"{folder} is no project, and would be copied whole: go into one first")
+    found = None if checks else find_check(folder)
+    if not checks and found is None:
+        raise UsageError(
+            f"no test command was found in {folder}: say with --check which command passes once "
+            f"the goal is reached, as in {_EXAMPLE}"
+        )
+    commands = tuple(checks) if found is None else (found.command,)
+    choice = None if model else choose_model(environ)
+    name = model or (choice.name if choice else "")
+    task = TaskSpec(
+        id=_id(goal),
+        title=brief(goal, _TITLE),
+        goal=goal,
+        workspace=str(folder),
+        acceptance=commands,
+    )
+    whys = (f" ({found.found_in})" if found else "", f" ({choice.why})" if choice else "")
+    return Wanted(
+        tasks=TaskFile(models={Role.WORKER: ModelSpec(name=name)}, tasks=(task,)),
+        source="a goal",
+        folder=folder,
+        notice=f"{folder}: check `{'`, `'.join(commands)}`{whys[0]}, model {name}{whys[1]}",
+    )
+
+
+def _repository(folder: Path) -> Path:
+    """The worktree around a folder; outside git the folder itself."""
+    try:
+        return Path(run_git(folder, "rev-parse", "--show-toplevel").strip() or folder)
+    except WorkspaceError:
+        return folder
+
+
+def _id(goal: str) -> str:
+    """A short name, of whole words where there is room for one."""
+    words = re.sub(r"[^a-z0-9]+", "-", goal.lower()).strip("-")
+    cut = words if len(words) <= _ID else words[:_ID].rpartition("-")[0] or words[:_ID]
+    return cut or "goal"

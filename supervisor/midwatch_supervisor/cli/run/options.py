@@ -1,0 +1,71 @@
+"""What `run`, `demo` and `resume` may be told, and how they show a run."""
+
+import sys
+from enum import Enum, auto
+from typing import Annotated
+
+from cyclopts import Parameter
+
+HeadlessOption = Annotated[
+    bool, Parameter(name="--headless", negative="", help="Print progress instead of the console.")
+]
+QuietOption = Annotated[
+    bool,
+    Parameter(name=("--quiet", "-q"), negative="", help="Print only what came of it, at the end."),
+]
+AdviseOption = Annotated[
+    bool,
+    Parameter(
+        negative="", help="Decide, and deliver nothing until a person approves, here or elsewhere."
+    ),
+]
+
+WaitOption = Annotated[
+    bool,
+    Parameter(
+        name="--wait-for-provider",
+        negative="",
+        help="Wait for a model's server that does not answer yet, instead of ending at once.",
+    ),
+]
+CheckOption = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--check",
+        negative="",
+        help="With a goal: a command that exits with 0 once it is reached; may be given again. "
+        "Default: the project's tests, where they are found.",
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    Parameter(
+        name="--model",
+        help="With a goal: who works on it and supervises, such as ollama:qwen3. Default: of the "
+        "provider whose key is set, else of a running Ollama.",
+    ),
+]
+
+
+class Output(Enum):
+    """How a run is shown while it goes on."""
+
+    CONSOLE = auto()
+    PROGRESS = auto()
+    QUIET = auto()
+    """Only its end."""
+    JSON = auto()
+
+
+def output(*, headless: bool, quiet: bool, json: bool) -> Output:
+    """How a run is shown: under the console where a person sits and nothing else is wanted."""
+    if json:
+        return Output.JSON
+    if quiet:
+        return Output.QUIET
+    return Output.CONSOLE if on_terminal() and not headless else Output.PROGRESS
+
+
+def on_terminal() -> bool:
+    """Whether a person sits at both ends of this process."""
+    return sys.stdin.isatty() and sys.stdout.isatty()

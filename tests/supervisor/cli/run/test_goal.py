@@ -1,0 +1,139 @@
+"""`midwatch run`: a task file, one on stdin, or a goal in a sentence."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from midwatch_agents.model_choice import PROVIDERS
+from midwatch_supervisor.cli import main
+from midwatch_tools.git import run_git
+
+Capture = pytest.CaptureFixture[str]
+TASKS = 'tasks: [{id: a, goal: b, workspace: ., acceptance: ["true"]}]\n'
+GOAL = "Fix the failing tests"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for provider in PROVIDERS:
+        for key in provider.keys:
+            monkeypatch.delenv(key, raising=False)
+    monkeypatch.delenv("OLLAMA_BASE_URL", raising=False)
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
+    return tmp_path
+
+
+def test_a_goal_is_a_task_of_the_repository_around_this_folder(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_git(folder, "init", "-q")
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    words = ("--check", "pytest -q", "--check", "ruff check", "--model", "ollama:qwen3")
+    assert main(["run", GOAL, *words, "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{folder}: check `pytest -q`, `ruff check`, model ollama:qwen3",
+        f"fix-the-failing-tests: worker coder, workspace {folder}",
+    ]
+
+
+def test_what_was_chosen_for_a_goal_is_said_in_one_line(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "go.mod").touch()
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert main(["run", GOAL, "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        f"{folder}: check `go test ./...` (go.mod), model openai:gpt-5.2 (OPENAI_API_KEY is set)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tsks.yaml",), "tsks.yaml: there is no such file (did you mean `tasks.yaml`?)"),
+        (("fix",), "'fix' is no file, and one word is no goal; as in `midwatch run "),
+        (("  ",), "'  ' is no file, and one word is no goal; as in `midwatch run "),
+        (("--headles",), "Unknown option: --headles. Did you mean --headless?"),
+        ((".",), ". is a folder: name a task file, or say a goal as in `midwatch run "),
+        (("tasks.yaml", "--check", "x"), "--check and --model go with a goal; a task file says "),
+        ((GOAL,), "no test command was found in "),
+        ((GOAL, "--check", "true"), "there is no model to ask: set one of ANTHROPIC_API_KEY, "),
+    ],
+)
+def test_what_is_unclear_is_said_in_one_sentence(
+    folder: Path, capsys: Capture, words: tuple[str, ...], said: str
+) -> None:
+    (folder / "tasks.yaml").write_text(TASKS)
+    assert main(["run", *words]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err[: len(said)], err.count("\n")) == ("", said, 1)
+
+
+def test_a_whole_home_is_not_worked_on(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    assert main(["run", GOAL, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 2
+    assert capsys.readouterr().err.startswith(f"{folder} is no project, and would be copied")
+
+
+def test_a_goal_may_be_longer_than_a_path_can_be(capsys: Capture) -> None:
+    goal = "Make it better. " * 100
+    assert main(["run", goal, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 0
+    assert "\nmake-it-better-make-it-better-make-it: worker" in capsys.readouterr().out
+
+
+def stdin(text: bytes, folder: Path) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", "-", "--dry-run"],
+        input=text,
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+
+
+def test_a_dash_is_a_task_file_on_stdin(folder: Path) -> None:
+    done = stdin(TASKS.encode(), folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"a: worker coder, workspace {folder}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            b"tasks: [{id: a, gaol: b}]",
+            "stdin:1: tasks[0].gaol: unknown key (did you mean `goal`?)",
+        ),
+        (b"", "stdin: is empty: a task file names its `tasks`"),
+        (b"\xff", "stdin: is not UTF-8 text"),
+    ],
+)
+def test_what_is_wrong_on_stdin_is_said_with_its_line(folder: Path, text: bytes, said: str) -> None:
+    done = stdin(text, folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr.splitlines()
+
+
+def test_twenty_thousand_tasks_are_refused_before_they_are_read(
+    folder: Path, capsys: Capture
+) -> None:
+    lines = (f"- {{id: t{at}, goal: g, acceptance: [x]}}\n" for at in range(20_000))
+    (folder / "tasks.yaml").write_text("tasks:\n" + "".join(lines))
+    began = time.process_time()
+    assert main(["run", "tasks.yaml", "--dry-run"]) == 2
+    assert time.process_time() - began < 1
+    assert capsys.readouterr().err == (
+        "tasks.yaml: is longer than 500,000 characters: share it out over several files\n"
+    )

@@ -1,0 +1,125 @@
+"""`midwatch run` and `midwatch resume` as processes: what they print, and how they can be ended."""
+
+import asyncio
+import shutil
+import signal
+from asyncio.subprocess import Process
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pydantic_ai import RunContext
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.tasks import Role
+from midwatch_stage.harness import RunHarness
+
+NOTICE = "ending what is under way; Ctrl-C again leaves at once\n"
+
+
+async def gate(ctx: RunContext[object]) -> str:
+    """Wait until there is a file `go` above the workspace; where there is `deaf`, at any cost."""
+    workspace = Path(await ctx.workspace.working_dir())
+    (workspace / "waits").write_text("here")
+    top, nothing = workspace.parents[3], LocalBus().subscribe()
+    while not (top / "go").exists():
+        try:
+            await nothing.wait(0.02)
+        except asyncio.CancelledError:
+            if not (top / "deaf").exists():
+                raise
+    return "open"
+
+
+def script_for(role: Role, key: str) -> Script:
+    turns = (Turn(calls=(Call(tool="gate"),)), Turn(say="Done."))
+    return Script(phases=(Phase(turns=turns),))
+
+
+TASKS = """
+    models: {worker: "scripted:test_run_process@0", supervisor: none}
+    workers: {clerk: {kind: task, tools: ["test_run_process:gate"]}}
+    tasks: [{id: fix, goal: Fix it., acceptance: [file: waits]}]
+"""
+
+
+@pytest.fixture
+def folder(harness: RunHarness, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MIDWATCH_RUN__GRACE_SECONDS", "60")
+    (harness.folder / "tasks.yaml").write_text(TASKS)
+    return harness.folder
+
+
+async def started(harness: RunHarness, *words: str) -> Process:
+    """A `midwatch run` whose worker waits at the gate."""
+    process = await harness.start("run", "tasks.yaml", *words)
+    await harness.until(harness.folder.joinpath(".midwatch", "work", "r1", "fix-1", "waits").exists)
+    return process
+
+
+async def ended(process: Process) -> tuple[int | None, str, str]:
+    """The exit code, and what was still said on standard output and standard error."""
+    out, errors = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, out.decode(), errors.decode()
+
+
+async def test_resume_prints_what_is_new_and_not_the_whole_log(
+    harness: RunHarness, folder: Path
+) -> None:
+    first = await started(harness, "--headless")
+    first.send_signal(signal.SIGINT)
+    code, before, errors = await ended(first)
+    assert (code, errors) == (130, NOTICE + "interrupted; `midwatch resume` continues it\n")
+    (folder / "go").touch()
+    code, after, errors = await ended(await harness.start("resume", "--headless"))
+    assert (code, errors) == (0, "")
+    assert "Run 1: 1 task, journal" in before
+    assert "step 1, gate" in after
+    told = {line for line in before.splitlines() if line[0].isdigit()}  # with a time
+    assert told
+    assert told & set(after.splitlines()) == set()
+
+
+async def test_quiet_prints_only_what_came_of_it(harness: RunHarness, folder: Path) -> None:
+    (folder / "go").touch()
+    code, out, errors = await ended(await harness.start("run", "tasks.yaml", "-q"))
+    assert (code, errors) == (0, "")
+    assert out.splitlines()[0].startswith("fix: completed")
+    assert out.splitlines()[-1] == "exit code 0: all tasks completed"
+
+
+async def test_a_second_interrupt_leaves_at_once(harness: RunHarness, folder: Path) -> None:
+    (folder / "deaf").touch()
+    process = await started(harness, "--headless")
+    assert process.stderr is not None
+    process.send_signal(signal.SIGINT)
+    assert (await asyncio.wait_for(process.stderr.readline(), 60)).decode() == NOTICE
+    process.send_signal(signal.SIGINT)
+    code, _, errors = await ended(process)
+    assert (code, errors) == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("output", "whole"),
+    [
+        ("--headless", True),
+        pytest.param("--headless", False, marks=pytest.mark.matrix),
+        pytest.param("--json", True, marks=pytest.mark.matrix),
+    ],
+)
+async def test_a_run_whose_journal_is_deleted_ends_with_one_sentence(
+    harness: RunHarness, folder: Path, output: str, *, whole: bool
+) -> None:
+    process = await started(harness, output)
+    journal = folder / ".midwatch" / "journal.db"
+    if whole:
+        with suppress(OSError):  # the process may write there while it goes
+            shutil.rmtree(journal.parent)
+    journal.unlink(missing_ok=True)
+    code, out, errors = await ended(process)
+    assert (code, errors) == (
+        1,
+        f"the journal {journal} was deleted under this run, which has ended: start it again\n",
+    )
+    assert "exit code" not in out

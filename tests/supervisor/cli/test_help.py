@@ -1,0 +1,70 @@
+"""`midwatch --help`: the commands by what they are for, on a narrow screen too."""
+
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from midwatch_supervisor.cli import main
+from midwatch_supervisor.cli.app import GROUPS
+
+Capture = pytest.CaptureFixture[str]
+PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_the_groups_stand_in_their_order_with_all_their_commands(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= columns
+    panels = [part.partition(" ─")[0] for part in out.split("╭─ ")[1:]]
+    assert panels == [*GROUPS, "Options"]
+    for part, commands in zip(out.split("╭─ ")[1:], GROUPS.values(), strict=False):
+        told = [line.split()[1] for line in part.splitlines() if line[:3] != "│  " and "│" in line]
+        assert told == list(commands)
+
+
+def test_two_commands_that_may_be_confused_say_what_tells_them_apart() -> None:
+    said = {name: summary for group in GROUPS.values() for name, (_, summary) in group.items()}
+    assert "console" in said["watch"]
+    assert "service" in said["monitor"]
+    assert "reflect" not in said
+
+
+def test_the_shell_can_be_taught_the_commands(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    script = tmp_path / "completion"
+    words = ("--install-completion", "--shell", "bash", "--output", str(script))
+    assert main(words) == 0
+    capsys.readouterr()
+    text = script.read_text("utf-8")
+    commands = {name for group in GROUPS.values() for name in group}
+    assert [name for name in commands if name not in text] == []
+    assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("environ", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_no_color_takes_the_colours_out(
+    tmp_path: Path, environ: dict[str, str], *, coloured: bool
+) -> None:
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-c", PROGRAM, "--help"]
+    env = {"PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "COLUMNS": "80", **environ}
+    with subprocess.Popen(words, cwd=tmp_path, env=env, stdout=theirs, stderr=theirs) as child:
+        os.close(theirs)
+        said = bytearray()
+        with suppress(OSError):  # so Linux says that it is over
+            while part := os.read(ours, 65536):
+                said += part
+        assert child.wait(60) == 0
+    os.close(ours)
+    assert (b"\x1b[36m" in said) is coloured
