@@ -75,6 +75,19 @@ def test_the_example_of_an_own_agent_is_the_promised_line() -> None:
     assert "capabilities=[Watch()]" in code
 
 
+def test_the_tokens_are_those_of_the_page_about_them() -> None:
+    """Whose bytes are measured by tests/tools/watch/test_tokens.py."""
+    page = (ROOT / "docs" / "tokens.md").read_text("utf-8")
+    rows = re.findall(
+        r"(?m)^\| (`(?:Watch|midwatch run).*?) \| ([\d,]+) \|$", section("The price in tokens")
+    )
+    assert len(rows) == 5
+    for what, tokens in rows:
+        assert re.search(
+            rf"(?m)^\| {re.escape(what.partition(':')[0])} \| [\d,]+ \| {tokens} \|$", page
+        )
+
+
 def test_every_extra_is_named() -> None:
     assert {extra for extra in EXTRAS if f"`{extra}`" not in section("Models")} == set()
 
