@@ -30,12 +30,12 @@ def reflector_of(assignment: Assignment | None) -> ModelSpec | None:
     """
     if assignment is None:
         return None
-    if (own := assignment.model(Role.REFLECTOR)) is not None:
-        return own
-    spec, supervisor = assignment.model(Role.WORKER), assignment.model(Role.SUPERVISOR)
-    if spec is None or (supervisor is not None and supervisor.name == NONE):
-        return None
-    return None if spec.name.startswith(SCRIPTED) else spec
+    spec = assignment.model(Role.REFLECTOR) or assignment.model(Role.WORKER)
+    if spec is None or Role.REFLECTOR in assignment.named:
+        return spec
+    supervisor = assignment.model(Role.SUPERVISOR)
+    unwanted = supervisor is not None and supervisor.name == NONE
+    return None if unwanted or spec.name.startswith(SCRIPTED) else spec
 
 
 def reflects(assignment: Assignment | None) -> bool:
