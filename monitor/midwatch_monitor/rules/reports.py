@@ -140,7 +140,7 @@ class MultipleBlockersDetector(CheckpointDetector[MultipleBlockers]):
         count = values[-1]
         if count < self._settings.count:
             return None
-        return count, f"{count} blockers in one checkpoint"
+        return count, f"{count} blocker{'s' if count > 1 else ''} in one checkpoint"
 
 
 class DecliningConfidenceDetector(CheckpointDetector[DecliningConfidence]):

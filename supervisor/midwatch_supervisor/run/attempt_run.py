@@ -41,6 +41,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.shielding import heed, sheltered
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.run.attempt_end import Ended, ordered, overtime, result, undoable
 from midwatch_supervisor.run.attempt_start import Introduction, budget_of, circumstances, own_plan
 from midwatch_supervisor.run.completion import Work, check_all, finish, shell_for
@@ -297,7 +298,7 @@ class AttemptRun:
         except JournalCorruptError as error:
             raise WorkerError(f"the attempt cannot go on where it was: {error}") from error
         except ValidationError as error:  # which says what stands there
-            broken = f"its history holds no messages ({error.error_count()} errors)"
+            broken = f"its history holds no messages ({counted(error.error_count(), 'error')})"
             raise WorkerError(f"the attempt cannot go on where it was: {broken}") from None
 
     async def _done(self, recorder: Recorder) -> Work:

@@ -170,7 +170,8 @@ def _lines(reported: Reported, files: set[str]) -> list[str]:
 
 
 def _checkpoint(said: Checkpoint) -> str:
-    blockers = f", {len(said.blockers)} blockers" if said.blockers else ""
+    several = "s" if len(said.blockers) > 1 else ""
+    blockers = f", {len(said.blockers)} blocker{several}" if said.blockers else ""
     return (
         f"{said.progress_percent} % of plan step {said.plan_step}, confidence {said.confidence}, "
         f"{said.decision}{blockers}"
