@@ -1,7 +1,6 @@
 """Where observed events enter: numbered, judged, journaled in one commit, hinted."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -33,8 +32,6 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-
-log = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime]
 Before = Callable[[Sequence[Record], Sequence[Result]], Awaitable[None]]
@@ -89,6 +86,7 @@ class Recorder:
         self._waiting: tuple[Draft, ...] = ()
         """Judged and numbered, but not committed yet."""
         self._timer: asyncio.TimerHandle | None = None
+        self._failed: JournalError | None = None
         self._masked = journal.masker.record
 
     @classmethod
@@ -193,15 +191,20 @@ class Recorder:
             publish(hint_of(entry))
         return entries
 
-    def record_soon(self, *records: Record) -> None:
+    def record_soon(self, *records: Record) -> bool:
         """Judge records now, and commit them with what comes next, or in half a second.
 
-        For what only shows what is going on just now: a crash may lose it.
+        For an attempt that cannot be resumed: a crash may lose them. Answers whether there is an
+        alert among what waits now. Raises what the last commit failed with.
         """
-        self._waiting += self._drafts(records, self.clock())
+        if self._failed is not None:
+            raise self._failed
+        drafts = self._drafts(records, self.clock())
+        self._waiting += drafts
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_SOON_SECONDS, self._begin_to_commit)
+        return any(isinstance(draft.record, Alert) for draft in drafts)
 
     def _begin_to_commit(self) -> None:
         self._committing = asyncio.ensure_future(self._commit_waiting())
@@ -211,8 +214,8 @@ class Recorder:
             return
         try:
             await self.record()
-        except JournalError as error:  # whoever records next is told the same
-            log.debug("what is going on just now is not shown: %s", error)
+        except JournalError as error:  # whoever records next is told
+            self._failed = error
 
     def _taken(self) -> tuple[Draft, ...]:
         """What waited; nothing waits from here on."""

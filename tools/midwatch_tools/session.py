@@ -40,6 +40,7 @@ from midwatch_monitor.records import (
     Message,
     Plan,
     Record,
+    Result,
     Step,
     StepKind,
 )
@@ -335,7 +336,17 @@ class Session:
             await self._append(fresh, records)
             return
         self._seen += len(fresh)
-        self.recorder.record_soon(*records)
+        await self.record(*records)
+
+    async def record(self, *records: Record, results: Sequence[Result] = ()) -> None:
+        """Store what happened: before the work goes on where the attempt can be resumed, else soon.
+
+        What fires an alert is stored at once, so that it is told at once.
+        """
+        if self.resumable:
+            await self.recorder.record(*records, results=results)
+        elif self.recorder.record_soon(*records):
+            await self.recorder.record()
 
     async def bring_along(self, messages: Sequence[ModelMessage]) -> None:
         """Store a conversation from before this attempt: nothing in it counts or costs here."""

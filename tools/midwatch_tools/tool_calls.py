@@ -196,15 +196,13 @@ class Acts:
         step = replace(self._step(ctx, call, args), ok=False, output=reason)
         kept = keep(self._key(call), returned=reason)
         if not self._knows(call):
-            await self._tolerate(
-                self.session.recorder.record(step, *self.session.act_ended(), results=kept)
-            )
+            await self._tolerate(self.session.record(step, *self.session.act_ended(), results=kept))
         return reason
 
     async def _wait(self, call: ToolCallPart, seconds: float) -> None:
         """Let time pass before something transient is tried again."""
         doing = f"waits {seconds:g} s before it tries again"
-        record = self.session.recorder.record
+        record = self.session.record
         await self._tolerate(record(Change(activity=Activity.WAITING, doing=doing)))
         await self._sleep(seconds)
         doing = cut(self.session.masked(act_words(call)), _MAX_DOING)
@@ -251,7 +249,7 @@ class Acts:
             return
         args = call.args if isinstance(call.args, str) else canonical(call.args or {})
         step = replace(self._step(ctx, call, {}), args=args, ok=False, output=reason)
-        await self.session.recorder.record(step, *self.session.act_ended())
+        await self.session.record(step, *self.session.act_ended())
 
     async def _foreign_edits(self, args: Mapping[str, object]) -> tuple[Edit, ...]:
         """What somebody else changed since the last call; nothing is foreign while calls run."""
@@ -287,9 +285,9 @@ class Acts:
                 self._at_turn(ctx, call, record) if isinstance(record, Step) else record
                 for record in own
             ]
-            await self.session.recorder.record(*records, *self.session.act_ended(), results=kept)
+            await self.session.record(*records, *self.session.act_ended(), results=kept)
             if pace := self.session.pace():
-                await self.session.recorder.record(*pace)
+                await self.session.record(*pace)
             return
         observed = self._observed(ctx, call, args, result, error)
         if self._tree is None:
@@ -298,7 +296,7 @@ class Acts:
             own_edits = await self._own_edits(self._tree, args)
         step = replace(observed, edits=(*foreign, *own_edits))
         if not self._knows(call):
-            await self.session.recorder.record(step, *self.session.act_ended(), results=kept)
+            await self.session.record(step, *self.session.act_ended(), results=kept)
 
     def _observed(
         self,
