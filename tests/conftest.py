@@ -6,6 +6,7 @@ Nothing that takes time is imported before a fixture needs it: a file of pure te
 import asyncio
 import gc
 import os
+import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from datetime import UTC, datetime
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
     from midwatch_stage.database import Database
     from midwatch_stage.harness import PastAttempts, RunHarness
     from midwatch_stage.worker import Performer
+
+
+def pytest_configure() -> None:
+    """Let what tests start be interrupted, also where these began with Ctrl-C ignored.
+
+    A shell without job control starts what is in the background so, and children inherit it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

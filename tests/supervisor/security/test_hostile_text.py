@@ -140,7 +140,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "guidelines rollback": [[]],
     "guidelines retire": [["1"]],
     "learn": [["--dry-run"], ["--dry-run", "--json"]],
-    "reflect": [["--dry-run"]],
     "calibration": [[], ["--json"]],
     "approve": [["{held}"], ["{held}"]],
     "reject": [["{held2}"]],

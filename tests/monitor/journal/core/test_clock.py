@@ -186,9 +186,9 @@ OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
         (OVER, ["feedback", "fix", "accept"]),
         (OVER, ["feedback", "fix", "reject", "--comment", "Run the tests before you say so."]),
         (Lesson(text="Run the tests first."), ["lessons", "retire", "{id}"]),
-        (OVER, ["reflect"]),
+        (OVER, ["learn"]),
     ],
-    ids=["tell", "approve", "accept", "reject", "retire", "reflect"],
+    ids=["tell", "approve", "accept", "reject", "retire", "learn"],
 )
 async def test_what_a_person_does_is_written_by_the_databases_time(
     ahead: Journal, tmp_path: Path, record: Record, command: list[str]

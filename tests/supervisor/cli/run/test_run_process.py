@@ -85,7 +85,7 @@ async def test_quiet_prints_only_what_came_of_it(harness: RunHarness, folder: Pa
     (folder / "go").touch()
     code, out, errors = await ended(await harness.start("run", "tasks.yaml", "-q"))
     assert (code, errors) == (0, "")
-    assert out.splitlines()[0].startswith("fix: completed")
+    assert out.strip().splitlines()[0] == "fix: completed"
     assert out.splitlines()[-1] == "exit code 0: all tasks completed"
 
 
