@@ -24,9 +24,10 @@ from midwatch_tools.final_look import look_again
 from midwatch_tools.gate.gate import gate_of
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import code_in, protocol, without_reminders
+from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.pauses import Pause, listen
 from midwatch_tools.plan_change import written
-from midwatch_tools.session import ModelFor, Session, Switch, model_before
+from midwatch_tools.session import Session
 from midwatch_tools.site import Check, Site
 from midwatch_tools.tool_calls import Acts, Remembered
 from midwatch_tools.tools.board import Board, ReadBoard
@@ -132,7 +133,7 @@ class AttemptWatch(AbstractCapability[Any]):
         plan = self._acts.session.recorder.plan
         return self._tools | PLAN_TOOLS if written(plan) else self._tools
 
-    def get_instructions(self) -> Callable[[], str]:
+    def get_instructions(self) -> Callable[[], str] | str:
         """The short protocol, after the agent's own instructions."""
         return self._instructions
 
@@ -178,6 +179,7 @@ class AttemptWatch(AbstractCapability[Any]):
     ) -> AgentRunResult[Any]:
         """Open what the watch needs, and close it whatever happens."""
         assert self._recorder is not None
+        self._code = code_in(ctx.messages) or self._draw()
         await self._begin(ctx, self._recorder)
         try:
             return await handler()
@@ -190,7 +192,6 @@ class AttemptWatch(AbstractCapability[Any]):
         journal, attempt = recorder.journal, recorder.attempt.id
         saved = await journal.messages(attempt) if self._reach.resumable else []
         tree = await self._tree()
-        self._code = code_in(ctx.messages) or self._draw()
         switch = Switch(self._model_for)
         if (model := await model_before(recorder)) and (fault := switch.turn_to(model)):
             await recorder.record(fault)
@@ -242,18 +243,19 @@ class AttemptWatch(AbstractCapability[Any]):
 
     async def _useful(self, recorder: Recorder) -> frozenset[str]:
         """The tools that this run has a use for, beside those for a plan."""
-        if self._reach.tools != "all":
-            return frozenset({"reflect"} if self._reach.tools == "reflect" else ())
         facts = self._facts
         kept = facts is not None and bool(facts.project) and self.settings.learning.facts.enabled
-        known = facts is not None and kept and await looked_up(facts.search("", ()), recorder)
         return useful(
             gated=self._reach.gated,
             limited=any(meter.limit is not None for _, meter in meters(recorder.budget)),
             others=self._board is not None and await self._board.others(),
             facts=kept,
-            known=bool(known),
+            known=kept and await self._knows(recorder),
         )
+
+    async def _knows(self, recorder: Recorder) -> bool:
+        """Whether anything was found out about the project before."""
+        return bool(await looked_up(self._known().search("", ()), recorder))
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext

@@ -47,8 +47,6 @@ RECORD = """\
 and nothing that is true of this task only.
 """
 
-SEARCH = "- Before you find out something at length, look with `search_facts`.\n"
-
 _CODE = re.compile(r"`\[midwatch ([0-9a-f]{8})`")
 _MARK = re.compile(r"^\[midwatch (?:[0-9a-f]{8} )?#(\d+)")
 
@@ -63,7 +61,6 @@ def protocol(settings: ReflectSettings, code: str, tools: Collection[str], *, ga
         GATES if gated else "",
         PLANS if "complete_step" in tools else "",
         RECORD if "record_fact" in tools else "",
-        SEARCH if "search_facts" in tools else "",
     )
     return "".join(parts)
 

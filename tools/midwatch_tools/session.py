@@ -18,12 +18,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
     repair_messages,
 )
-from pydantic_ai.models import Model
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.budget import raised, spend
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import BudgetSpentError, MidwatchError
+from midwatch_monitor.errors import BudgetSpentError
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import (
     Action,
@@ -34,7 +33,6 @@ from midwatch_monitor.records import (
     Budget,
     Change,
     Entry,
-    Fault,
     Intervention,
     Lifecycle,
     Message,
@@ -66,52 +64,13 @@ from midwatch_tools.instructions import (
     steady,
     without_reminders,
 )
+from midwatch_tools.model_switch import Switch
 from midwatch_tools.observation import act_words, cut
 from midwatch_tools.pauses import Pause, pause_records
 from midwatch_tools.plan_change import shared, written
 from midwatch_tools.site import Site
 
 log = logging.getLogger(__name__)
-
-ModelFor = Callable[[str], Model]
-"""A model by its name. Raises a MidwatchError where there is none."""
-
-
-class Switch:
-    """Holds the model that answers in the place of the worker's own."""
-
-    def __init__(self, model_for: ModelFor | None) -> None:
-        self._model_for = model_for
-        self.name = ""
-        """Of the other model; empty while the worker's own answers."""
-        self.model: Model | None = None
-
-    def turn_to(self, name: str) -> Fault | None:
-        """Put another model in; where that fails the present one stays, and a fault says why."""
-        if name == self.name:
-            return None
-        if self._model_for is None:
-            return Fault(part="switch_model", error=f"no model {name!r} is at hand here")
-        try:
-            self.model = self._model_for(name)
-        except MidwatchError as error:
-            return Fault(part="switch_model", error=str(error))
-        self.name = name
-        return None
-
-
-async def model_before(recorder: Recorder) -> str:
-    """The other model that an attempt had turned to when it was interrupted, or nothing."""
-    name, after = "", 0
-    while page := await recorder.journal.entries(
-        after, attempt=recorder.attempt.id, kinds=(Change,)
-    ):
-        for entry in page:
-            if isinstance(entry.record, Change) and entry.record.model is not None:
-                name = entry.record.model
-        after = page[-1].id
-    return "" if name == recorder.attempt.model else name
-
 
 _MAX_DOING = 200
 """Characters; what is being done is only shown."""
@@ -166,6 +125,7 @@ class Session:
         self._told: dict[int, Intervention] = {}
         self._due: tuple[Numbered, ...] = ()
         self._running = 0
+        self._priced: tuple[ModelResponse, float] | None = None
         self._proposed: dict[int, int] = {}
         """How many requests were made when a proposal was first met, by its id."""
         self._let_by: set[int] = set()
@@ -376,13 +336,19 @@ class Session:
             budget,
             requests=1,
             tokens=response.usage.total_tokens,
-            cost_usd=cost(response),
+            cost_usd=self.cost_of(response),
         )
         self._mark, self._stopped = self._seconds(), None
         self._running = len(response.tool_calls)
         activity = Activity.COMMAND if response.tool_calls else Activity.IDLE
         doing = self.masked(", ".join(act_words(call) for call in response.tool_calls))
         return [Change(budget=budget, activity=activity, doing=cut(doing, _MAX_DOING))]
+
+    def cost_of(self, response: ModelResponse) -> float:
+        """In US dollars by published prices; looked up once, as that takes its time."""
+        if self._priced is None or self._priced[0] is not response:
+            self._priced = response, cost(response)
+        return self._priced[1]
 
     def act_ended(self) -> tuple[Change, ...]:
         """One tool call of the turn is over; with the last one the model is asked again."""
@@ -396,7 +362,7 @@ class Session:
             request=self.requests,
             text=response.text or "",
             tokens=response.usage.total_tokens,
-            cost_usd=cost(response),
+            cost_usd=self.cost_of(response),
         )
 
     # -- time and cadence ------------------------------------------------------------------

@@ -45,7 +45,7 @@ from midwatch_tools.observation import (
     named_path,
     read_result,
 )
-from midwatch_tools.session import Session, cost, said_with
+from midwatch_tools.session import Session, said_with
 from midwatch_tools.tree import Tree
 
 
@@ -183,6 +183,8 @@ class Acts:
         self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object]
     ) -> Permission:
         """Whether the call may run. A gate that is broken stops nothing."""
+        if self.gate.is_open:
+            return ALLOWED
         try:
             return await self.gate.ask(self._step(ctx, call, args), ctx.messages)
         except Exception:
@@ -279,7 +281,7 @@ class Acts:
         error: Exception | None = None,
     ) -> None:
         own = self._stash.pop(call.tool_call_id, None)
-        kept = keep(self._key(call), returned=result, error=error)
+        kept = self._kept(call, result, error)
         if own is not None:
             records = [
                 self._at_turn(ctx, call, record) if isinstance(record, Step) else record
@@ -297,6 +299,13 @@ class Acts:
         step = replace(observed, edits=(*foreign, *own_edits))
         if not self._knows(call):
             await self.session.record(step, *self.session.act_ended(), results=kept)
+
+    def _kept(
+        self, call: ToolCallPart, result: object, error: Exception | None
+    ) -> tuple[Result, ...]:
+        if not self.session.resumable:
+            return ()
+        return keep(self._key(call), returned=result, error=error)
 
     def _observed(
         self,
@@ -341,7 +350,7 @@ class Acts:
             call=call.tool_call_id,
             text=response.text or "" if response else "",
             tokens=response.usage.total_tokens if response else 0,
-            cost_usd=cost(response) if response else 0.0,
+            cost_usd=self.session.cost_of(response) if response else 0.0,
         )
 
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext, ToolDefinition
@@ -36,9 +36,11 @@ from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_tools.attempt_watch import AttemptWatch, Reach
 from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import Embedded, begin_attempt, parent_of_run, title_of
+from midwatch_tools.instructions import code_in, protocol
 from midwatch_tools.journal_location import journal_location
 from midwatch_tools.tool_calls import UNWATCHED
 from midwatch_tools.tools.reflect import NAMES
+from midwatch_tools.tools.toolset import useful
 
 _CANCELLED = (Lifecycle.CANCELED, Ending.CANCELED, "cancelled")
 _LEVELS = {
@@ -130,7 +132,31 @@ class Watch(AttemptWatch):
 
     async def for_run(self, ctx: RunContext[Any]) -> "Watch":
         """A fresh instance for each run, so that two runs never mix; one attempt is one run."""
-        return copy.copy(self)
+        fresh = copy.copy(self)
+        fresh.prepare(ctx.messages)
+        return fresh
+
+    def prepare(self, messages: Sequence[ModelMessage]) -> None:
+        """Settle what each run is told and offered, whatever is in the journal.
+
+        A conversation that goes on keeps its code, and with it a provider's cache.
+        """
+        self._code = code_in(messages) or self._draw()
+        if self._reach.tools == "all":
+            facts, gated = self.settings.learning.facts.enabled, self._reach.gated
+            self._tools = useful(gated=gated, limited=False, others=False, facts=facts, known=False)
+        elif self._reach.tools == "reflect":
+            self._tools = frozenset({"reflect"})
+
+    async def _useful(self, recorder: Recorder) -> frozenset[str]:
+        facts = "record_fact" in self._tools and await self._knows(recorder)
+        return self._tools | {"search_facts"} if facts else self._tools
+
+    def get_instructions(self) -> str:
+        """The short protocol. It stays as it is: pydantic-ai looks closer at what may change."""
+        if not self._tools:
+            return ""
+        return protocol(self.settings.reflect, self._code, self._tools, gated=self._reach.gated)
 
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]

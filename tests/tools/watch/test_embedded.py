@@ -181,9 +181,9 @@ def corrupt(journal_file: Path) -> None:
 async def test_without_a_usable_journal_the_agent_works_unwatched(
     worker: Build, watch: Watch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    result = await worker([put("1")]).run("Fix it.", capabilities=[watch])
+    result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
-    assert answers(result, "put") == ["written"]
+    assert answers(result, "reflect") == ["Nobody watches just now; go on with the work."]
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert "unwatched" in caplog.text
 

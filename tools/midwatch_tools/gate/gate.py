@@ -381,7 +381,8 @@ class Entrance:
         self._journal = journal
         self._attempt = attempt
         self._gate = gate
-        self._is_open = is_open
+        self.is_open = is_open
+        """Whether every call may run."""
         self._early: list[Entry] | None = []
         self._after = 0
         self._foreign = 0
@@ -413,11 +414,11 @@ class Entrance:
                 self._delivered += isinstance(entry.record, Delivery)
         except Exception:
             log.exception("the gate of attempt %s is open from here on", self._attempt)
-            self._is_open = True
+            self.is_open = True
 
     async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:
         """Whether the call that this step would be may run, now that its turn has been said."""
-        if self._is_open:
+        if self.is_open:
             return ALLOWED
         if self._looked_up < self._delivered:
             await self._look_up()
