@@ -106,7 +106,8 @@ def _task(row: Row, colours: Palette) -> Cell:
 
 
 def _health(row: Row, colours: Palette) -> Cell:
-    if row.lifecycle is not Lifecycle.WORKING:
+    told = row.lifecycle is Lifecycle.WORKING or (row.state.over and row.state.unresolved)
+    if not told:
         return "-", colours.dim
     return row.health.value, health_style(row.health, colours)
 
