@@ -61,7 +61,7 @@ async def interrupted(harness: RunHarness) -> None:
         ),
         (
             "UPDATE message SET body = (SELECT x'789c030000000001') WHERE idx = 0",
-            "its history holds no messages (1 errors)",
+            "its history holds no messages (1 error)",
         ),
         (
             "INSERT INTO result (attempt, call, body) VALUES (1, 'c', x'0000')",

@@ -159,9 +159,11 @@ async def test_a_task_builds_on_what_another_node_finished_and_is_merged_from_th
     assert git(shop, "for-each-ref") == before
     assert await asyncio.to_thread(main, ["merge", "use"]) == 0
     branch = "midwatch/r1/use-1"
+    files = [f"+1 -0  {name}" for name in ("make-1.txt", "make-2.txt", "use-1.txt", "use-2.txt")]
+    what = f"{branch} into main (4 files, +4 -0; 2 commits) in {shop}"
     assert capsys.readouterr().out.splitlines() == [
-        f"would merge {branch} into main (2 commits) in {shop}",
-        f"merged {branch} into main (2 commits) in {shop}",
+        *(*files, f"would merge {what}"),
+        *(*files, f"merged {what}"),
     ]
     assert {path.name for path in shop.glob("*.txt")} == made
     assert git(shop, "rev-parse", "refs/midwatch/merged/r1/use-1^1")

@@ -7,6 +7,7 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,7 @@ async def test_an_embedded_agent_that_loops_is_nudged_by_a_monitor_beside_it(
         name="looper",
         journal=fleet.location,
         settings=Settings(monitor=MonitorSettings(poll_seconds=0.05)),
+        seconds=count().__next__,  # its requests follow each other in milliseconds
     )
     async with fleet.monitor("--json") as monitor:
         agent = worker(*[[("again", dict[str, Any]())]] * 9, tools=(again,))
