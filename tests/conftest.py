@@ -46,8 +46,7 @@ def pytest_configure() -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """No workers for a single file: they take longer to start than most files take.
 
-    Else one more than there are processors, as a third of the time is spent in waiting for
-    processes that tests start.
+    Else one more than there are processors, as tests wait for processes that they start.
     """
     files = [Path(each.partition("::")[0]) for each in config.args]
     alone = len(files) == 1 and files[0].suffix == ".py"

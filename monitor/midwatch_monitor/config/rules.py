@@ -136,7 +136,7 @@ class RepeatedEdits(Graded):
 
     notice_after: Count = 8
     """Notice from this many edits of one file on; 0 is off."""
-    warn_after: Count = 12
+    warn_after: Count = 16
     """Warning from this many on, with no check between or one that fails the same way; 0 is off."""
     return_weight: Annotated[int, Field(ge=1, le=10)] = 2
     """What an edit back to an earlier content counts; 1 counts it like any other."""

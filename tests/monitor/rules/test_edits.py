@@ -98,23 +98,23 @@ def severities(answers: Sequence[Answer]) -> list[Severity]:
     return [each.severity for each in answers if isinstance(each, Finding)]
 
 
-def test_by_default_the_eighth_edit_is_noticed_and_the_twelfth_without_a_check_warns() -> None:
+def test_by_default_the_eighth_edit_is_noticed_and_the_sixteenth_without_a_check_warns() -> None:
     run = Run(RepeatedEdits())
     found = [severities(run.edit(write(f"d{n}"))) for n in range(1, 21)]
     notice, warning = [Severity.NOTICE], [Severity.WARNING]
-    assert found == [*[[]] * 7, *[notice] * 4, *[warning] * 9]
+    assert found == [*[[]] * 7, *[notice] * 8, *[warning] * 5]
 
 
 def test_edits_whose_check_fails_the_same_way_each_time_warn() -> None:
     run = Run(RepeatedEdits())
     run.check(failure=7)
     found: list[Finding] = []
-    for number in range(12):
+    for number in range(16):
         found += [each for each in run.edit(write(f"d{number}")) if isinstance(each, Finding)]
         run.check(failure=7)
     assert found[-1].severity is Severity.WARNING
     assert found[-1].summary == (
-        "a.py changes again and again: 12 edits counted, the check tells the same each time"
+        "a.py changes again and again: 16 edits counted, the check tells the same each time"
     )
 
 
@@ -136,7 +136,7 @@ def test_edits_whose_check_fails_in_another_way_each_time_are_no_alarm() -> None
 
 def test_a_check_that_tells_something_new_ends_a_warning() -> None:
     run = Run(RepeatedEdits())
-    for number in range(12):
+    for number in range(16):
         run.edit(write(f"d{number}"))
     assert run.check(failure=7) == [Clear(key=KEY)]
     assert severities(run.edit(write("more"))) == [Severity.NOTICE]
