@@ -44,13 +44,9 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """No workers for a single file: they take longer to start than most files take.
-
-    Else one more than there are processors, as tests wait for processes that they start.
-    """
+    """No workers for a single file: they take longer to start than most files take."""
     files = [Path(each.partition("::")[0]) for each in config.args]
-    alone = len(files) == 1 and files[0].suffix == ".py"
-    return 0 if alone else (os.cpu_count() or 1) + 1
+    return 0 if len(files) == 1 and files[0].suffix == ".py" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

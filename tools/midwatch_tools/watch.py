@@ -50,6 +50,7 @@ _LEVELS = {
 }
 
 _REST_SECONDS = 0.25
+"""Guidance is asked for four times a second at most."""
 
 OnAlert = Callable[[Alert], object]
 
@@ -184,6 +185,7 @@ class Watch(AttemptWatch):
                 await stack.enter_async_context(self._supervised(embedded))
         except Exception:  # the watch may fail; the work must not
             log.exception("unwatched: the journal cannot be used")
+            self._acts = None
             return None
         return recorder
 

@@ -96,7 +96,7 @@ async def test_where_nobody_answers_advice_it_stands_still_with_nearly_all_of_it
 async def test_an_attempt_that_stands_goes_on_once_the_time_for_an_answer_is_over(
     harness: RunHarness,
 ) -> None:
-    policy = PolicySettings(person=PersonSettings(timeout_minutes=0.005))
+    policy = PolicySettings(person=PersonSettings(timeout_minutes=0.03, hold_after=1))
     harness.settings = harness.settings.model_copy(update={"mode": Mode.ADVISE, "policy": policy})
     assert await harness.run(task(60)) in {1, 4}
     reasons = [each.reason for each in await harness.told(AttemptTransition)]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.model_choice import PROVIDERS
 from midwatch_supervisor.cli import main
 from midwatch_tools.git import run_git
 
@@ -17,13 +16,8 @@ GOAL = "Fix the failing tests"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(no_models: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for provider in PROVIDERS:
-        for key in provider.keys:
-            monkeypatch.delenv(key, raising=False)
-    monkeypatch.delenv("OLLAMA_BASE_URL", raising=False)
-    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
     return tmp_path
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.model_choice import PROVIDERS
 from midwatch_monitor.config.source import load_tasks
 from midwatch_supervisor.cli import main
 
@@ -14,12 +13,8 @@ NPM = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(no_models: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for provider in PROVIDERS:
-        for key in provider.keys:
-            monkeypatch.delenv(key, raising=False)
-    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
     return tmp_path
 
 
