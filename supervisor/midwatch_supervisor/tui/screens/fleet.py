@@ -83,7 +83,7 @@ def columns(
         Column("step", 5, 5, _plan),
         Column("progress", _BAR + 5, 1, _progress),
         Column("conf", _TREND + 6, 1, _confidence),
-        Column("latest checkpoint, or why", 20, 0, reason, grow=4),
+        Column("why, or latest checkpoint", 28, 0, reason, grow=4),
         Column("idle", 4, 6, idle),
         Column("budget", 6, 4, _budget),
         Column("worker", 8, 8, lambda row, c: (one_line(row.state.attempt.worker), c.dim)),

@@ -58,15 +58,19 @@ async def breaks() -> int:
 async def test_the_top_line_counts_who_needs_a_person_who_works_and_what_it_cost(
     opened: Open,
 ) -> None:
-    async with opened() as (app, _):
-        said = str(app.query_one(TitleLine).render())
+    async with opened() as (app, pilot):
+        async with asyncio.timeout(30):
+            while (
+                "$0.00" not in (said := str(app.query_one(TitleLine).render())) or "1/6" not in said
+            ):
+                await pilot.pause()
         assert said.split("  ")[2:] == [
             "! 3 need you",
             "■ 1 stuck",
             "● 1 working",
             "✓ 1/6",
             "53 requests",
-            "47 k tokens",
+            "48 k tokens",
             "$0.00",
         ]
 

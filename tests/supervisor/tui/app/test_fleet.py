@@ -147,15 +147,15 @@ async def test_what_it_does_is_the_news_of_an_attempt_that_has_not_reported() ->
         assert "pytest -q" not in seat.lines[0]
 
 
-ALL = "! task state step progress conf latest checkpoint, or why idle budget worker model"
+ALL = "! task state step progress conf why, or latest checkpoint idle budget worker model"
 
 
 @pytest.mark.parametrize(
     ("width", "titles"),
     [
         (200, ALL),
-        (80, "! task state step progress conf latest checkpoint, or why"),
-        (12, "! task state latest checkpoint, or why"),
+        (80, "! task state step progress conf why, or latest checkpoint"),
+        (12, "! task state why, or latest checkpoint"),
     ],
 )
 async def test_a_narrow_terminal_drops_columns_and_breaks_nothing(width: int, titles: str) -> None:
