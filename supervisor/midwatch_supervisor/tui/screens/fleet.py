@@ -9,7 +9,8 @@ from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
 from midwatch_supervisor.present.waiting import Wait
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.row import Group, Need, Order, Row, by_node, by_task
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row_order import Group, Order, by_node, by_task
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style
 from midwatch_supervisor.tui.widgets.table import Column, Table, span
