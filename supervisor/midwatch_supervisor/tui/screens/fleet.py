@@ -12,7 +12,8 @@ from midwatch_supervisor.tui.screens.title import NEEDED
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.checkpoint_history import trend
 from midwatch_supervisor.tui.state.preview_lines import trend_style
-from midwatch_supervisor.tui.state.row import Group, Need, Order, Row, by_node, by_task
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row_order import Group, Order, by_node, by_task
 from midwatch_supervisor.tui.state.why import why
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style, tone_style

@@ -28,7 +28,8 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.row import Need, Order, Row, by_node, by_task
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row_order import Order, by_node, by_task
 
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED)
