@@ -12,15 +12,15 @@ from midwatch_monitor.records import (
     BudgetRequest,
     Delivery,
     DeliveryState,
+    Intervention,
     Lifecycle,
     Outcome,
     OutcomeReport,
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.present.intervention_text import request_text, terms_text
+from midwatch_supervisor.present.intervention_text import action_text, request_text
 from midwatch_supervisor.present.numbers import grant_text, parse_grant
-from midwatch_supervisor.present.text_line import bracketed
 from midwatch_supervisor.tui.state.row import Row
 
 
@@ -209,7 +209,7 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
         case Command.STOP:
             detail = "It ends at once and counts as failed. What it has done is kept."
             return Question(title=f"Stop {name}?", send="Stop it", quote=detail, confirm=True)
-        case Command.MODIFY | Command.REJECT:
+        case Command.APPROVE | Command.MODIFY | Command.REJECT:
             return _decision_question(command, row)
         case Command.ACCEPT | Command.REFUSE:
             accept = f"Accept the result of {name} (comment optional)"
@@ -221,19 +221,42 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
             return None
 
 
+_FAR_REACHING = frozenset({Action.REPLAN, Action.RESTART, Action.SPLIT, Action.STOP})
+"""What takes work away or turns it: whoever approves that is asked by name."""
+
+
 def _decision_question(command: Command, row: Row) -> Question | None:
-    name, found = row.label, settled_by(command, row)
-    if found is None:
-        return None
-    _, waiting = found
-    if not isinstance(waiting, InterventionState):
-        quote = "\n".join(map(request_text, row.state.open_requests.values()))
-        title = f"Refuse the request of {name} (reason optional)"
-        return Question(title=title, send="Refuse", quote=quote, required=False)
-    held = waiting.intervention
+    match settled_by(command, row):
+        case None:
+            return None
+        case _, InterventionState() as held:
+            return _proposal_question(command, row.label, held.intervention)
+        case _, request:
+            return _request_question(command, row, request)
+
+
+def _request_question(command: Command, row: Row, request: WorkerRequest) -> Question | None:
+    if command is Command.APPROVE:
+        if isinstance(request, BudgetRequest):
+            return None
+        title = f"Approve the plan revision of {row.label}?"
+        return Question(title=title, send="Approve", quote=request_text(request), confirm=True)
+    quote = "\n".join(map(request_text, row.state.open_requests.values()))
+    title = f"Refuse the request of {row.label} (reason optional)"
+    return Question(title=title, send="Refuse", quote=quote, required=False)
+
+
+def _proposal_question(command: Command, name: str, held: Intervention) -> Question | None:
     plan = "".join(f"\n{n}. {title}" for n, title in enumerate(held.plan, start=1))
-    what = f"{held.action}{bracketed(terms_text(held.terms))}"
-    quote = f"{what} by {held.by}: {held.message or '(no message)'}{plan}"
+    quote = (
+        f"{action_text(held.action, held.terms)} by {held.by}: "
+        f"{held.message or '(no message)'}{plan}"
+    )
+    if command is Command.APPROVE:
+        if held.action not in _FAR_REACHING:
+            return None
+        title = f"Approve {held.action} of {name}?"
+        return Question(title=title, send="Approve", quote=quote, confirm=True)
     if command is Command.MODIFY:
         title = f"The {held.action} for {name}, in your words"
         return Question(title=title, send="Issue", quote=quote, text=held.message)

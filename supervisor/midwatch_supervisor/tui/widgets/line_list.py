@@ -59,6 +59,8 @@ class LineList(ScrollView, can_focus=True):
         self._follow = follow
         self.count = 0
         self.cursor = 0
+        self.picked = False
+        """Whether a person put the cursor where it is; whoever moves it otherwise takes that back."""
         self._colours: Palette | None = None
         self._under: Style | None = None
         self._laid: Palette | None = None
@@ -158,6 +160,7 @@ class LineList(ScrollView, can_focus=True):
         return Strip([sign, *segments]).adjust_cell_length(width, under)
 
     def action_move(self, lines: int) -> None:
+        self.picked = self.count > 0
         self.go(self.cursor + lines)
 
     def action_page(self, pages: int) -> None:
@@ -168,6 +171,8 @@ class LineList(ScrollView, can_focus=True):
 
     def action_last(self) -> None:
         self.action_move(self.count)
+        # Who goes to the end of a list that is followed wants to see what comes there.
+        self.picked = self.picked and not self._follow
 
     def action_open(self) -> None:
         if self.count:
