@@ -185,6 +185,7 @@ class Console(OperatorApp):
         """Show the board as it is now; what another screen covers can wait."""
         if len(self.screen_stack) == 1:
             self.panes.refresh_board()
+        self.refresh_footer()
 
     def pass_a_second(self) -> None:
         """Show what only time changes (ages, silence), and call a person if one is needed."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Protocol, runtime_checkable
 
+from textual import on
 from textual.app import App
 from textual.binding import BindingType
 from textual.dom import DOMNode
@@ -23,8 +24,10 @@ from midwatch_supervisor.tui.command_palette import OnceCommandPalette
 from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.operator_command import (
     Command,
+    Offer,
     Waiting,
     is_held,
+    offers,
     question,
     refusal,
     result_text,
@@ -34,6 +37,8 @@ from midwatch_supervisor.tui.operator_command import (
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import dialog
+from midwatch_supervisor.tui.widgets.footer import Footer
+from midwatch_supervisor.tui.widgets.line_list import LineList
 
 STORING = "acts"
 """The group of the workers that write what a person said."""
@@ -109,6 +114,8 @@ class OperatorApp(App[int]):
         """What is said is stored in the order of the keys."""
         self._settled: set[int] = set()
         """What was settled here, by journal id; the board hears of it later."""
+        self._max_attempts: dict[int, int | None] = {}
+        """By task, where somebody counts."""
         self._pauses: set[int] = set()
         """The attempts of which a pause is being stored."""
 
@@ -117,6 +124,24 @@ class OperatorApp(App[int]):
         """The row that the keys act on: where the focus is, else in the pane that is shown."""
         chooser = self._chooser()
         return None if chooser is None else chooser.chosen
+
+    def offered(self) -> tuple[Offer, ...]:
+        """What can be done about the chosen row now; nothing while the cursor follows."""
+        chooser = self._chooser()
+        row = None if chooser is None else chooser.chosen
+        if row is None or (isinstance(chooser, Slipping) and chooser.slip(0)):
+            return ()
+        left = self._attempts_left(row) if row.attempt is not None else None
+        return offers(row, pausing=row.attempt in self._pauses, attempts_left=left)
+
+    def refresh_footer(self) -> None:
+        """Let the footer in front show what can be done now."""
+        for footer in self.screen.query(Footer):
+            footer.offer(self.offered())
+
+    @on(LineList.Moved)
+    def _moved(self) -> None:
+        self.refresh_footer()
 
     def _chooser(self) -> Chooser | None:
         return next((each for each in self._places() if isinstance(each, Chooser)), None)
@@ -196,7 +221,8 @@ class OperatorApp(App[int]):
             return
         switch = command is Command.SWITCH
         models = models_of(self.board.tasks[row.task], row.state.attempt.worker) if switch else ()
-        asked = question(command, row, models=models)
+        left = self._attempts_left(row) if command is Command.RESTART else None
+        asked = question(command, row, models=models, attempts_left=left)
         if asked is None:
             self._do(pending)
         else:
@@ -231,8 +257,12 @@ class OperatorApp(App[int]):
         return ""
 
     def _attempts_left(self, row: Row) -> int | None:
-        assignment = assignment_of(self.board.tasks[row.task])
-        return None if assignment is None else assignment.task.max_attempts - row.number
+        # What a task was started with is long, and the footer asks with every key.
+        if row.task not in self._max_attempts:
+            assignment = assignment_of(self.board.tasks[row.task])
+            self._max_attempts[row.task] = assignment and assignment.task.max_attempts
+        most = self._max_attempts[row.task]
+        return None if most is None else most - row.number
 
     def _do(self, pending: _Pending, words: str = "") -> None:
         if pending.row.attempt is not None:
@@ -241,6 +271,7 @@ class OperatorApp(App[int]):
                 self._settled.add(pending.id)
             if pending.command is Command.PAUSE:
                 self._pauses.add(attempt.id)
+                self.refresh_footer()
             self.run_worker(self._perform(pending, attempt, words), group=STORING)
 
     async def _perform(self, pending: _Pending, attempt: Attempt, words: str) -> bool:

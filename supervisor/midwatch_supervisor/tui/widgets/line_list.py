@@ -39,7 +39,7 @@ class LineList(ScrollView, can_focus=True):
 
     @dataclass
     class Moved(Message):
-        """The cursor stands on another line."""
+        """The cursor stands on another line, or a person has picked its line."""
 
         list: "LineList"
         index: int
@@ -60,7 +60,7 @@ class LineList(ScrollView, can_focus=True):
         self.count = 0
         self.cursor = 0
         self.picked = False
-        """Whether a person put the cursor where it is; whoever moves it otherwise takes that back."""
+        """Whether a person put the cursor there; whoever moves it otherwise takes that back."""
         self._colours: Palette | None = None
         self._under: Style | None = None
         self._laid: Palette | None = None
@@ -160,8 +160,10 @@ class LineList(ScrollView, can_focus=True):
         return Strip([sign, *segments]).adjust_cell_length(width, under)
 
     def action_move(self, lines: int) -> None:
-        self.picked = self.count > 0
+        before, self.picked = self.picked, self.count > 0
         self.go(self.cursor + lines)
+        if self.picked and not before:
+            self.post_message(self.Moved(self, self.cursor))
 
     def action_page(self, pages: int) -> None:
         self.action_move(pages * max(1, self._lines - 1))
