@@ -206,6 +206,7 @@ class Console(OperatorApp):
         if len(self.screen_stack) == 1:
             self.panes.refresh_board()
             self._title_line.refresh_board()
+        self.refresh_footer()
 
     def pass_a_second(self) -> None:
         """Show what only time changes (ages, silence), and call a person if one is needed."""

@@ -201,7 +201,8 @@ class FleetPane(Table[Row]):
         if changed or gone:
             self._order.move(changed, gone=gone)
         rows = self._order.rows
-        self.show(rows, cursor=_place(rows, before, at) if self._settled else 0)
+        stays = self._settled or self.list.picked
+        self.show(rows, cursor=_place(rows, before, at) if stays else 0)
 
     def settle(self) -> None:
         """The history is read: from now on the cursor stays on its row, until then on the top."""
