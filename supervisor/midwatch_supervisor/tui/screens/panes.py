@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from textual import on
 from textual.app import ComposeResult
@@ -21,6 +21,7 @@ from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Batch
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.table import Table
 
 _ATTENTION = "attention-tab"
 _NODES = "nodes-tab"
@@ -88,6 +89,12 @@ class Panes(Vertical):
         """The pane that is seen."""
         return self._panes.get(self._tabs.active, self.fleet)
 
+    @property
+    def table(self) -> Table[Any] | None:
+        """The lines that are seen, and can be filtered; not every pane has some."""
+        pane = self.current.table if isinstance(self.current, LearnedPane) else self.current
+        return pane if isinstance(pane, Table) else None
+
     def show(self, pane: str) -> None:
         """See another pane, by its id; the keys go to it."""
         self._tabs.active = pane.replace("-pane", "-tab")
@@ -114,6 +121,7 @@ class Panes(Vertical):
     @on(TabbedContent.TabActivated)
     def _seen(self) -> None:
         self.refresh_board()
+        self.refresh_bindings()
 
     def refresh_board(self) -> None:
         """Show the board as it is now, in what is seen of it."""
