@@ -246,7 +246,7 @@ class Table(Vertical, Generic[T]):
         seen = self.list.seen
         if len(seen) >= count:
             return ""
-        return f"{seen.start + 1:,}–{seen.stop:,} of {count:,}"
+        return f"{seen.start + 1:,}-{seen.stop:,} of {count:,}"
 
     def _place_of_match(self) -> str:
         count, cursor = len(self._matches), self.list.cursor
