@@ -310,10 +310,16 @@ class Console(OperatorApp):
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether there are lines to be filtered; the screens in front have their own way."""
+        if action == "filter":
+            return len(self.screen_stack) == 1 and self.panes.table is not None
+        return super().check_action(action, parameters)
+
     def action_filter(self) -> None:
         """Filter the lines of the pane that is seen."""
-        if len(self.screen_stack) == 1:
-            self.panes.current.open_filter()
+        if self.panes.table is not None:
+            self.panes.table.open_filter()
 
     async def action_back(self) -> None:
         """Drop the filter, or leave the screen in front."""

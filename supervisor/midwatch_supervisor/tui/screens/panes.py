@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from textual import on
 from textual.app import ComposeResult
@@ -115,6 +115,12 @@ class Panes(Vertical):
         """The pane that is seen."""
         return self._panes.get(self._tabs.active, self.fleet)
 
+    @property
+    def table(self) -> Table[Any] | None:
+        """The lines that are seen, and can be filtered; not every pane has some."""
+        pane = self.current.table if isinstance(self.current, LearnedPane) else self.current
+        return pane if isinstance(pane, Table) else None
+
     def show(self, pane: str) -> None:
         """See another pane, by its id; the keys go to it."""
         self._tabs.active = pane.replace("-pane", "-tab")
@@ -166,6 +172,7 @@ class Panes(Vertical):
     def _seen(self) -> None:
         self._arrange()
         self.refresh_board()
+        self.refresh_bindings()
 
     def refresh_board(self) -> None:
         """Show the board as it is now, in what is seen of it."""
