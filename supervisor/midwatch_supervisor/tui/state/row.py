@@ -129,7 +129,7 @@ class Row:
         state = self.state
         if state.over:
             return Need.OVER
-        if state.parked:
+        if state.parked and not state.goes_on:
             return Need.ANSWER
         if state.interventions.held:
             return Need.APPROVAL
