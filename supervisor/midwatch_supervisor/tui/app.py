@@ -210,10 +210,10 @@ class Console(OperatorApp):
 
     def pass_a_second(self) -> None:
         """Show what only time changes (ages, silence), and call a person if one is needed."""
+        self._look_at_broker()
         self.refresh_panes()
         self.banner.report_drops(self._feed.dropped)
         self.banner.report_silence(self._feed.unanswered, self._feed.problem)
-        self._look_at_broker()
         if complaint := self.log_capture.take():
             self.banner.report("log", complaint, passing=True)
         self.banner.refresh_board()

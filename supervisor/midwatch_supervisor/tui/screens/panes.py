@@ -149,7 +149,7 @@ class Panes(Vertical):
 
     def _arrange(self) -> None:
         """Put the preview where there is room for it."""
-        size, lists = self.app.size, isinstance(self.current, Table)
+        size, lists = self.screen.size, isinstance(self.current, Table)
         wanted = self._previewed and lists and not isinstance(self.current, NodesPane)
         beside = wanted and size.width >= _BESIDE
         self.set_class(beside, "beside")

@@ -124,7 +124,10 @@ def calls(*seconds: Sequence[Record]) -> list[str]:
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        ([(transition(), CRITICAL), (HELD,), (approved(3),), (delivery(3),)], ["stuck", "approval"]),
+        (
+            [(transition(), CRITICAL), (HELD,), (approved(3),), (delivery(3),)],
+            ["stuck", "approval"],
+        ),
         ([(transition(), CRITICAL), (HELD,), (rejected(3),)], ["stuck", "approval"]),
         ([(transition(), HELD), (PARKED,), (approved(2),), (delivery(2),)], ["approval"]),
         ([(transition(), HELD), (HELD,), (approved(2),)], ["approval"] * 2),
