@@ -42,6 +42,7 @@ from midwatch_supervisor.tui.widgets.line_list import LineList
 
 STORING = "acts"
 """The group of the workers that write what a person said."""
+NOBODY = "no attempt is chosen"
 _LONGEST = 300
 """Characters of a notification."""
 
@@ -143,14 +144,25 @@ class OperatorApp(App[int]):
     def _moved(self) -> None:
         self.refresh_footer()
 
+    def why_not(self, key: str) -> str:
+        """Why the command of a key, by the key's id, makes no sense now; empty if it does."""
+        command, row = Command(key), self.target
+        if row is None:
+            return NOBODY
+        if command is Command.PAUSE and is_held(row, pausing=row.attempt in self._pauses):
+            command = Command.RESUME
+        return self._refusal(_Pending(command=command, row=row, waiting=settled_by(command, row)))
+
     def _chooser(self) -> Chooser | None:
         return next((each for each in self._places() if isinstance(each, Chooser)), None)
 
     def _places(self) -> Iterator[DOMNode]:
-        if self.screen.focused is not None:
-            yield from self.screen.focused.ancestors_with_self
-        yield self.screen
-        for tabs in self.screen.query(TabbedContent):
+        stack = reversed(self.screen_stack)
+        screen = next(each for each in stack if not isinstance(each, OnceCommandPalette))
+        if screen.focused is not None:
+            yield from screen.focused.ancestors_with_self
+        yield screen
+        for tabs in screen.query(TabbedContent):
             if tabs.active_pane is not None:
                 yield from tabs.active_pane.query("*")
 
@@ -201,7 +213,7 @@ class OperatorApp(App[int]):
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
         if row is None:
-            self.notify("no attempt is chosen", severity="warning")
+            self.notify(NOBODY, severity="warning")
         elif isinstance(chooser, Slipping) and (why := chooser.slip(self.glance_seconds)):
             self.notify(why, severity="warning")
         else:
@@ -240,7 +252,7 @@ class OperatorApp(App[int]):
             self._notify(f"{pending.row.label}: {why}", good=False)
         return bool(why)
 
-    def _refusal(self, pending: _Pending, *, answered: bool) -> str:
+    def _refusal(self, pending: _Pending, *, answered: bool = False) -> str:
         command, row = pending.command, pending.row
         left = self._attempts_left(row) if command is Command.RESTART else None
         if why := refusal(command, row, pausing=row.attempt in self._pauses, attempts_left=left):
