@@ -1,7 +1,7 @@
 """An app whose keys are commands of an operator: asked, stored in the journal, and followed."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Protocol, runtime_checkable
@@ -157,8 +157,8 @@ class OperatorApp(App[int]):
         return next((each for each in self._places() if isinstance(each, Chooser)), None)
 
     def _places(self) -> Iterator[DOMNode]:
-        stack = reversed(self.screen_stack)
-        screen = next(each for each in stack if not isinstance(each, OnceCommandPalette))
+        # What a dialog or the palette is about stands below it.
+        screen = next(each for each in reversed(self.screen_stack) if not each.is_modal)
         if screen.focused is not None:
             yield from screen.focused.ancestors_with_self
         yield screen
@@ -231,9 +231,8 @@ class OperatorApp(App[int]):
         pending = _Pending(command=command, row=row, waiting=settled_by(command, row))
         if self._refused(pending):
             return
-        switch = command is Command.SWITCH
-        models = models_of(self.board.tasks[row.task], row.state.attempt.worker) if switch else ()
         left = self._attempts_left(row) if command is Command.RESTART else None
+        models = self._models(command, row)
         asked = question(command, row, models=models, attempts_left=left)
         if asked is None:
             self._do(pending)
@@ -255,7 +254,8 @@ class OperatorApp(App[int]):
     def _refusal(self, pending: _Pending, *, answered: bool = False) -> str:
         command, row = pending.command, pending.row
         left = self._attempts_left(row) if command is Command.RESTART else None
-        if why := refusal(command, row, pausing=row.attempt in self._pauses, attempts_left=left):
+        models, pausing = self._models(command, row), row.attempt in self._pauses
+        if why := refusal(command, row, pausing=pausing, attempts_left=left, models=models):
             return why
         if pending.settled or pending.id in self._settled:
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
@@ -267,6 +267,11 @@ class OperatorApp(App[int]):
             if isinstance(screen, DecisionReader) and not screen.shows(pending.id):
                 return "what waits has changed just now: look at it first"
         return ""
+
+    def _models(self, command: Command, row: Row) -> Sequence[str]:
+        if command is not Command.SWITCH:
+            return ()
+        return models_of(self.board.tasks[row.task], row.state.attempt.worker)
 
     def _attempts_left(self, row: Row) -> int | None:
         # What a task was started with is long, and the footer asks with every key.
