@@ -52,7 +52,7 @@ class AttentionPane(Table[QueueItem]):
             name="attention",
             hint="task, worker, what it needs, or rule",
             nothing="Nothing waits for a person, or nothing that the filter lets through.",
-            text=lambda item: item.text,
+            text=lambda item: item.text.lower(),
             key=lambda item: item.key,
         )
         self._queue = queue
@@ -252,7 +252,7 @@ class NodesPane(Table[Host]):
             name="nodes",
             hint="node, state, label, version or attempt",
             nothing="No node has been here yet, or none that the filter lets through.",
-            text=lambda host: host.text,
+            text=lambda host: host.text.lower(),
             key=lambda host: host.status.name,
         )
         self._board = board
