@@ -11,6 +11,7 @@ from typing import ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.command import Provider
 from textual.message import Message
 
 from midwatch_monitor.config.settings import ConsoleSettings
@@ -76,7 +77,7 @@ class Console(OperatorApp):
 
     TITLE = "Midwatch"
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in EVERYWHERE]
-    COMMANDS = OperatorApp.COMMANDS | {ConsoleCommands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ConsoleCommands}
 
     @dataclass
     class Grew(Message):

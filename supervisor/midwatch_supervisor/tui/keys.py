@@ -89,7 +89,7 @@ ACTS = (
     Key("guide", "i", "act('guide')", "Send guidance to the worker"),
     Key("pause", "p", "pause", "Pause or resume the attempt"),
     Key("stop", "x", "act('stop')", "Stop the attempt"),
-    Key("restart", "b", "act('restart')", "Restart the task in a new attempt, with a note"),
+    Key("restart", "b", "act('restart')", "Restart it, or begin the task again, with a note"),
     Key("grant", "B", "act('grant')", "Grant the attempt more budget"),
     Key("switch", "M", "act('switch')", "Continue the attempt with another model"),
     Key("approve", "a", "act('approve')", "Approve a decision or a worker's request"),
