@@ -20,6 +20,7 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
+from midwatch_supervisor.tui.jump import JumpDialog, Target
 from midwatch_supervisor.tui.keys import EVERYWHERE, key_groups, next_theme, with_new_ids
 from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.log_capture import LogCapture
@@ -298,6 +299,18 @@ class Console(OperatorApp):
         """Filter the lines of the pane that is seen."""
         if self.panes.table is not None:
             self.panes.table.open_filter()
+
+    def action_jump(self) -> None:
+        """Ask for a pane, a task, an attempt or a step, and go there."""
+        inside = isinstance(self.screen, AttemptScreen)
+        self.push_screen(JumpDialog(self.board.all_rows(), in_attempt=inside), self._jump)
+
+    async def _jump(self, target: Target | None) -> None:
+        if target is not None and target.row is not None:
+            self._uncover()
+            self.open_attempt(target.row)
+        elif target is not None:
+            await self.run_action(target.action)
 
     async def action_back(self) -> None:
         """Drop the filter, or leave the screen in front."""

@@ -63,6 +63,7 @@ EVERYWHERE = (
     Key("nodes", "6", "pane('nodes-pane')", "Show the nodes of a fleet"),
     Key("next", "n", "next_attention", "Open the next attempt that needs a person", "Next"),
     Key("filter", "slash", "filter", "Filter the lines", "Filter"),
+    Key("jump", "colon", "jump", "Go to a pane, a task, an attempt or a step by its name"),
     Key("group", "v", "group", "Group the fleet by need, task or node"),
     Key("back", "escape", "back", "Close the filter, or go back"),
     Key("help", "question_mark,f1", "help", "Show all keys"),
