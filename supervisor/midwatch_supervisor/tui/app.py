@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import ClassVar
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
@@ -67,6 +67,14 @@ class Console(OperatorApp):
     """What an operator sees and does; answers the exit code of the run, if it ran here."""
 
     TITLE = "Midwatch"
+    # What is told covers the line of the tabs and that of the titles below it, and no line of a
+    # list: at its foot, where Textual has it, a cursor that follows the end would be hidden.
+    CSS = """
+    ToastRack {
+        dock: top; align: right top; margin: 1 0 0 0; max-height: 3; scrollbar-size: 0 0;
+    }
+    Toast { width: auto; max-width: 100%; max-height: 3; margin: 0; padding: 0 1; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in EVERYWHERE]
     COMMANDS = OperatorApp.COMMANDS | {ConsoleCommands}
 
@@ -288,6 +296,16 @@ class Console(OperatorApp):
     def _uncover(self) -> None:
         while len(self.screen_stack) > 1:
             self.pop_screen()
+
+    def on_key(self, event: events.Key) -> None:
+        """Give a letter to the field that is typed in now, if it was sent to the lines before.
+
+        Letters that follow `/` at once are under way to the lines already. They would be acts.
+        """
+        focused = self.focused
+        if focused is not None and focused.check_consume_key(event.key, event.character):
+            event.prevent_default()
+            focused.post_message(events.Key(event.key, event.character))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Whether there are lines to be filtered; the screens in front have their own way."""
