@@ -41,7 +41,7 @@ class LineList(ScrollView, can_focus=True):
 
     @dataclass
     class Moved(Message):
-        """The cursor stands on another line."""
+        """The cursor stands on another line, or a person has picked its line."""
 
         list: "LineList"
         index: int
@@ -75,6 +75,8 @@ class LineList(ScrollView, can_focus=True):
         self._follow = follow
         self.count = 0
         self.cursor = 0
+        self.picked = False
+        """Whether a person put the cursor there; whoever moves it otherwise takes that back."""
         self._colours: Palette | None = None
         self._under: Style | None = None
         self._laid: Palette | None = None
@@ -195,7 +197,10 @@ class LineList(ScrollView, can_focus=True):
         return Strip([sign, *segments]).adjust_cell_length(width, under)
 
     def action_move(self, lines: int) -> None:
+        before, self.picked = self.picked, self.count > 0
         self.go(self.cursor + lines)
+        if self.picked and not before:
+            self.post_message(self.Moved(self, self.cursor))
 
     def action_page(self, pages: int) -> None:
         self.action_move(pages * max(1, self._lines - 1))
@@ -205,6 +210,8 @@ class LineList(ScrollView, can_focus=True):
 
     def action_last(self) -> None:
         self.action_move(self.count)
+        # Who goes to the end of a list that is followed wants to see what comes there.
+        self.picked = self.picked and not self._follow
 
     def action_open(self) -> None:
         if self.count:

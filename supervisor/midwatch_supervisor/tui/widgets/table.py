@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from time import monotonic
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len, set_cell_size
@@ -182,6 +183,8 @@ class Table(Vertical, Generic[T]):
         self._columns = columns
         self._layout: list[tuple[Column[T], int]] = []
         self._width = -1
+        self._slipped_at = 0.0
+        """When another item came under the cursor by itself, as `time.monotonic` counts."""
         self._text, self._key, self._detail = text or self._said, key, detail
         self._kinds, self._searches, self._follows = kinds, searches, follow
         self._taken_with = ""
@@ -257,12 +260,31 @@ class Table(Vertical, Generic[T]):
 
     def show(self, items: Sequence[T], *, cursor: int | None = None, total: int = 0) -> None:
         """Show these items of `total`, if there are more, and put the cursor on one of them."""
+        before = self.current
         # What grows or is cut beside it is shown with the next call.
         self.items, self._total = tuple(items), total
         self._say_why(nothing=not items)
         self.set_class(not items, "empty")
         self.list.show(len(items), cursor=cursor)
         self._draw_place()
+        self._notice_slip(before)
+
+    def _notice_slip(self, before: T | None) -> None:
+        now = self.current
+        if now is before:
+            return
+        if now is None or before is None or self._key(now) != self._key(before):
+            self.list.picked = False
+            self._slipped_at = monotonic()
+
+    def slip(self, glance: float) -> str:
+        """Why no act is taken on the item of the cursor: nobody can have read it yet.
+
+        Empty if one is: a person picked it, or it has stood there for `glance` seconds.
+        """
+        if self.list.picked or monotonic() - self._slipped_at >= glance:
+            return ""
+        return "another line has just come under the cursor: look at it first"
 
     def take(self, items: Sequence[T]) -> None:
         """Show the items that the filter lets through; the cursor stays on its item.
