@@ -63,6 +63,7 @@ EVERYWHERE = (
     Key("nodes", "6", "pane('nodes-pane')", "Show the nodes of a fleet"),
     Key("next", "n", "next_attention", "Open the next attempt that needs a person", "Next"),
     Key("filter", "slash", "filter", "Filter the lines", "Filter"),
+    Key("jump", "colon", "jump", "Go to a pane, a task, an attempt or a step by its name"),
     Key("preview", "space", "preview", "Show or hide the preview of the chosen line"),
     Key("group", "v", "group", "Group the fleet by need, task or node"),
     Key("back", "escape", "back", "Close the filter, or go back"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.widgets import Input, Static
 
 from midwatch_monitor.journal import Journal
@@ -80,6 +81,17 @@ async def test_a_search_goes_to_the_first_line_it_finds_and_leaves_those_around_
     assert place(seat) == "1 of 3 found"
     seen = seat.list("timeline").seen
     assert seen.start < seat.list("timeline").cursor - 3 < seen.stop - 6
+
+
+async def test_letters_typed_at_once_after_the_key_are_searched_and_are_no_acts(
+    seat: Seat,
+) -> None:
+    for key in ("slash", *"xrates"):
+        seat.app.post_message(events.Key(key, "/" if key == "slash" else key))
+    typed = seat.app.screen.query_one("#timeline-filter", Input)
+    await seat.until(lambda: typed.value == "xrates")
+    assert len(seat.app.screen_stack) == 2
+    assert not seat.app.noticed
 
 
 async def test_n_and_shift_n_walk_from_match_to_match_and_round(seat: Seat) -> None:
