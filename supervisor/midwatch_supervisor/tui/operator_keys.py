@@ -53,6 +53,16 @@ class Chooser(Protocol):
 
 
 @runtime_checkable
+class Explainer(Protocol):
+    """A chooser that knows why it has chosen no row."""
+
+    @property
+    def unchosen(self) -> str:
+        """Why no row is chosen, for a person."""
+        ...
+
+
+@runtime_checkable
 class DecisionReader(Protocol):
     """A screen that tells what waits as it has read it, perhaps later than the board."""
 
@@ -160,9 +170,14 @@ class OperatorApp(App[int]):
         """Begin a command on the chosen row, or say why it makes no sense."""
         row = self.target
         if row is None:
-            self.notify("no attempt is chosen", severity="warning")
+            self.notify(self._unchosen, severity="warning")
         else:
             self.begin(Command(name), row)
+
+    @property
+    def _unchosen(self) -> str:
+        known = (each.unchosen for each in self._places() if isinstance(each, Explainer))
+        return next(known, "no attempt is chosen")
 
     def action_pause(self) -> None:
         """Hold the chosen attempt, or let it go on."""

@@ -130,6 +130,11 @@ class Panes(Vertical):
             self._several = True
             self._tabs.show_tab(_NODES)
 
+    def fold(self) -> bool:
+        """Fold or unfold what the cursor is on; answers whether there is anything to fold."""
+        pane = self.current
+        return isinstance(pane, FleetPane | AttentionPane) and pane.fold()
+
     @on(LineList.Opened, "#nodes")
     def _opened_node(self, message: LineList.Opened) -> None:
         message.stop()
@@ -144,6 +149,8 @@ class Panes(Vertical):
         item = self._attention.current if self.current is self._attention else None
         if chosen is not None:
             self.post_message(self.Wanted(chosen))
+        elif self.fold():
+            return
         elif item is not None and item.version is not None:
             self.show_version(item.version.id)
         elif item is not None:

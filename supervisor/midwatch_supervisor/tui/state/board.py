@@ -163,7 +163,7 @@ class Board:
         self.learning.meet(task)
         self._waiting_tasks.meet(task)
         self._unplaced = None
-        row = Row.queued(task.run, task.id, task.name, task.title)
+        row = Row.queued(task.run, task.id, task.name, task.title, task.project)
         self.queued[task.id] = row
         self._changed.add(row)
 
@@ -182,6 +182,7 @@ class Board:
             task=task.id,
             name=task.name,
             title=task.title,
+            project=task.project,
             state=AttemptState(attempt=attempt, detailed=False, judged=judged),
             movable=self._shared(task),
         )

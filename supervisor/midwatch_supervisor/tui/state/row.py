@@ -51,6 +51,7 @@ class Row:
     task: int
     name: str
     title: str = ""
+    project: str = ""
     state: AttemptState
     movable: bool = False
     """Whether another node continues it when its own is gone."""
@@ -58,10 +59,10 @@ class Row:
     """Whether its node is gone and no other continues it yet."""
 
     @classmethod
-    def queued(cls, run: int, task: int, name: str, title: str = "") -> "Row":
+    def queued(cls, run: int, task: int, name: str, title: str = "", project: str = "") -> "Row":
         """The row of a task without an attempt."""
         state = AttemptState(attempt=_NOBODY, detailed=False)
-        return cls(run=run, task=task, name=name, title=title, state=state)
+        return cls(run=run, task=task, name=name, title=title, project=project, state=state)
 
     @property
     def attempt(self) -> int | None:
