@@ -1,11 +1,12 @@
 """One attempt as a line of the fleet. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
 
-from midwatch_monitor.records import Attempt, Health, Lifecycle
+from midwatch_monitor.records import Attempt, Checkpoint, Entry, Health, Lifecycle, Step
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_supervisor.tui.state.checkpoint_history import CheckpointHistory
 
 
 class Need(IntEnum):
@@ -57,12 +58,22 @@ class Row:
     """Whether another node continues it when its own is gone."""
     adrift: bool = False
     """Whether its node is gone and no other continues it yet."""
+    checkpoints: CheckpointHistory = field(default_factory=CheckpointHistory)
 
     @classmethod
     def queued(cls, run: int, task: int, name: str, title: str = "", project: str = "") -> "Row":
         """The row of a task without an attempt."""
         state = AttemptState(attempt=_NOBODY, detailed=False)
         return cls(run=run, task=task, name=name, title=title, project=project, state=state)
+
+    def fold(self, entry: Entry) -> None:
+        """Take in the next entry of its attempt."""
+        self.state.fold(entry)
+        match entry.record:
+            case Step(checkpoint=Checkpoint() as checkpoint, number=step):
+                self.checkpoints.add(checkpoint, entry.at, step)
+            case _:
+                pass
 
     @property
     def attempt(self) -> int | None:
@@ -119,7 +130,7 @@ class Row:
         state = self.state
         if state.over:
             return Need.OVER
-        if state.parked:
+        if state.parked and not state.goes_on:
             return Need.ANSWER
         if state.interventions.held:
             return Need.APPROVAL

@@ -124,6 +124,11 @@ class Order:
             self._words = words
             self._sift()
 
+    @property
+    def count(self) -> int:
+        """How many rows there are, with those that are not shown."""
+        return len(self._all)
+
     def resort(self) -> None:
         """Sort anew by what changes with time, if that is what the rows are sorted by."""
         if self.sort.measure is not None:
