@@ -264,19 +264,24 @@ class FleetPane(Table[Line]):
         self.use(self._arranged())
 
     def regroup(self) -> None:
-        """Group by the next thing."""
+        """Group by the next thing, and see the top of it."""
         place = GROUPINGS.index(self._order.grouping) + 1
         self._order.arrange(grouping=GROUPINGS[place % len(GROUPINGS)])
-        self._order.hold(self.chosen)
-        self._show_lines()
+        self._show_from_top()
 
     def sort_again(self) -> None:
-        """Sort by the next thing."""
+        """Sort by the next thing, and see the top of it."""
         place = SORTS.index(self._order.sort) + 1
         self._order.arrange(sort=SORTS[place % len(SORTS)])
         self._sorted_at = self._now()
         self._lay_out()
-        self._show_lines()
+        self._show_from_top()
+
+    def _show_from_top(self) -> None:
+        self._order.hold(None)
+        self.show(self._order.lines)
+        self.list.go(0)
+        self._placed = self.current
 
     def fold(self) -> bool:
         """Fold or unfold the group of the cursor's line; answers whether there is one."""

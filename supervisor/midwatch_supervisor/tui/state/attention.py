@@ -150,20 +150,27 @@ def _wanted(row: Row) -> tuple[str, datetime | None]:
         return "; ".join(map(request_text, state.open_requests.values())), state.asked_since
     alerts = [alert for alert in state.firing if alert.severity is Severity.CRITICAL]
     times = [at for alert in alerts if (at := alert.at or alert.since_at) is not None]
-    return "; ".join(alert.summary or alert.key.rule for alert in alerts), min(times, default=None)
+    since = min(times, default=None)
+    # That there are several blockers says less than what they are.
+    if {alert.key.rule for alert in alerts} == {MultipleBlockersDetector.rule} and _lacks(row):
+        return _lacks(row), since
+    return "; ".join(alert.summary or alert.key.rule for alert in alerts), since
 
 
 def _with_blockers(row: Row, want: str) -> str:
-    """What an attempt wants; what its worker lacks, where nobody is asked in words."""
-    said = row.state.checkpoint
-    lacks = "" if said is None else blocked(said.blockers)
+    """What an attempt wants; with what its worker lacks, where nobody is asked in words."""
+    lacks = _lacks(row)
     if row.need is Need.ANSWER:
         return want or "; ".join(filter(None, (lacks, "p resumes it")))
-    if row.need is not Need.STUCK or not lacks:
+    if row.need is not Need.STUCK or lacks in ("", want):
         return want
-    # That there are several says less than what they are.
-    rules = {alert.key.rule for alert in row.state.firing if alert.severity is Severity.CRITICAL}
-    return lacks if rules == {MultipleBlockersDetector.rule} else f"{want}; {lacks}"
+    return f"{want}; {lacks}"
+
+
+def _lacks(row: Row) -> str:
+    """What its worker said last that it lacks."""
+    said = row.state.checkpoint
+    return "" if said is None else blocked(said.blockers)
 
 
 _SEVERAL = 3

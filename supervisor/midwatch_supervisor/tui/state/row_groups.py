@@ -125,12 +125,12 @@ def heading(group: GroupKey, counts: Mapping[Standing, int], *, folded: bool) ->
     return Heading(group=group, counts=tuple(found), folded=folded)
 
 
-def folds_done(*, open_rows: int, done_rows: int, room: int) -> bool:
-    """Whether what is over is folded away while nobody has said otherwise.
+def folds_done(*, rows: int, open_rows: int, done_rows: int, room: int) -> bool:
+    """Whether a group that is over is folded away while nobody has said otherwise.
 
-    It is not while all fits into the `room` in lines, or little is over, or nothing is open.
+    It is not while all `rows` fit into the `room` in lines, or it is small, or nothing is open.
     """
-    return open_rows > 0 and done_rows > FEW_DONE and open_rows + done_rows > room
+    return rows > room and open_rows > 0 and done_rows > FEW_DONE
 
 
 class Tally:
@@ -139,10 +139,18 @@ class Tally:
     def __init__(self) -> None:
         self.sizes: Counter[GroupKey] = Counter()
         self.counts: dict[GroupKey, Counter[Standing]] = {}
+        self.over = 0
+        """How many rows are over."""
+
+    def is_over(self, group: GroupKey) -> bool:
+        """Whether all rows of a group are over."""
+        counts = self.counts[group]
+        return all(each.need is Need.OVER or not count for each, count in counts.items())
 
     def add(self, group: GroupKey, standing: Standing, rows: int = 1) -> None:
         """Count `rows` more, or less if negative."""
         self.sizes[group] += rows
+        self.over += rows if standing.need is Need.OVER else 0
         self.counts.setdefault(group, Counter())[standing] += rows
         if not self.sizes[group]:
             del self.sizes[group], self.counts[group]

@@ -276,17 +276,20 @@ class Order:
     def _has_heading(self, group: GroupKey, *, asked: bool = False) -> bool:
         """Whether a group has a heading; `asked` for, what is over has one as well."""
         if self.grouping is BY_NEED:
-            return group == DONE and (asked or group in self._folds or self._folds_done)
+            return group == DONE and (asked or group in self._folds or self._folds_over(DONE))
         return self.grouping.lone_heading or self._tally.sizes[group] > 1
 
-    @property
-    def _folds_done(self) -> bool:
-        done = self._tally.sizes[DONE]
-        return folds_done(open_rows=len(self._all) - done, done_rows=done, room=self._room)
+    def _folds_over(self, group: GroupKey) -> bool:
+        rows, tally = len(self._all), self._tally
+        return tally.is_over(group) and folds_done(
+            rows=rows,
+            open_rows=rows - tally.over,
+            done_rows=tally.sizes[group],
+            room=self._room,
+        )
 
     def _is_folded(self, group: GroupKey) -> bool:
-        by_itself = self.grouping is BY_NEED and self._folds_done
-        return self._folds.get(group, by_itself)
+        return self._folds[group] if group in self._folds else self._folds_over(group)
 
     def _heading(self, group: GroupKey) -> Heading:
         return heading(group, self._tally.counts[group], folded=self._is_folded(group))

@@ -192,6 +192,15 @@ def test_needs_are_equal_whatever_their_workers_lack() -> None:
     assert line.what == "cycle was seen"
 
 
+def test_what_several_workers_lack_alike_is_said_of_all_of_them() -> None:
+    lacking = [
+        waiting_attempt(row(WORKING, LACKS, alert("multiple_blockers", Severity.CRITICAL), id=id))
+        for id in (1, 2, 3)
+    ]
+    (line,) = collapsed(lacking, ())
+    assert line.what == BLOCKED
+
+
 def test_what_is_not_equal_in_words_stays_apart() -> None:
     items = waiting((2, asking("Which port?")), (2, asking("Which host?")))
     assert collapsed(items, ()) == items

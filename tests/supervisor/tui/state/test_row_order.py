@@ -185,19 +185,29 @@ def test_what_stands_in_no_group_does_not_fold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("open_rows", "done_rows", "room", "folds"),
+    ("rows", "open_rows", "done_rows", "room", "folds"),
     [
-        (5, FEW_DONE + 1, 10, True),
-        (5, FEW_DONE, 10, False),  # few
-        (5, 195, 200, False),  # all of it fits
-        (6, 195, 200, True),
-        (0, 300, 20, False),  # there is nothing else to be seen
+        (40, 20, FEW_DONE + 1, 39, True),
+        (40, 20, FEW_DONE, 39, False),  # few
+        (40, 20, FEW_DONE + 1, 40, False),  # all of it fits
+        (300, 0, 300, 20, False),  # there is nothing else to be seen
     ],
 )
 def test_what_is_over_is_folded_away_where_it_is_in_the_way(
-    open_rows: int, done_rows: int, room: int, *, folds: bool
+    rows: int, open_rows: int, done_rows: int, room: int, *, folds: bool
 ) -> None:
-    assert folds_done(open_rows=open_rows, done_rows=done_rows, room=room) is folds
+    found = folds_done(rows=rows, open_rows=open_rows, done_rows=done_rows, room=room)
+    assert found is folds
+
+
+def test_any_group_that_is_over_is_folded_away_where_it_is_in_the_way() -> None:
+    fleet = many_done()
+    assert fleet.lines
+    fleet.order.arrange(grouping=by["state"])
+    assert fleet.lines == [
+        *("▾ working (1)", "well", "▾ failed (1)", "old05"),
+        "▸ done (11)",
+    ]
 
 
 def many_done() -> Fleet:
