@@ -373,6 +373,19 @@ class Console(OperatorApp):
             self.panes.fleet.regroup()
             self.notify(f"grouped by {self.panes.fleet.grouped_by}", timeout=2)
 
+    def action_sort(self) -> None:
+        """Sort the fleet by the next thing."""
+        if len(self.screen_stack) == 1:
+            self.panes.show("fleet-pane")
+            self.panes.fleet.sort_again()
+            sort = self.panes.fleet.sorted_by
+            self.notify(f"sorted by {sort.name}: {sort.says}", timeout=2)
+
+    def action_fold(self) -> None:
+        """Fold or unfold the group of the cursor's line."""
+        if len(self.screen_stack) == 1 and not self.panes.fold():
+            self.notify("there is nothing to fold or unfold on this line", timeout=3)
+
     def action_help(self) -> None:
         self.push_screen(HelpScreen(key_groups(), self._keys, self.about))
 

@@ -58,6 +58,16 @@ class Chooser(Protocol):
 
 
 @runtime_checkable
+class Explainer(Protocol):
+    """A chooser that knows why it has chosen no row."""
+
+    @property
+    def unchosen(self) -> str:
+        """Why no row is chosen, for a person."""
+        ...
+
+
+@runtime_checkable
 class Slipping(Protocol):
     """A chooser whose rows come under the cursor by themselves, too."""
 
@@ -215,7 +225,8 @@ class OperatorApp(App[int]):
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
         if row is None:
-            self.notify(NOBODY, severity="warning")
+            why = chooser.unchosen if isinstance(chooser, Explainer) else NOBODY
+            self.notify(why, severity="warning")
         elif isinstance(chooser, Slipping) and (why := chooser.slip(self.glance_seconds)):
             self.notify(why, severity="warning")
         else:

@@ -191,6 +191,11 @@ class Panes(Vertical):
         """A batch may come before the tabs are there, or while they are taken down."""
         return bool(self._tabs.query(f"#{ContentTab.add_prefix(_ATTENTION)}"))
 
+    def fold(self) -> bool:
+        """Fold or unfold what the cursor is on; answers whether there is anything to fold."""
+        pane = self.current
+        return isinstance(pane, FleetPane | AttentionPane) and pane.fold()
+
     @on(LineList.Opened, "#nodes")
     def _opened_node(self, message: LineList.Opened) -> None:
         message.stop()
@@ -205,6 +210,8 @@ class Panes(Vertical):
         item = self._attention.current if self.current is self._attention else None
         if chosen is not None:
             self.post_message(self.Wanted(chosen))
+        elif self.fold():
+            return
         elif item is not None and item.version is not None:
             self.show_version(item.version.id)
         elif item is not None:

@@ -186,7 +186,7 @@ class Board:
         self.learning.meet(task)
         self._waiting_tasks.meet(task)
         self._unplaced = None
-        row = Row.queued(task.run, task.id, task.name, task.title)
+        row = Row.queued(task.run, task.id, task.name, task.title, task.project)
         self.queued[task.id] = row
         self._change(row)
 
@@ -206,6 +206,7 @@ class Board:
             task=task.id,
             name=task.name,
             title=task.title,
+            project=task.project,
             state=AttemptState(attempt=attempt, detailed=False, judged=judged),
             movable=self._shared(task),
         )
