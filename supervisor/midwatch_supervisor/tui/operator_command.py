@@ -131,17 +131,27 @@ def is_held(row: Row, *, pausing: bool = False) -> bool:
     return pausing or row.state.parked or any(each.action is Action.PAUSE for each in under_way)
 
 
-def refusal(
-    command: Command, row: Row, *, pausing: bool = False, attempts_left: int | None = None
-) -> str:
+def begins_again(command: Command, row: Row) -> bool:
+    """Whether a command has a task begun again whose attempt is over."""
+    return command is Command.RESTART and row.over
+
+
+def confirmation(command: Command, row: Row) -> str:
+    """What a person is told once the command stands in the journal."""
+    return "begun again" if begins_again(command, row) else command.effect.confirmation
+
+
+def refusal(command: Command, row: Row, *, pausing: bool = False) -> str:
     """Why a command makes no sense for a row; empty if it does.
 
-    `pausing` is as for `is_held`; `attempts_left` is `None` where nobody counts.
+    `pausing` is as for `is_held`.
     """
     if row.attempt is None:
         return "it has not begun yet"
     if command.of_result:
         return "" if row.over else f"there is no result yet: {row.status}"
+    if begins_again(command, row):
+        return ""
     if row.over:
         return f"it is over: {row.status}; nothing reaches it any more"
     if command.of_decision:
@@ -155,8 +165,6 @@ def refusal(
             return "it is paused already, or waits for you"
         case Command.RESUME if not is_held(row, pausing=pausing):
             return f"it is not paused: {row.status}"
-        case Command.RESTART if attempts_left is not None and attempts_left <= 0:
-            return f"attempt {row.number} is the last that the task may have"
         case _:
             return ""
 
@@ -203,6 +211,9 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
             return _switch_question(row, models)
         case Command.GUIDE:
             return Question(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
+        case Command.RESTART if row.over:
+            title = f"Begin {row.name} again: what should the next attempt do differently?"
+            return Question(title=title, send="Begin again", quote=row.state.transition.reason)
         case Command.RESTART:
             title = f"Restart {name}: what should the next attempt do differently?"
             return Question(title=title, send="Restart", quote=_trouble(row))

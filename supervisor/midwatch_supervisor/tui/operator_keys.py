@@ -17,7 +17,7 @@ from midwatch_monitor.records import Action, Attempt, Delivery, Entry, Intervent
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
 from midwatch_supervisor.present.intervention_text import request_text, terms_text
-from midwatch_supervisor.present.lookup import assignment_of, models_of
+from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.text_line import bracketed
 from midwatch_supervisor.tui.command_palette import OnceCommandPalette
@@ -25,6 +25,8 @@ from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.operator_command import (
     Command,
     Waiting,
+    begins_again,
+    confirmation,
     is_held,
     question,
     refusal,
@@ -100,6 +102,11 @@ class OperatorApp(App[int]):
         """What was settled here, by journal id; the board hears of it later."""
         self._pauses: set[int] = set()
         """The attempts of which a pause is being stored."""
+
+    @property
+    def conducts(self) -> bool:
+        """Whether the run is one of this process."""
+        return False
 
     @property
     def target(self) -> Row | None:
@@ -196,9 +203,10 @@ class OperatorApp(App[int]):
 
     def _refusal(self, pending: _Pending) -> str:
         command, row = pending.command, pending.row
-        left = self._attempts_left(row) if command is Command.RESTART else None
-        if why := refusal(command, row, pausing=row.attempt in self._pauses, attempts_left=left):
+        if why := refusal(command, row, pausing=row.attempt in self._pauses):
             return why
+        if command is Command.RESTART and (newest := self._newest(row)) > row.number:
+            return f"attempt {newest} has taken over"
         if pending.settled or pending.id in self._settled:
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
                 return "that decision was settled meanwhile"
@@ -210,9 +218,8 @@ class OperatorApp(App[int]):
                 return "what waits has changed just now: look at it first"
         return ""
 
-    def _attempts_left(self, row: Row) -> int | None:
-        assignment = assignment_of(self.board.tasks[row.task])
-        return None if assignment is None else assignment.task.max_attempts - row.number
+    def _newest(self, row: Row) -> int:
+        return max(each.number for each in self.board.rows.values() if each.task == row.task)
 
     def _do(self, pending: _Pending, words: str = "") -> None:
         if pending.row.attempt is not None:
@@ -227,14 +234,14 @@ class OperatorApp(App[int]):
         command, row = pending.command, pending.row
         try:
             async with self._in_turn:
-                id, what = await _write(self.operator, pending, attempt, words)
+                id, what = await _write(self.operator, pending, attempt, words, here=self.conducts)
         except MidwatchError as error:
             self._settled.discard(pending.id or 0)
             self._pauses.discard(attempt.id)
             said = one_line(f"{command} for {row.label} was not stored: {error}")
             self.notify(said, severity="error", markup=False)
             return False
-        said = f"{row.label}: {command.effect.confirmation}"
+        said = f"{row.label}: {confirmation(command, row)}"
         self._notify(f"{said}: {what}" if what else said)
         if id is not None:
             self._follow(id, row)
@@ -251,12 +258,16 @@ _Written = tuple[int | None, str]
 
 
 async def _write(
-    operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str
+    operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str, *, here: bool
 ) -> _Written:
     command, row = pending.command, pending.row
     if command.of_result:
         await operator.judge(attempt, accepted=command is Command.ACCEPT, comment=words)
         return None, ""
+    if begins_again(command, row):
+        about, step = [each.key for each in row.state.unresolved], row.state.last_step
+        begun = await operator.begin_again(attempt, words, about=about, step=step)
+        return None, begun.begins if here else begun.follows
     if command.effect.action is None:
         return await _settle(operator, pending, attempt, words)
     terms, message = terms_in(command, words)

@@ -110,9 +110,15 @@ def test_a_pause_on_its_way_can_be_taken_back_and_not_repeated() -> None:
     assert sensible(row(WORKING), pausing=True) == ALWAYS | {Command.RESUME}
 
 
-@pytest.mark.parametrize(("left", "refused"), [(None, False), (1, False), (0, True), (-1, True)])
-def test_a_restart_needs_an_attempt_that_is_left(left: int | None, refused: bool) -> None:
-    assert bool(refusal(Command.RESTART, row(WORKING), attempts_left=left)) is refused
+def test_a_restart_of_what_is_over_asks_what_the_next_attempt_should_do_differently() -> None:
+    over = row(transition(Lifecycle.FAILED, ending=Ending.STUCK, reason="stop by operator"))
+    assert refusal(Command.RESTART, over) == ""
+    assert question(Command.RESTART, over) == Question(
+        title="Begin fix again: what should the next attempt do differently?",
+        send="Begin again",
+        quote="stop by operator",
+    )
+    assert confirmation(Command.RESTART, over) == "begun again"
 
 
 def test_every_command_but_verdicts_and_decisions_is_an_intervention_of_its_own() -> None:
