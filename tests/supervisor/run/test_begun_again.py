@@ -63,7 +63,7 @@ def first(*turns: Turn) -> Script:
 
 SCRIPTS = {
     "learn": first(*putting("two")),
-    "after": first(*putting("one")),
+    "after": Script(phases=(Phase(turns=putting("one")),)),
     "hang": first(Turn(calls=(Call(tool="hang"),))),
     "big": first(Turn(calls=(Call(tool="hang"),))),
     "big.1": first(*putting("two")),
@@ -180,6 +180,8 @@ async def test_a_stopped_and_a_completed_task_are_begun_again_too(harness: RunHa
     for id in (1, 2):
         assert await lifecycle(harness, id) is Lifecycle.COMPLETED
         assert len(await harness.journal.attempts(id)) == 2
+    again = (await harness.journal.attempts(of["after"]))[-1].id
+    assert "The work of the attempt before was accepted" in await prompt(harness, again)
 
 
 async def test_what_was_used_stays_counted_and_the_budget_is_there_once_more(

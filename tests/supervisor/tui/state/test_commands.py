@@ -8,6 +8,7 @@ from midwatch_monitor.records import (
     BudgetRequest,
     Delivery,
     DeliveryState,
+    Ending,
     Grant,
     Lifecycle,
     Outcome,
@@ -21,6 +22,7 @@ from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
     Command,
     Question,
+    confirmation,
     is_held,
     question,
     refusal,
@@ -72,8 +74,8 @@ def problem(found: Question, words: str) -> str:
         ((WORKING, HELD, delivery(2, DeliveryState.REJECTED)), RUNNING),
         ((WORKING, BUDGET), RUNNING | {Command.APPROVE, Command.REJECT}),
         ((PARKED,), ALWAYS | {Command.RESUME}),
-        ((HELD, ALERT, transition(Lifecycle.COMPLETED)), VERDICTS),
-        ((transition(Lifecycle.CANCELED),), VERDICTS),
+        ((HELD, ALERT, transition(Lifecycle.COMPLETED)), VERDICTS | {Command.RESTART}),
+        ((transition(Lifecycle.CANCELED),), VERDICTS | {Command.RESTART}),
     ],
 )
 def test_what_can_be_done_depends_on_where_the_attempt_stands(
