@@ -154,6 +154,11 @@ class Console(OperatorApp):
         yield self.panes
         yield Footer()
 
+    @property
+    def conducts(self) -> bool:
+        """Whether the run is one of this process."""
+        return self._work is not None
+
     def on_mount(self) -> None:
         self.set_keymap(self._keys)
         self.log_capture.__enter__()
@@ -190,6 +195,13 @@ class Console(OperatorApp):
         else:
             self.notify(f"the run is over (exit code {self.code}); q leaves", timeout=10)
 
+    def _go_on(self) -> None:
+        """Conduct the run of this process again, where a task was begun again since it was over."""
+        if self._work is not None and self.code is not None and self.board.reopened:
+            self.board.reopened.clear()
+            self.code = None
+            self._conduct(self._work)
+
     @on(Grew)
     def _grew(self, message: Grew) -> None:
         self.board.take(message.batch)
@@ -220,6 +232,7 @@ class Console(OperatorApp):
 
     def pass_a_second(self) -> None:
         """Show what only time changes (ages, silence), and call a person if one is needed."""
+        self._go_on()
         self._look_at_broker()
         self.refresh_panes()
         self.banner.report_drops(self._feed.dropped)
