@@ -166,7 +166,42 @@ async def test_a_broken_part_of_the_watch_is_on_the_banner(busy: Watch) -> None:
     await busy.write(Fault(part="observer", error="boom [x"), task="fine")
     busy.app.pass_a_second()
     assert busy.app.banner.display
-    assert busy.app.banner.said == "! since 20:00:00 (0s): the observer failed in fine#1: boom [x"
+    what = "the observer failed in fine#1: boom [x → the work goes on without it"
+    assert busy.app.banner.said == f"! since 20:00:00 (0s): {what}"
+
+
+async def test_a_banner_that_was_put_away_comes_back_only_when_it_changes(busy: Watch) -> None:
+    busy.app.time = AT + timedelta(seconds=61)
+    busy.app.pass_a_second()
+    await busy.press("slash", "x", "escape")
+    assert "No new data for 1 min" in busy.app.banner.said
+    await busy.press("escape")
+    assert not busy.app.banner.display
+    busy.app.time += timedelta(minutes=1)
+    busy.app.pass_a_second()
+    assert not busy.app.banner.display
+    await busy.write(Fault(part="observer", error="boom"), task="fine")
+    busy.app.time += timedelta(minutes=1)
+    busy.app.pass_a_second()
+    assert "No new data for 2 min; 2 agents should be working" in busy.app.banner.said
+    assert "(and 1 more)" in busy.app.banner.said
+
+
+async def test_escape_closes_the_notices_before_the_banner(busy: Watch) -> None:
+    busy.app.time = AT + timedelta(seconds=61)
+    busy.app.pass_a_second()
+    await busy.press("T")
+    assert len(busy.app.screen.query("Toast")) == 1
+    await busy.press("escape")
+    await busy.until(lambda: not busy.app.screen.query("Toast"))
+    assert busy.app.banner.display
+
+
+async def test_a_notice_covers_no_line_of_a_list(busy: Watch) -> None:
+    await busy.press("T")
+    (toast,) = busy.app.screen.query("Toast")
+    top = busy.list("fleet").region.y
+    assert toast.region.bottom <= top
 
 
 async def test_a_journal_that_stands_still_is_on_the_banner_until_it_grows(busy: Watch) -> None:
@@ -188,7 +223,7 @@ async def test_what_the_monitor_logs_is_on_the_banner(watch: Watch) -> None:
 async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute(watch: Watch) -> None:
     watch.app.banner.report_drops(5)
     watch.app.banner.refresh_board()
-    assert watch.app.banner.said.endswith("the bus drops hints: what is shown may be late")
+    assert "the bus drops hints: what is shown may be late" in watch.app.banner.said
     watch.app.time += timedelta(seconds=61)
     watch.app.pass_a_second()
     assert not watch.app.banner.said
