@@ -30,7 +30,7 @@ from midwatch_monitor.errors import UsageError
 
 _GUIDANCE = re.compile(r"\[midwatch (?:[0-9a-f]{8} )?#(\d+)")
 _ATTEMPT = re.compile(r"This is attempt (\d+) of this task")
-_COUNT = re.compile(r"interventions so far: (\d+)", re.IGNORECASE)
+_COUNT = re.compile(r"interventions so far: (\d+)(?:, turned down: (\d+))?", re.IGNORECASE)
 
 
 class Cue(StrEnum):
@@ -39,7 +39,10 @@ class Cue(StrEnum):
     GUIDANCE = "guidance"
     """A message `[midwatch … #…]` to the worker; a plain reminder is none."""
     COUNT = "count"
-    """The first prompt says `interventions so far: N`: phase N, counted from 0."""
+    """The first prompt says `interventions so far: N`: phase N, counted from 0.
+
+    What was turned down counts as well: the script goes on after it, as a model would.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +121,7 @@ def next_turn(script: Script, lines: Sequence[Line]) -> Turn:
     opening = _opening(lines)
     phases = _phases(script, opening)
     if script.cue is Cue.COUNT:
-        index, given = _number(_COUNT, opening, 0), replies(lines)
+        index, given = _answered(opening), replies(lines)
     else:
         index, given = _guided(lines, last=len(phases) - 1)
     return _turn(phases[min(index, len(phases) - 1)], given)
@@ -145,6 +148,12 @@ def _opening(lines: Sequence[Line]) -> str:
             break
         texts.append(line.text)
     return "\n".join(texts)
+
+
+def _answered(opening: str) -> int:
+    """How many of the script's answers were carried out or turned down."""
+    match = _COUNT.search(opening)
+    return sum(int(count or 0) for count in match.groups()) if match else 0
 
 
 def _number(pattern: re.Pattern[str], text: str, default: int) -> int:

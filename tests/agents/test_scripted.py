@@ -272,6 +272,14 @@ def test_the_count_of_interventions_chooses_the_answer(count: int, turn: Turn) -
     assert next_turn(script, [Told(text=f"Interventions so far: {count}\n")]) == turn
 
 
+def test_what_was_turned_down_counts_as_an_intervention_does() -> None:
+    script = Script(
+        phases=tuple(Phase(turns=(each,)) for each in (READ, EDIT, TEST)), cue=Cue.COUNT
+    )
+    told = Told(text="Interventions so far: 1, turned down: 1 (nudge)\n")
+    assert next_turn(script, [told]) == TEST
+
+
 def test_a_phase_cannot_repeat_more_turns_than_it_has() -> None:
     with pytest.raises(ValueError, match="repeat is 2, and there are 1 turns"):
         Phase(turns=(READ,), repeat=2)

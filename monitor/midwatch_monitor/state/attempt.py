@@ -77,8 +77,19 @@ class AttemptStatus(StrEnum):
     """Smaller tasks took over: it is over, and no failure."""
     RESTARTED = "restarted"
     """A new attempt took over: it is over, and no failure."""
+    PAUSING = "pausing…"
+    """What was asked for is in the journal, and has not arrived. So are the next three."""
+    RESUMING = "resuming…"
+    STOPPING = "stopping…"
+    RESTARTING = "restarting…"
 
 
+_COMING = {
+    Action.PAUSE: AttemptStatus.PAUSING,
+    Action.RESUME: AttemptStatus.RESUMING,
+    Action.STOP: AttemptStatus.STOPPING,
+    Action.RESTART: AttemptStatus.RESTARTING,
+}
 _ENDINGS = {Ending.SPLIT: AttemptStatus.SPLIT, Ending.RESTARTED: AttemptStatus.RESTARTED}
 
 
@@ -265,9 +276,18 @@ class AttemptState:
         ending = self.transition.ending if self.over else None
         if ending is not None and ending in _ENDINGS:
             return _ENDINGS[ending]
+        if not self.over and (coming := self._coming) is not None:
+            return coming
         if self.parked:
             return AttemptStatus.PAUSED if self.paused else AttemptStatus.WAITING
         return AttemptStatus(self.lifecycle.value)
+
+    @property
+    def _coming(self) -> AttemptStatus | None:
+        """What is about to change where it stands: the newest, but nothing outlives its end."""
+        found = [each for each in self.interventions.on_their_way if each.action in _COMING]
+        ends = [each for each in found if each.action.at_once]
+        return _COMING[(ends or found)[-1].action] if found else None
 
     @property
     def awaited(self) -> tuple[Awaited, InterventionState | None]:

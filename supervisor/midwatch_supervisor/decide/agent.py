@@ -91,10 +91,11 @@ Actions, in rising order of force:
 
 A message is for the worker: concrete, naming the file, the command and the step, and saying what
 to do differently. Never repeat an action that had no effect in the same words: its outcome is
-given with the reason. What the worker says of its own confidence and progress is weak evidence;
-what it did is strong evidence. The first reading of the signs was made by simple rules and may be
-wrong. Always name in `evidence` the numbers of the steps that your diagnosis rests on. Look with
-your tools only where the evidence at hand does not decide it."""
+given with the reason. What was turned down, a person does not want: propose something else. What
+the worker says of its own confidence and progress is weak evidence; what it did is strong
+evidence. The first reading of the signs was made by simple rules and may be wrong. Always name in
+`evidence` the numbers of the steps that your diagnosis rests on. Look with your tools only where
+the evidence at hand does not decide it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,12 +85,22 @@ class History:
         )
 
     def rejected(self, attempt: int) -> frozenset[Action]:
-        """What a person, or the time, did not let happen in an attempt since it last recovered."""
+        """What a person, or the time, did not let happen in an attempt since it last recovered.
+
+        What a person issued in other words did happen.
+        """
         found: set[Action] = set()
+        reworded = {
+            (act.intervention.escalation, act.action)
+            for act in self.interventions
+            if act.intervention.by is Actor.OPERATOR
+        }
         for act in self.interventions:
             if act.attempt != attempt or act.intervention.petition is not None:
                 continue
             if act.rejection is not None:
+                if (act.intervention.escalation, act.action) in reworded:
+                    continue
                 found.add(act.intervention.action)
             elif act.outcome is Outcome.RECOVERED:
                 found.clear()

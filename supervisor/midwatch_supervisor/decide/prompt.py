@@ -32,7 +32,7 @@ def render(context: DecisionContext, max_chars: int, blocks: DataBlocks) -> str:
     head = (
         f"{blocks.head}\n"
         f"Attempt {context.attempt}, last step {context.last_step}.\n"
-        f"interventions so far: {len(context.delivered)}\n"
+        f"interventions so far: {len(context.delivered)}{_turned_down(context)}\n"
         f"{_read(context)}{_calibrated(context)}"
     )
     parts = {name: escaped(body) for name, body in _parts(context, max_chars) if body}
@@ -75,6 +75,12 @@ def _read(context: DecisionContext) -> str:
     """The table's reading. Numbers and a known word only, so it may stand outside the data."""
     steps = bracketed(steps_text(context.reading.steps))
     return f"first reading of the signs, by rules: {context.reading.cause}{steps}\n"
+
+
+def _turned_down(context: DecisionContext) -> str:
+    """What a person did not let happen: a model that does not know proposes it again."""
+    names = ", ".join(sorted(action.value for action in context.rejected))
+    return f", turned down: {len(context.rejected)} ({names})" if names else ""
 
 
 def _budget(context: DecisionContext) -> str:

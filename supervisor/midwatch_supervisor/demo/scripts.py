@@ -108,13 +108,26 @@ def _turn(turn: _TurnData) -> Turn:
     return Turn(say=turn.say.strip(), calls=tuple(calls))
 
 
+_LAST_RESORT = _AnswerData(
+    action=Action.ASK_OPERATOR,
+    diagnosis=Diagnosis.UNKNOWN,
+    message="What I had to propose was turned down, or did not help. What should it do?",
+    rationale="There is nothing left that may be tried without a person.",
+    evidence=(1,),
+)
+"""Always allowed; a script cannot know what a person turns down, or which caps are reached."""
+
+
 def _answers(answers: Sequence[_AnswerData]) -> Script:
-    return Script(phases=tuple(_answer(answer) for answer in answers), cue=Cue.COUNT)
+    beyond = (_LAST_RESORT,) if any(each.action is not Action.OBSERVE for each in answers) else ()
+    return Script(phases=tuple(_answer(each) for each in (*answers, *beyond)), cue=Cue.COUNT)
 
 
 def _answer(answer: _AnswerData) -> Phase:
-    """The answer; where it is refused, once more without the step numbers, which may differ."""
-    bare = answer.model_copy(update={"evidence": ()})
-    return Phase(
-        turns=tuple(Turn(calls=(Call(args=data.model_dump_json()),)) for data in (answer, bare))
-    )
+    """The answer; where it is refused, once more with a step that there is, then a question.
+
+    The step numbers that the script names may differ from those of this run.
+    """
+    sure = answer.model_copy(update={"evidence": _LAST_RESORT.evidence})
+    said = (answer, sure, _LAST_RESORT)
+    return Phase(turns=tuple(Turn(calls=(Call(args=data.model_dump_json()),)) for data in said))

@@ -75,6 +75,11 @@ CASE = DecisionContext(
 )
 
 
+def test_the_model_reads_what_was_turned_down() -> None:
+    text = render(replace(CASE, rejected=frozenset({Action.NUDGE})), 5000, BLOCKS)
+    assert "interventions so far: 1, turned down: 1 (nudge)\n" in text
+
+
 def test_a_case_is_shown_whole() -> None:
     assert render(CASE, 5000, BLOCKS) == (
         "Data blocks here are named data-0badcafe.\nAttempt 2, last step 5.\n"

@@ -108,18 +108,21 @@ def test_the_supervisor_answers_with_a_nudge_a_replan_and_a_restart() -> None:
         for key in STUCK
     }
     assert answers == {
-        "totals": ["nudge"],
-        "delivery": ["replan", "restart"],
-        "shipping": ["nudge"],
-        "labels": ["nudge"],
+        "totals": ["nudge", "ask_operator"],
+        "delivery": ["replan", "restart", "ask_operator"],
+        "shipping": ["nudge", "ask_operator"],
+        "labels": ["nudge", "ask_operator"],
     }
 
 
-def test_a_refused_answer_is_given_again_without_step_numbers() -> None:
-    (phase,) = script_for(Role.SUPERVISOR, "totals").phases
-    first, second = (json.loads(turn.calls[0].args) for turn in phase.turns)
+def test_a_refused_answer_is_given_again_with_a_step_that_there_is_and_then_a_person_is_asked() -> (
+    None
+):
+    phase = script_for(Role.SUPERVISOR, "totals").phases[0]
+    first, second, third = (json.loads(turn.calls[0].args) for turn in phase.turns)
     assert first["evidence"] == [2, 6, 9, 13]
-    assert second == {**first, "evidence": []}
+    assert second == {**first, "evidence": [1]}
+    assert third["action"] == "ask_operator"
 
 
 def test_every_model_of_the_demo_is_scripted() -> None:

@@ -249,6 +249,11 @@ class Queue:
         unplaced = map(unplaced_tasks, self._board.unplaced)
         return [*self._lost, *map(waiting_attempt, self.rows), *unplaced]
 
+    @property
+    def count(self) -> int:
+        """How many things wait for a person."""
+        return len(self.calling) + len(self.proposals)
+
 
 def _matters(record: Record) -> bool:
     moved = isinstance(record, Change) and record.node is not None

@@ -22,7 +22,7 @@ from midwatch_stage.factories import AT, draft, task_transition
 from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.app import NO_BROKER, Console
-from midwatch_supervisor.tui.screens.banner import TitleLine
+from midwatch_supervisor.tui.screens.title import TitleLine
 from midwatch_supervisor.tui.state.feed import NodesNow
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
