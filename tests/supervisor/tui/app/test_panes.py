@@ -180,28 +180,31 @@ async def test_a_banner_that_was_put_away_comes_back_only_when_it_changes(busy: 
     busy.app.time += timedelta(minutes=1)
     busy.app.pass_a_second()
     assert not busy.app.banner.display
-    await busy.write(Fault(part="observer", error="boom"), task="fine")
-    busy.app.time += timedelta(minutes=1)
+    await busy.write(WORKING, task="more")
     busy.app.pass_a_second()
-    assert "No new data for 2 min; 2 agents should be working" in busy.app.banner.said
-    assert "(and 1 more)" in busy.app.banner.said
+    assert "No new data for 2 min; 3 agents should be working" in busy.app.banner.said
 
 
-async def test_escape_closes_the_notices_before_the_banner(busy: Watch) -> None:
-    busy.app.time = AT + timedelta(seconds=61)
-    busy.app.pass_a_second()
-    await busy.press("T")
-    assert len(busy.app.screen.query("Toast")) == 1
-    await busy.press("escape")
-    await busy.until(lambda: not busy.app.screen.query("Toast"))
-    assert busy.app.banner.display
+async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> None:
+    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+    async with console_on(journal, notices=True) as seat:
+        await seat.write(WORKING)
+        seat.app.time = AT + timedelta(seconds=61)
+        seat.app.pass_a_second()
+        await seat.press("T")
+        assert len(seat.app.screen.query("Toast")) == 1
+        await seat.press("escape")
+        await seat.until(lambda: not seat.app.screen.query("Toast"))
+        assert seat.app.banner.display
 
 
-async def test_a_notice_covers_no_line_of_a_list(busy: Watch) -> None:
-    await busy.press("T")
-    (toast,) = busy.app.screen.query("Toast")
-    top = busy.list("fleet").region.y
-    assert toast.region.bottom <= top
+async def test_a_notice_covers_no_line_of_a_list(journal: Journal) -> None:
+    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+    async with console_on(journal, notices=True) as seat:
+        await seat.write(WORKING)
+        await seat.press("T")
+        (toast,) = seat.app.screen.query("Toast")
+        assert 0 < toast.region.bottom <= seat.list("fleet").region.y
 
 
 async def test_a_journal_that_stands_still_is_on_the_banner_until_it_grows(busy: Watch) -> None:
