@@ -232,7 +232,7 @@ class Console(OperatorApp):
         if complaint := self.log_capture.take():
             self.banner.report("log", complaint, passing=True)
         self.banner.refresh_board()
-        said = self._bell.next_call(self.queue.calling)
+        said = None if self.board.loading else self._bell.next_call(self.queue.calling)
         if said is not None:
             self._call(said)
 

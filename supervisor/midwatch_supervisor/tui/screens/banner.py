@@ -201,8 +201,9 @@ class Banner(Static):
     def refresh_board(self) -> None:
         """Look whether all is well."""
         now, board = self._now(), self._board
-        found = [missing_parts(board, now)]
-        if no_node(board) is None:
+        # What is read so far is old, and tells nothing of now.
+        found = [] if board.loading else [missing_parts(board, now)]
+        if not board.loading and no_node(board) is None:
             rows, last_at = board.rows.values(), board.last_at
             found.append(journal_still(rows, last_at, now, stale_seconds=self._stale_seconds))
         kept = {part: each for part, each in self._reported.items() if not each.passed(now)}
