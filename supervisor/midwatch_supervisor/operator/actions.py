@@ -8,11 +8,10 @@ from datetime import datetime
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import present
+from midwatch_monitor.journal.core.clock import Clock, present
 from midwatch_monitor.journal.core.commits import answer
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     Action,
     Actor,

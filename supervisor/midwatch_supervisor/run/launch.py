@@ -15,6 +15,7 @@ from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
@@ -27,7 +28,6 @@ from midwatch_supervisor.run.job import Job, Place, latest_state
 from midwatch_supervisor.run.runner import Runner
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.workspace import free_label
-from midwatch_tools.watch import now
 
 YOUNG = 50_000
 """New containers before a look at the young ones; Python's own number is 700 (3.14: 2,000)."""

@@ -10,7 +10,12 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, BudgetRequest, Grant, Terms
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
-from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
+from midwatch_supervisor.cli.journals import (
+    DryRunOption,
+    FromOption,
+    JournalOption,
+    journal_to_write,
+)
 from midwatch_supervisor.cli.operate.attempt import OpenAttempt, begun_attempt, open_attempt
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.output import write_line
@@ -19,9 +24,6 @@ from midwatch_supervisor.operator.reopening import reopening
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.numbers import grant_text
 
-FromOption = Annotated[
-    str | None, Parameter(name="--from", help="Who says it. Default: the user's name.")
-]
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
 _HOLDING = frozenset({Action.PAUSE, Action.RESUME, Action.STOP})
 

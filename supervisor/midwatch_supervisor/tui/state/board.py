@@ -108,6 +108,10 @@ class Board:
     """Every task and attempt as a row, by need, with what the other panes show."""
 
     def __init__(self) -> None:
+        self.read = 0
+        """Entries so far."""
+        self.loading = True
+        """Whether the journal's end was never reached: what is known is not all."""
         self.rows: dict[int, Row] = {}
         """By attempt id."""
         self.queued: dict[int, Row] = {}
@@ -151,10 +155,19 @@ class Board:
             self.meet_attempt(attempt)
         for entry in batch.entries:
             self.fold(entry)
+        self.read += len(batch.entries)
+        self.loading = self.loading and not batch.ends
         if batch.nodes is not None:
             self.meet_nodes(batch.nodes)
         if batch.monitors is not None:
             self.meet_monitors(batch.monitors)
+
+    @property
+    def progress(self) -> str:
+        """How far the journal is read; empty once all of it was."""
+        if not self.loading:
+            return ""
+        return f"Reading the journal{f': {self.read:,} entries' if self.read else ''}…"
 
     def meet_run(self, run: Run) -> None:
         """Learn of a run."""
