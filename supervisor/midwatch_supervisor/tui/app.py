@@ -368,6 +368,8 @@ class Console(OperatorApp):
 
     def action_jump(self) -> None:
         """Ask for a pane, a task, an attempt or a step, and go there."""
+        from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+
         inside = isinstance(self.screen, AttemptScreen)
         self.push_screen(JumpDialog(self.board.all_rows(), in_attempt=inside), self._jump)
 
