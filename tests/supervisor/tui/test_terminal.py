@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pty
+import re
 import subprocess
 import sys
 from asyncio.subprocess import Process
@@ -39,6 +40,9 @@ tasks:
 """
 SETTINGS = "run: {sandbox: 'off', grace_seconds: 0.2}\n"
 
+_ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
+"""What moves the cursor and sets colours: words may be drawn in pieces."""
+
 
 class Terminal:
     """A process on a terminal of 80 by 24, what it has drawn, and its keyboard."""
@@ -51,9 +55,9 @@ class Terminal:
     async def sees(self, text: str) -> None:
         """Wait until a text was drawn since the last one that was waited for."""
         async with asyncio.timeout(120):
-            while text.encode() not in self._drawn:
+            while text.encode() not in (seen := _ESCAPES.sub(b"", self._drawn)):
                 self._drawn += await asyncio.to_thread(os.read, self._descriptor, 65_536)
-        self._drawn = self._drawn.partition(text.encode())[2]
+        self._drawn = seen.partition(text.encode())[2]
 
     def press(self, keys: str) -> None:
         """Press keys."""

@@ -243,8 +243,8 @@ def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
         ((WORKING, BUDGET), "Approve Reject Guide Pause Stop Restart"),
         ((ASKS, delivery(1), PARKED), "Answer Resume Stop"),
         ((PAUSE, delivery(1), PARKED), "Resume Guide Stop"),
-        ((transition(Lifecycle.COMPLETED),), "Accept Reject result"),
-        ((WORKING, HELD, transition(Lifecycle.FAILED)), "Accept Reject result"),
+        ((transition(Lifecycle.COMPLETED),), "Accept Reject result Begin again"),
+        ((WORKING, HELD, transition(Lifecycle.FAILED)), "Accept Reject result Begin again"),
     ],
 )
 def test_what_can_be_done_is_offered_the_most_likely_first(
