@@ -45,6 +45,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.records.verdict import weight
 from midwatch_monitor.state.attempt_details import AttemptDetails
+from midwatch_monitor.state.attempt_status import ENDED_AS, AttemptStatus, coming_status
 from midwatch_monitor.state.intervention import (
     Interventions,
     InterventionState,
@@ -58,39 +59,6 @@ TREND = 12
 _NO_BUDGET = Budget()
 _NO_PLAN = Plan(steps=())
 _SUBMITTED = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
-
-
-class AttemptStatus(StrEnum):
-    """Where an attempt stands, in a word for people. Programs read its lifecycle."""
-
-    SUBMITTED = "submitted"
-    WORKING = "working"
-    PAUSED = "paused"
-    """Until a person resumes it."""
-    WAITING = "waits for you"
-    """For a person's answer."""
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELED = "canceled"
-    REJECTED = "rejected"
-    SPLIT = "split"
-    """Smaller tasks took over: it is over, and no failure."""
-    RESTARTED = "restarted"
-    """A new attempt took over: it is over, and no failure."""
-    PAUSING = "pausing…"
-    """What was asked for is in the journal, and has not arrived. So are the next three."""
-    RESUMING = "resuming…"
-    STOPPING = "stopping…"
-    RESTARTING = "restarting…"
-
-
-_COMING = {
-    Action.PAUSE: AttemptStatus.PAUSING,
-    Action.RESUME: AttemptStatus.RESUMING,
-    Action.STOP: AttemptStatus.STOPPING,
-    Action.RESTART: AttemptStatus.RESTARTING,
-}
-_ENDINGS = {Ending.SPLIT: AttemptStatus.SPLIT, Ending.RESTARTED: AttemptStatus.RESTARTED}
 
 
 class AlertStatus(StrEnum):
@@ -282,20 +250,13 @@ class AttemptState:
     def status(self) -> AttemptStatus:
         """Where it stands, in a word for people."""
         ending = self.transition.ending if self.over else None
-        if ending is not None and ending in _ENDINGS:
-            return _ENDINGS[ending]
-        if not self.over and (coming := self._coming) is not None:
+        if ending is not None and ending in ENDED_AS:
+            return ENDED_AS[ending]
+        if not self.over and (coming := coming_status(self.interventions)) is not None:
             return coming
         if self.parked:
             return AttemptStatus.PAUSED if self.paused else AttemptStatus.WAITING
         return AttemptStatus(self.lifecycle.value)
-
-    @property
-    def _coming(self) -> AttemptStatus | None:
-        """What is about to change where it stands: the newest, but nothing outlives its end."""
-        found = [each for each in self.interventions.on_their_way if each.action in _COMING]
-        ends = [each for each in found if each.action.at_once]
-        return _COMING[(ends or found)[-1].action] if found else None
 
     @property
     def awaited(self) -> tuple[Awaited, InterventionState | None]:

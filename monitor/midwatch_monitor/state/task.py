@@ -20,7 +20,8 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_status import AttemptStatus
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.usage import Usage, WorkerUsage
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from midwatch_monitor.records import Health, Lifecycle, Severity
-from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_status import AttemptStatus
 
 HEALTH_SIGNS: Mapping[Health, str] = {
     Health.OK: "●",

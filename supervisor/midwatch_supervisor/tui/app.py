@@ -333,6 +333,7 @@ class Console(OperatorApp):
         if row is not None:
             self._uncover()
             self.open_attempt(row)
+            self.brought_at = monotonic()
         elif self.queue.of_nodes:
             self.action_pane("nodes-pane")
         elif self.queue.proposals and (version := self.queue.proposals[0].version):

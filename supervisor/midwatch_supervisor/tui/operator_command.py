@@ -418,6 +418,13 @@ _ACTION_NAMES = {
     Action.SWITCH_MODEL: "model switch",
 }
 """What actions are called where their own names are no English."""
+_ARRIVED = {
+    Action.PAUSE: "paused",
+    Action.RESUME: "goes on",
+    Action.STOP: "stopped",
+    Action.RESTART: "ended; a new attempt follows",
+}
+"""What has happened once these are delivered; of others, that they are."""
 
 
 def result_text(action: Action, news: Delivery | OutcomeReport) -> tuple[str, bool]:
@@ -428,7 +435,7 @@ def result_text(action: Action, news: Delivery | OutcomeReport) -> tuple[str, bo
         return f"{news.outcome} after {what}{reason}", news.outcome is Outcome.RECOVERED
     match news.state:
         case DeliveryState.DELIVERED if not action.of_alerts:
-            return f"{what} delivered", True
+            return _ARRIVED.get(action, f"{what} delivered"), True
         case DeliveryState.EXPIRED:
             return f"{what} came too late, the attempt is over", False
         case DeliveryState.REJECTED:

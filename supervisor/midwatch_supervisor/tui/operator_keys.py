@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
+from time import monotonic
 from typing import ClassVar, Protocol, runtime_checkable
 
 from textual import on
@@ -127,6 +129,8 @@ class OperatorApp(App[int]):
         """What is said is stored in the order of the keys."""
         self._settled: set[int] = set()
         """What was settled here, by journal id; the board hears of it later."""
+        self.brought_at = -inf
+        """When the console itself chose the attempt in front, as `time.monotonic` counts."""
         self._pauses: set[int] = set()
         """The attempts of which a pause is being stored."""
 
@@ -231,10 +235,16 @@ class OperatorApp(App[int]):
         if row is None:
             why = chooser.unchosen if isinstance(chooser, Explainer) else NOBODY
             self.notify(why, severity="warning")
-        elif isinstance(chooser, Slipping) and (why := chooser.slip(self.glance_seconds)):
+        elif why := self._unread(chooser):
             self.notify(why, severity="warning")
         else:
             self.begin(Command(name), row)
+
+    def _unread(self, chooser: Chooser | None) -> str:
+        """Why nobody can have read yet what the chosen row says; empty if somebody can."""
+        if monotonic() - self.brought_at < self.glance_seconds:
+            return "this attempt has just come in front: look at it first"
+        return chooser.slip(self.glance_seconds) if isinstance(chooser, Slipping) else ""
 
     def action_pause(self) -> None:
         """Hold the chosen attempt, or let it go on."""

@@ -23,7 +23,8 @@ from midwatch_monitor.records import (
     Resolution,
     Severity,
 )
-from midwatch_monitor.state.attempt import AlertStatus, AttemptState, AttemptStatus
+from midwatch_monitor.state.attempt import AlertStatus, AttemptState
+from midwatch_monitor.state.attempt_status import AttemptStatus
 from midwatch_monitor.state.run import RunState, judges
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage.factories import (

@@ -13,7 +13,8 @@ from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
-from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_status import AttemptStatus
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line

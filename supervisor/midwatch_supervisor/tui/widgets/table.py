@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from math import inf
 from time import monotonic
 from typing import Generic, TypeVar
 
@@ -183,7 +184,7 @@ class Table(Vertical, Generic[T]):
         self._columns = columns
         self._layout: list[tuple[Column[T], int]] = []
         self._width = -1
-        self._slipped_at = 0.0
+        self._slipped_at = -inf
         """When another item came under the cursor by itself, as `time.monotonic` counts."""
         self._text, self._key, self._detail = text or self._said, key, detail
         self._kinds, self._searches, self._follows = kinds, searches, follow

@@ -123,6 +123,19 @@ async def test_what_follows_an_answered_line_of_the_queue_is_not_answered_with_i
     assert (await watch.written())[1:] == [approved(second, step=0)]
 
 
+async def test_the_next_attempt_that_needs_a_person_is_looked_at_before_it_is_answered(
+    watch: Watch,
+) -> None:
+    held = await watch.write(WORKING, HELD, task="one")
+    await watch.press("n")
+    await watch.until(lambda: watch.opened == "one")
+    await watch.press("a")
+    assert watch.app.told == ["this attempt has just come in front: look at it first"]
+    watch.app.glance_seconds = 0
+    await watch.press("a")
+    assert await watch.written() == [approved(held, step=0)]
+
+
 async def test_a_row_that_leaves_the_filter_does_not_hand_its_act_to_the_next(watch: Watch) -> None:
     for name in ("one", "two"):
         await watch.write(WORKING, STUCK, task=name)
@@ -155,7 +168,7 @@ async def test_the_footer_shows_what_can_be_done_about_the_chosen_row(watch: Wat
     await watch.write(HELD, task="one")
     assert footer(watch).startswith("a Approve m Modify r Reject i Guide")
     await watch.write(transition(Lifecycle.COMPLETED), task="one")
-    assert footer(watch).startswith("A Accept R Reject result ⏎ Open")
+    assert footer(watch).startswith("A Accept R Reject result b Begin again ⏎ Open")
 
 
 async def test_the_footer_says_resume_as_soon_as_a_pause_was_asked_for(watch: Watch) -> None:

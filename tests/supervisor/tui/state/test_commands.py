@@ -337,6 +337,8 @@ def test_the_first_line_says_what_exactly_and_the_rest_is_the_message(
     ("action", "then", "text", "good"),
     [
         (Action.NUDGE, delivery(), "guidance delivered", True),
+        (Action.PAUSE, delivery(), "paused", True),
+        (Action.RESTART, delivery(), "ended; a new attempt follows", True),
         (Action.NUDGE, outcome(), "recovered after guidance: it moves", True),
         (Action.NUDGE, outcome(1, Outcome.NO_EFFECT), "no effect after guidance: it moves", False),
         (
