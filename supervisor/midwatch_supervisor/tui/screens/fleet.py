@@ -202,7 +202,8 @@ class FleetPane(Table[Row]):
             self._order.move(changed, gone=gone)
         rows = self._order.rows
         stays = self._settled or self.list.picked
-        self.show(rows, cursor=_place(rows, before, at) if stays else 0)
+        total = len(self._board.rows) + len(self._board.queued)
+        self.show(rows, cursor=_place(rows, before, at) if stays else 0, total=total)
 
     def settle(self) -> None:
         """The history is read: from now on the cursor stays on its row, until then on the top."""

@@ -246,7 +246,7 @@ class Table(Vertical, Generic[T]):
         if self.searching:
             return self._place_of_match()
         count, total = len(self.items), self._total
-        if count < total:
+        if self.wanted and count < total:
             return f"{count:,} of {total:,} match"
         seen = self.list.seen
         if len(seen) >= count:
