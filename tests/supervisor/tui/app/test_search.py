@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual import events
 from textual.widgets import Input, Static
-from textual.widgets._toast import ToastRack
+from textual.widgets._toast import Toast
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Plan, PlanStep, Step
@@ -249,8 +249,13 @@ async def test_what_is_told_covers_no_line_of_a_list(tmp_path: Path, name: str) 
     ):
         if name == "timeline":
             await seat.open_attempt()
-        for text in ("one", "long " * 60, "three"):
+        for text in ("one", "three", "long " * 60):
             seat.app.notify(text)
-        rack = seat.app.screen.query_one(ToastRack)
-        await seat.until(lambda: rack.region.height > 0)
-        assert rack.region.bottom <= seat.list(name).region.y
+        await seat.until(lambda: [each.region.height for each in seen_toasts(seat)] == [3])
+        (told,) = seen_toasts(seat)
+        assert told.region.bottom <= seat.list(name).region.y
+
+
+def seen_toasts(seat: Seat) -> list[Toast]:
+    """What is told on the screen in front, where it is seen."""
+    return [each for each in seat.app.screen.query(Toast) if each.region.height]
