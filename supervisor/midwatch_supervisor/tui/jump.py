@@ -135,7 +135,7 @@ class JumpDialog(ModalScreen[Target | None], ClosesOnce[Target | None]):
     DEFAULT_CSS = """
     JumpDialog { align: center top; }
     JumpDialog > .box {
-        width: 76; max-width: 96%; height: 16; max-height: 100%; margin: 2 0 0 0;
+        width: 76; max-width: 96%; height: 16; max-height: 100%; margin: 4 0 0 0;
         padding: 0 1; border: round $primary; background: $surface;
     }
     JumpDialog Table { background: $surface; }
