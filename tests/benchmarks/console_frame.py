@@ -32,6 +32,9 @@ from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
     Checkpoint,
+    Commit,
+    Draft,
+    Edit,
     Entry,
     Lifecycle,
     Record,
@@ -43,6 +46,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import TREND
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console, calm_collector
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.fleet import arranged, columns
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Feed
@@ -56,6 +60,9 @@ SIZE = (140, 45)
 SIZES = (100, 1_000, 10_000)
 KEYS = ("j", "k", "G", "g", "ctrl+d", "ctrl+u")
 LETTERS = ("t", "a", "s", "k", "backspace", "backspace", "backspace", "backspace")
+STEPS = 5_000
+"""Steps of the attempt whose view is measured."""
+SIDES = ("f3", "f4", "f5", "f7", "f8", "f2")
 LOG = 1_000
 STUCK = Alert(
     key=AlertKey(rule="cycle"),
@@ -296,6 +303,7 @@ class Figures:
     frame: Spread = Spread(())
     key: Spread = Spread(())
     letter: Spread = Spread(())
+    jump: Spread = Spread(())
     log: Spread = Spread(())
     table: Spread = Spread(())
     fold: float = 0.0
@@ -311,6 +319,7 @@ class Figures:
                 f"  DataTable, visible cells       {self.table}",
                 f"  from a key to its effect       {self.key}",
                 f"  from a letter of the filter    {self.letter}",
+                f"  from a letter of a jump        {self.jump}",
                 f"  {LOG} log lines and a frame     {self.log}",
                 f"  share of a core at 10 frames a second {self.frame.mean / 100:.0%}",
                 f"  {self.fold:.1f} us an entry, {self.weight:.1f} KiB an agent",
@@ -333,6 +342,8 @@ async def figures(agents: int, how_many: int) -> Figures:
             found.key = await keys(app, pilot, KEYS, how_many)
             await pilot.press("slash")
             found.letter = await keys(app, pilot, LETTERS, how_many)
+            await pilot.press("escape", "colon")
+            found.jump = await keys(app, pilot, LETTERS, how_many)
             await pilot.press("escape", "2")
             found.log = await logged(app, fleet, how_many)
 
@@ -372,8 +383,84 @@ def weight(agents: int) -> float:
     return size / agents / 1024
 
 
+def step(number: int) -> Step:
+    """One of the steps of a long attempt: every fifth is a checkpoint, every seventh fails."""
+    if number % 5 == 0:
+        said = Checkpoint(progress_percent=number % 101, confidence=60, notes=f"Half of {number}.")
+        return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said)
+    edits = (Edit(path=f"src/part_{number}.py"),) if number % 3 == 0 else ()
+    return Step(
+        number=number,
+        kind=StepKind.TOOL,
+        tool="edit_file" if edits else "run_command",
+        args=f'{{"command": "pytest tests/test_{number}.py"}}',
+        edits=edits,
+        ok=number % 7 != 0,
+        output=f"tests/test_{number}.py {'.' * 1_000} ✓ all of them have passed",
+    )
+
+
+async def long_attempt(journal: Journal) -> int:
+    """Store an attempt of many steps, some with alerts; its id."""
+    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+    task = await journal.add_task(run=1, name="long", title="A long one", spec="{}", at=AT)
+    known = attempt(1)
+    made = await journal.add_attempt(
+        task=task.id,
+        number=1,
+        worker=known.worker,
+        model=known.model,
+        node=known.node,
+        workspace="",
+        at=AT,
+    )
+    records: list[Record] = [AttemptTransition(lifecycle=Lifecycle.WORKING)]
+    for number in range(1, STEPS + 1):
+        records.append(step(number))
+        if number % 100 == 0:
+            subject = AlertKey(rule="cycle", subject=str(number))
+            records.append(replace(STUCK, key=subject, step=number))
+    drafts = tuple(Draft(record=each, at=AT, task=task.id, attempt=made.id) for each in records)
+    await journal.commit(Commit(drafts=drafts))
+    return made.id
+
+
+async def searching(how_many: int) -> str:
+    """Measure the view of one long attempt: its lines, its sides, and a search in them."""
+    said: list[str] = [f"an attempt of {STEPS} steps"]
+    async with await Journal.open(":memory:") as journal:
+        id = await long_attempt(journal)
+        app = Lines(journal)
+
+        async def view(pilot: Pilot[int]) -> None:
+            while id not in app.board.rows:
+                await pilot.pause()
+            calm_collector()
+            app.open_attempt(app.board.rows[id])
+            await pilot.pause()
+            while isinstance(app.screen, AttemptScreen) and app.screen.reading:
+                await pilot.pause()
+            for what, which, before in (
+                ("from a key to its effect", KEYS, ()),
+                ("from a key to another side", SIDES, ()),
+                ("from a letter of the search", LETTERS, ("slash",)),
+                ("to the next match", ("n", "n", "N"), ("escape", "slash", *"half", "enter")),
+                (
+                    "to the next one of failures",
+                    ("n", "n", "N"),
+                    ("escape", "slash", *"py is:failed", "enter"),
+                ),
+            ):
+                await pilot.press(*before)
+                said.append(f"  {what:<30} {await keys(app, pilot, which, how_many)}")
+
+        await piloted(app, view)
+    return "\n".join(said)
+
+
 async def measure(how_many: int) -> None:
     """Print the figures of every size, and how they compare."""
+    print(await searching(how_many), flush=True)
     measured: list[Figures] = []
     for agents in SIZES:
         found = await figures(agents, how_many)

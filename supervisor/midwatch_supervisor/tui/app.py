@@ -86,11 +86,12 @@ class Console(OperatorApp):
 
     TITLE = "Midwatch"
     # What is told covers the line of the tabs and that of the titles below it, and no line of a
-    # list: at its foot, where Textual has it, a cursor that follows the end would be hidden.
+    # list: at its foot, where Textual has it, a cursor that follows the end would be hidden. The
+    # newest is seen, and after it the one before, if that has not ended meanwhile.
     CSS = """
-    ToastRack {
-        dock: top; align: right top; margin: 1 0 0 0; max-height: 3; scrollbar-size: 0 0;
-    }
+    ToastRack { dock: top; align: right top; margin: 1 0 0 0; scrollbar-size: 0 0; }
+    ToastHolder { display: none; }
+    ToastHolder:last-child { display: block; }
     Toast { width: auto; max-width: 100%; max-height: 3; margin: 0; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in EVERYWHERE]

@@ -19,6 +19,8 @@ from midwatch_supervisor.tui.widgets.dialogs import ClosesOnce
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.table import Column, Table
 
+_IN_TITLE = 3
+"""How well a text fits that only the title holds."""
 SHOWN = 100
 """Targets that are listed at most: nobody looks through more, but types another letter."""
 _NEAR = 3
@@ -46,8 +48,37 @@ def places(*, in_attempt: bool) -> tuple[Target, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A row with what it is found by, in lower case."""
+
+    row: Row
+    name: str
+    label: str
+    title: str
+
+    @classmethod
+    def of(cls, row: Row) -> "Named":
+        """What a row is found by."""
+        name = row.name.lower()
+        return cls(row, name, f"{name}#{row.number}", row.title.lower())
+
+    def fit(self, wanted: str) -> int | None:
+        """How well a text fits, 0 the best; `None` if it does not."""
+        if wanted in self.label:
+            return min(_fit(wanted, self.name), _fit(wanted, self.label))
+        return _IN_TITLE if wanted in self.title else None
+
+    @property
+    def target(self) -> Target:
+        """The row as a target."""
+        row = self.row
+        title = f": {one_line(row.title)}" if row.title else ""
+        return Target(name=one_line(row.label), what=f"{row.status}{title}", row=row)
+
+
 def targets(
-    text: str, known: Sequence[Target], rows: Iterable[Row], *, in_attempt: bool
+    text: str, known: Sequence[Target], rows: Iterable[Named], *, in_attempt: bool
 ) -> list[Target]:
     """What a text may mean, the likeliest first: equal names, then those that begin with it.
 
@@ -62,36 +93,28 @@ def targets(
     step = Target(
         name=wanted, what="Show this step of the attempt", action=f"screen.step({wanted})"
     )
-    return [*([step] if steps else ()), *(target for *_, target in found)]
+    return [
+        *([step] if steps else ()),
+        *(each if isinstance(each, Target) else each.target for *_, each in found),
+    ]
 
 
-_Ranked = tuple[int, str, int, int, Target]
+_Ranked = tuple[int, str, int, int, Target | Named]
 
 
-def _ranked(wanted: str, known: Sequence[Target], rows: Iterable[Row]) -> Iterator[_Ranked]:
+def _ranked(wanted: str, known: Sequence[Target], rows: Iterable[Named]) -> Iterator[_Ranked]:
     """What may be meant; the first place says how well it fits."""
     for place, target in enumerate(known):
         if wanted in target.name:
             yield _fit(wanted, target.name), "", place, 0, target
-    for row in rows:
-        name = row.name.lower()
-        label = f"{name}#{row.number}"
-        if wanted in label:
-            fit = min(_fit(wanted, name), _fit(wanted, label))
-        elif wanted in row.title.lower():
-            fit = 3
-        else:
-            continue
-        yield fit, name, -row.number, -row.task, _target(row)
+    for each in rows:
+        fit = each.fit(wanted)
+        if fit is not None:
+            yield fit, each.name, -each.row.number, -each.row.task, each
 
 
 def _fit(wanted: str, name: str) -> int:
     return 0 if name == wanted else 1 if name.startswith(wanted) else 2
-
-
-def _target(row: Row) -> Target:
-    title = f": {one_line(row.title)}" if row.title else ""
-    return Target(name=one_line(row.label), what=f"{row.status}{title}", row=row)
 
 
 def near(text: str, names: Iterable[str]) -> list[str]:
@@ -112,7 +135,7 @@ class JumpDialog(ModalScreen[Target | None], ClosesOnce[Target | None]):
     DEFAULT_CSS = """
     JumpDialog { align: center top; }
     JumpDialog > .box {
-        width: 76; max-width: 96%; height: 16; max-height: 100%; margin: 2 0 0 0;
+        width: 76; max-width: 96%; height: 16; max-height: 100%; margin: 4 0 0 0;
         padding: 0 1; border: round $primary; background: $surface;
     }
     JumpDialog Table { background: $surface; }
@@ -126,7 +149,7 @@ class JumpDialog(ModalScreen[Target | None], ClosesOnce[Target | None]):
     def __init__(self, rows: Iterable[Row], *, in_attempt: bool) -> None:
         """Let one choose among the panes and `rows` and, in an attempt, its sides and steps."""
         super().__init__()
-        self._rows = tuple(rows)
+        self._rows = tuple(map(Named.of, rows))
         self._in_attempt = in_attempt
         self._places = places(in_attempt=in_attempt)
         self._found = Table[Target](

@@ -167,7 +167,8 @@ class CheckpointsPane(Table[Report]):
         reports += [each for each in new if matches(report_text(each), wanted)] if wanted else new
         gone = max(0, len(reports) - STREAM)
         del reports[:gone]
-        self.show(reports, cursor=_place(reports, picked, place - gone))
+        total = len(self._board.reports)
+        self.show(reports, cursor=_place(reports, picked, place - gone), total=total)
 
 
 def _place(reports: Sequence[Report], picked: Report | None, at: int) -> int:

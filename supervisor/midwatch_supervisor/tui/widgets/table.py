@@ -192,6 +192,8 @@ class Table(Vertical, Generic[T]):
         """The filter when the items were taken last."""
         self._matches: Sequence[int] = ()
         """The lines that a search has found."""
+        self._searched = False
+        """Whether there was a search when the filter changed last."""
         self._filter = Input(
             placeholder=_placeholder(hint, kinds, searches=searches),
             id=f"{name}-filter",
@@ -246,7 +248,7 @@ class Table(Vertical, Generic[T]):
         if self.searching:
             return self._place_of_match()
         count, total = len(self.items), self._total
-        if count < total:
+        if self.wanted and count < total:
             return f"{count:,} of {total:,} match"
         seen = self.list.seen
         if len(seen) >= count:
@@ -295,20 +297,30 @@ class Table(Vertical, Generic[T]):
         """
         changed, self._taken_with = self.wanted != self._taken_with, self.wanted
         kinds, words = self._split()
-        before, place = self.current, None
-        key = None if before is None else self._key(before)
-        found: list[T] = []
-        self._every, self._matches = items, ()
-        for each in items:
-            # Where it is left out, the line after it takes its place.
-            if place is None and before is not None and self._key(each) == key:
-                place = len(found)
-            if self._passes(each, kinds, words):
-                found.append(each)
+        before, self._every = self.current, items
+        narrowed = bool(kinds or (words and not self._searches))
+        found = [each for each in items if self._passes(each, kinds, words)] if narrowed else items
+        self._matches = ()
         if self._searches and words:
-            self._matches = [n for n, each in enumerate(found) if holds(self._text(each), words)]
+            text = self._text
+            self._matches = [n for n, each in enumerate(found) if holds(text(each), words)]
         follows = self._follows and not changed and self.list.at_end
-        self.show(found, cursor=None if follows else place, total=len(items))
+        cursor = None if follows or before is None else self._place_of(before, found)
+        self.show(found, cursor=cursor, total=len(items))
+
+    def _place_of(self, item: T, shown: Sequence[T]) -> int | None:
+        """Where an item is; where it is left out, the line after it; `None` if it is gone."""
+        key, at = self._key(item), self.list.cursor
+        if at < len(shown) and self._key(shown[at]) == key:
+            return at
+        keys = [self._key(each) for each in shown]
+        if key in keys:
+            return keys.index(key)
+        left = {*keys}
+        every = [self._key(each) for each in self._every]
+        if key not in every:
+            return None
+        return sum(each in left for each in every[: every.index(key)])
 
     def _passes(self, item: T, kinds: Sequence[Callable[[T], bool]], words: Sequence[str]) -> bool:
         if kinds and not any(kind(item) for kind in kinds):
@@ -396,12 +408,14 @@ class Table(Vertical, Generic[T]):
 
     def _sift(self) -> None:
         """The filter is another one."""
+        before, self._searched = self._searched, self.searching
         self.refresh_board()
         if self._matches and not self._is_match(self.list.cursor):
             self.go_to_match(1)
         # The cursor may be where it was, and on another line.
         self.post_message(LineList.Moved(self.list, self.list.cursor))
-        self.refresh_bindings()
+        if before is not self._searched:
+            self.refresh_bindings()
 
     @on(Input.Submitted)
     def _filter_submitted(self, message: Input.Submitted) -> None:

@@ -258,7 +258,7 @@ async def test_a_banner_that_was_put_away_comes_back_only_when_it_changes(busy: 
 
 async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> None:
     await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-    async with console_on(journal, notices=True) as seat:
+    async with console_on(journal, toasts=True) as seat:
         await seat.write(WORKING)
         seat.app.time = AT + timedelta(seconds=61)
         seat.app.pass_a_second()
@@ -271,7 +271,7 @@ async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> 
 
 async def test_a_notice_covers_no_line_of_a_list(journal: Journal) -> None:
     await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-    async with console_on(journal, notices=True) as seat:
+    async with console_on(journal, toasts=True) as seat:
         await seat.write(WORKING)
         await seat.press("T")
         (toast,) = seat.app.screen.query("Toast")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from textual import events
 from textual.widgets import Input, Static
+from textual.widgets._toast import Toast
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Plan, PlanStep, Step
@@ -229,3 +230,32 @@ async def test_a_long_list_says_which_lines_are_seen(seat: Seat) -> None:
 async def test_a_list_that_is_seen_whole_says_no_place(seat: Seat) -> None:
     await seat.press("f5")
     assert " of " not in place(seat, "plan")
+
+
+async def test_a_filter_of_the_first_screen_says_how_many_lines_hold_its_words(seat: Seat) -> None:
+    await seat.write(transition(), task="port")
+    await seat.press("escape", "slash", *"port", "enter")
+    assert place(seat, "fleet") == "1 of 2 match"
+    await seat.press("escape", "2", "slash", *"nothing")
+    said = str(seat.app.screen.query_one("#checkpoints-pane > .nothing", Static).content)
+    assert said == "No line is what the filter wants; escape drops it."
+
+
+@pytest.mark.parametrize("name", ["fleet", "timeline"])
+async def test_what_is_told_covers_no_line_of_a_list(tmp_path: Path, name: str) -> None:
+    async with (
+        await Journal.open(tmp_path / "journal.db") as journal,
+        console_of(journal, transition(), size=(80, 24), toasts=True) as seat,
+    ):
+        if name == "timeline":
+            await seat.open_attempt()
+        for text in ("one", "three", "long " * 60):
+            seat.app.notify(text)
+        await seat.until(lambda: [each.region.height for each in seen_toasts(seat)] == [3])
+        (told,) = seen_toasts(seat)
+        assert told.region.bottom <= seat.list(name).region.y
+
+
+def seen_toasts(seat: Seat) -> list[Toast]:
+    """What is told on the screen in front, where it is seen."""
+    return [each for each in seat.app.screen.query(Toast) if each.region.height]
