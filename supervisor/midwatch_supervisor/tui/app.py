@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import ClassVar
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.command import Provider
 from textual.message import Message
 
 from midwatch_monitor.config.settings import ConsoleSettings
@@ -20,6 +21,7 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
+from midwatch_supervisor.tui.jump import JumpDialog, Target
 from midwatch_supervisor.tui.keys import (
     ACTS,
     EVERYWHERE,
@@ -75,8 +77,16 @@ class Console(OperatorApp):
     """What an operator sees and does; answers the exit code of the run, if it ran here."""
 
     TITLE = "Midwatch"
+    # What is told covers the line of the tabs and that of the titles below it, and no line of a
+    # list: at its foot, where Textual has it, a cursor that follows the end would be hidden.
+    CSS = """
+    ToastRack {
+        dock: top; align: right top; margin: 1 0 0 0; max-height: 3; scrollbar-size: 0 0;
+    }
+    Toast { width: auto; max-width: 100%; max-height: 3; margin: 0; padding: 0 1; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in EVERYWHERE]
-    COMMANDS = OperatorApp.COMMANDS | {ConsoleCommands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ConsoleCommands}
 
     @dataclass
     class Grew(Message):
@@ -210,10 +220,10 @@ class Console(OperatorApp):
 
     def pass_a_second(self) -> None:
         """Show what only time changes (ages, silence), and call a person if one is needed."""
+        self._look_at_broker()
         self.refresh_panes()
         self.banner.report_drops(self._feed.dropped)
         self.banner.report_silence(self._feed.unanswered, self._feed.problem)
-        self._look_at_broker()
         if complaint := self.log_capture.take():
             self.banner.report("log", complaint, passing=True)
         self.banner.refresh_board()
@@ -310,6 +320,16 @@ class Console(OperatorApp):
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
+    def on_key(self, event: events.Key) -> None:
+        """Give a letter to the field that is typed in now, if it was sent to the lines before.
+
+        Letters that follow `/` at once are under way to the lines already. They would be acts.
+        """
+        focused = self.focused
+        if focused is not None and focused.check_consume_key(event.key, event.character):
+            event.prevent_default()
+            focused.post_message(events.Key(event.key, event.character))
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Whether there are lines to be filtered; the screens in front have their own way."""
         if action == "filter":
@@ -320,6 +340,18 @@ class Console(OperatorApp):
         """Filter the lines of the pane that is seen."""
         if self.panes.table is not None:
             self.panes.table.open_filter()
+
+    def action_jump(self) -> None:
+        """Ask for a pane, a task, an attempt or a step, and go there."""
+        inside = isinstance(self.screen, AttemptScreen)
+        self.push_screen(JumpDialog(self.board.all_rows(), in_attempt=inside), self._jump)
+
+    async def _jump(self, target: Target | None) -> None:
+        if target is not None and target.row is not None:
+            self._uncover()
+            self.open_attempt(target.row)
+        elif target is not None:
+            await self.run_action(target.action)
 
     async def action_back(self) -> None:
         """Drop the filter, or leave the screen in front."""

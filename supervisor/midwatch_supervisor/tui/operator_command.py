@@ -132,11 +132,17 @@ def is_held(row: Row, *, pausing: bool = False) -> bool:
 
 
 def refusal(
-    command: Command, row: Row, *, pausing: bool = False, attempts_left: int | None = None
+    command: Command,
+    row: Row,
+    *,
+    pausing: bool = False,
+    attempts_left: int | None = None,
+    models: Sequence[str] = (),
 ) -> str:
     """Why a command makes no sense for a row; empty if it does.
 
-    `pausing` is as for `is_held`; `attempts_left` is `None` where nobody counts.
+    `pausing` is as for `is_held`; `attempts_left` is `None` where nobody counts; `models` are as
+    for `question`.
     """
     if row.attempt is None:
         return "it has not begun yet"
@@ -157,6 +163,8 @@ def refusal(
             return f"it is not paused: {row.status}"
         case Command.RESTART if attempts_left is not None and attempts_left <= 0:
             return f"attempt {row.number} is the last that the task may have"
+        case Command.SWITCH if models and {*models} <= {row.state.model}:
+            return f"its worker may have no other model than {row.state.model}"
         case _:
             return ""
 

@@ -1,7 +1,7 @@
 """An app whose keys are commands of an operator: asked, stored in the journal, and followed."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Protocol, runtime_checkable
@@ -42,6 +42,7 @@ from midwatch_supervisor.tui.widgets.line_list import LineList
 
 STORING = "acts"
 """The group of the workers that write what a person said."""
+NOBODY = "no attempt is chosen"
 _LONGEST = 300
 """Characters of a notification."""
 
@@ -146,21 +147,34 @@ class OperatorApp(App[int]):
 
     def refresh_footer(self) -> None:
         """Let the footer in front show what can be done now."""
-        for footer in self.screen.query(Footer):
-            footer.offer(self.offered())
+        # With every key: a query through the whole screen takes half a millisecond.
+        for each in self.screen.children:
+            if isinstance(each, Footer):
+                each.offer(self.offered())
 
     @on(LineList.Moved)
     def _moved(self) -> None:
         self.refresh_footer()
 
+    def why_not(self, key: str) -> str:
+        """Why the command of a key, by the key's id, makes no sense now; empty if it does."""
+        command, row = Command(key), self.target
+        if row is None:
+            return NOBODY
+        if command is Command.PAUSE and is_held(row, pausing=row.attempt in self._pauses):
+            command = Command.RESUME
+        return self._refusal(_Pending(command=command, row=row, waiting=settled_by(command, row)))
+
     def _chooser(self) -> Chooser | None:
         return next((each for each in self._places() if isinstance(each, Chooser)), None)
 
     def _places(self) -> Iterator[DOMNode]:
-        if self.screen.focused is not None:
-            yield from self.screen.focused.ancestors_with_self
-        yield self.screen
-        for tabs in self.screen.query(TabbedContent):
+        # What a dialog or the palette is about stands below it.
+        screen = next(each for each in reversed(self.screen_stack) if not each.is_modal)
+        if screen.focused is not None:
+            yield from screen.focused.ancestors_with_self
+        yield screen
+        for tabs in screen.query(TabbedContent):
             if tabs.active_pane is not None:
                 yield from tabs.active_pane.query("*")
 
@@ -211,8 +225,7 @@ class OperatorApp(App[int]):
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
         if row is None:
-            known = isinstance(chooser, Explainer)
-            why = chooser.unchosen if known else "no attempt is chosen"
+            why = chooser.unchosen if isinstance(chooser, Explainer) else NOBODY
             self.notify(why, severity="warning")
         elif isinstance(chooser, Slipping) and (why := chooser.slip(self.glance_seconds)):
             self.notify(why, severity="warning")
@@ -231,9 +244,8 @@ class OperatorApp(App[int]):
         pending = _Pending(command=command, row=row, waiting=settled_by(command, row))
         if self._refused(pending):
             return
-        switch = command is Command.SWITCH
-        models = models_of(self.board.tasks[row.task], row.state.attempt.worker) if switch else ()
         left = self._attempts_left(row) if command is Command.RESTART else None
+        models = self._models(command, row)
         asked = question(command, row, models=models, attempts_left=left)
         if asked is None:
             self._do(pending)
@@ -252,10 +264,11 @@ class OperatorApp(App[int]):
             self._notify(f"{pending.row.label}: {why}", good=False)
         return bool(why)
 
-    def _refusal(self, pending: _Pending, *, answered: bool) -> str:
+    def _refusal(self, pending: _Pending, *, answered: bool = False) -> str:
         command, row = pending.command, pending.row
         left = self._attempts_left(row) if command is Command.RESTART else None
-        if why := refusal(command, row, pausing=row.attempt in self._pauses, attempts_left=left):
+        models, pausing = self._models(command, row), row.attempt in self._pauses
+        if why := refusal(command, row, pausing=pausing, attempts_left=left, models=models):
             return why
         if pending.settled or pending.id in self._settled:
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
@@ -267,6 +280,11 @@ class OperatorApp(App[int]):
             if isinstance(screen, DecisionReader) and not screen.shows(pending.id):
                 return "what waits has changed just now: look at it first"
         return ""
+
+    def _models(self, command: Command, row: Row) -> Sequence[str]:
+        if command is not Command.SWITCH:
+            return ()
+        return models_of(self.board.tasks[row.task], row.state.attempt.worker)
 
     def _attempts_left(self, row: Row) -> int | None:
         # What a task was started with is long, and the footer asks with every key.

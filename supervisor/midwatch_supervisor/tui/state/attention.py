@@ -316,7 +316,8 @@ class Queue:
     @property
     def count(self) -> int:
         """How many things wait for a person."""
-        return len(self.calling) + len(self.proposals)
+        of_nodes = len(self._board.node_list.losses) + len(self._board.unplaced)
+        return len(self.rows) + of_nodes + len(self.proposals)
 
 
 def _matters(record: Record) -> bool:

@@ -158,7 +158,7 @@ ALL = "! task state step progress conf why, or latest checkpoint idle budget wor
     ("width", "titles"),
     [
         (200, ALL),
-        (80, "! task state step progress conf why, or latest checkpoint"),
+        (80, "! task state progress conf why, or latest checkpoint"),
         (12, "! task state why, or latest checkpoint"),
     ],
 )

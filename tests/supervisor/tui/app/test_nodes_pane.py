@@ -155,7 +155,8 @@ async def test_each_line_says_why_its_task_waits(
 ) -> None:
     async with seated(handed_over, Fleet(EAST).nodes, size=size) as seat:
         await seat.until(lambda: seat.app.board.node_list.read)
-        lines = {line.split()[1]: line for line in shown(seat.app) if " queued " in line}
+        queued = [line.strip(">").split() for line in shown(seat.app) if " queued " in line]
+        lines = {words[1]: " ".join(words) for words in queued}
         assert "no node: fpga" in lines["flash"]
         assert "no free slot" in lines["totals"]
         assert "after totals" in lines["labels"]

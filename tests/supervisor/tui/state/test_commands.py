@@ -130,6 +130,11 @@ def test_a_restart_needs_an_attempt_that_is_left(left: int | None, refused: bool
     assert bool(refusal(Command.RESTART, row(WORKING), attempts_left=left)) is refused
 
 
+@pytest.mark.parametrize(("models", "refused"), [((), False), (("m",), True), (("m", "n"), False)])
+def test_a_switch_needs_another_model(models: tuple[str, ...], refused: bool) -> None:
+    assert bool(refusal(Command.SWITCH, row(WORKING, model="m"), models=models)) is refused
+
+
 def test_every_command_but_verdicts_and_decisions_is_an_intervention_of_its_own() -> None:
     acting = {each for each in Command if each.effect.action is not None}
     assert acting == {each for each in Command if not (each.of_decision or each.of_result)}
