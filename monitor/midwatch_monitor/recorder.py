@@ -10,6 +10,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import Clock
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import (
@@ -33,7 +34,6 @@ from midwatch_monitor.records import (
     StepKind,
 )
 
-Clock = Callable[[], datetime]
 Before = Callable[[Sequence[Record], Sequence[Result]], Awaitable[None]]
 """Is awaited with what is about to be recorded."""
 

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -21,8 +20,8 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import journal_clock
-from midwatch_monitor.recorder import Clock, Recorder
+from midwatch_monitor.journal.core.clock import Clock, journal_clock, now
+from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Alert,
     AttemptTransition,
@@ -55,11 +54,6 @@ _REST_SECONDS = 0.25
 OnAlert = Callable[[Alert], object]
 
 log = logging.getLogger(__name__)
-
-
-def now() -> datetime:
-    """The present moment, in UTC."""
-    return datetime.now(UTC)
 
 
 class Watch(AttemptWatch):

@@ -1,5 +1,7 @@
 """The command line: `midwatch`."""
 
+import os
+import sys
 from collections.abc import Sequence
 
 
@@ -13,6 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     if argv is None:
         INTERRUPTS.take()
+        _announce(sys.argv[1:])
     try:
         from midwatch_supervisor.cli.command import run_command
 
@@ -24,3 +27,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if INTERRUPTS.came:
             return INTERRUPTED
         raise
+
+
+def _announce(words: Sequence[str]) -> None:
+    """Say at once that a console starts: to import what draws it takes a second or more."""
+    if words[:1] != ["watch"] or {"-h", "--help"} & set(words):
+        return
+    web = "--web" in words
+    if web or (sys.stderr.isatty() and "TEXTUAL_DRIVER" not in os.environ):
+        what = "the server of the console; its address follows" if web else "the console"
+        print(f"Starting {what}…", file=sys.stderr, flush=True)

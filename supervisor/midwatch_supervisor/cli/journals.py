@@ -20,6 +20,9 @@ JournalOption = Annotated[
         "in the main worktree around this folder.",
     ),
 ]
+FromOption = Annotated[
+    str | None, Parameter(name="--from", help="Who says it. Default: the user's name.")
+]
 RunOption = Annotated[
     int | None, Parameter(name="--run", help="Number of the run. Default: the latest.")
 ]

@@ -5,9 +5,8 @@ from dataclasses import replace
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import present
+from midwatch_monitor.journal.core.clock import Clock, present
 from midwatch_monitor.journal.core.encoding import hint_of
-from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     Actor,
     Attempt,

@@ -15,6 +15,7 @@ from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
@@ -27,7 +28,6 @@ from midwatch_supervisor.run.job import Job, Place, latest_state
 from midwatch_supervisor.run.runner import Runner
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.workspace import free_label
-from midwatch_tools.watch import now
 
 YOUNG = 50_000
 """New containers before a look at the young ones; Python's own number is 700 (3.14: 2,000)."""
@@ -109,10 +109,7 @@ async def again(
     settings = settings or settings_of(run)
     sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
     breakers = _breakers(settings)
-    jobs = [
-        await job_again(journal, run, task, settings, breakers)
-        for task in await journal.tasks(run.id)
-    ]
+    jobs = await _jobs_again(journal, run, settings, breakers)
     known = [job.workspace for job in jobs if job.workspace is not None]
     sources = [job.assignment.workspace for job in jobs]
     label = known[0].parent.name if known else await free_label(run.id, home, sources)
@@ -127,7 +124,24 @@ async def again(
         clock=clock,
         learning=learning,
     )
-    return resources, tuple(jobs)
+    return resources, jobs
+
+
+async def jobs_again(resources: RunResources) -> tuple[Job, ...]:
+    """The tasks of a run that was conducted here before, to be gone on with."""
+    settings, breakers = resources.settings, resources.breakers
+    return await _jobs_again(resources.journal, resources.run, settings, breakers)
+
+
+async def _jobs_again(
+    journal: Journal, run: Run, settings: Settings, breakers: Breakers
+) -> tuple[Job, ...]:
+    return tuple(
+        [
+            await job_again(journal, run, task, settings, breakers)
+            for task in await journal.tasks(run.id)
+        ]
+    )
 
 
 def _breakers(settings: Settings) -> Breakers:

@@ -5,6 +5,7 @@ import gc
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from time import monotonic
 from typing import ClassVar
 
@@ -35,7 +36,6 @@ from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.log_capture import LogCapture
 from midwatch_supervisor.tui.operator_command import Question
 from midwatch_supervisor.tui.operator_keys import OperatorApp
-from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.banner import Banner
 from midwatch_supervisor.tui.screens.panes import BatchReceiver, Panes
 from midwatch_supervisor.tui.screens.title import TitleLine
@@ -51,10 +51,13 @@ Work = Callable[[], Awaitable[int]]
 """A run that is conducted in this process; answers its exit code."""
 
 _FRAME_SECONDS = 0.1
+_LONG = 20
+"""Seconds for which a notice is shown that must not be missed; escape closes it before."""
 _PATIENT = 3
 """Seconds without a broker that are not worth a word."""
 
 NO_BROKER = "no broker: hints are late"
+_WITHOUT_BROKER = "nothing is lost, only late; look at the broker and the account"
 
 INTERRUPTED = 130
 """The exit code of a console that was left while its run worked."""
@@ -71,6 +74,11 @@ def calm_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(*_SELDOM)
+
+
+async def _import_ahead() -> None:
+    """Import what the first frame does not need, before a key asks for it."""
+    await asyncio.to_thread(import_module, "midwatch_supervisor.tui.screens.attempt")
 
 
 class Console(OperatorApp):
@@ -154,11 +162,17 @@ class Console(OperatorApp):
         yield self.panes
         yield Footer()
 
+    @property
+    def conducts(self) -> bool:
+        """Whether the run is one of this process."""
+        return self._work is not None
+
     def on_mount(self) -> None:
         self.set_keymap(self._keys)
         self.log_capture.__enter__()
         calm_collector()
         self._listen()
+        self.call_after_refresh(self.run_worker, _import_ahead())
         if self._work is not None:
             self._conduct(self._work)
         # What only time changes: idle times, ages.
@@ -175,7 +189,8 @@ class Console(OperatorApp):
                 self.post_message(self.Grew(batch))
                 await self._taken.wait()  # keys are heard between two batches
         except JournalError as error:
-            self.banner.report("journal", f"the journal cannot be read any more: {error}")
+            what = f"the journal cannot be read any more: {error}"
+            self.banner.report("journal", what, remedy="`midwatch db check` says more")
             self.banner.refresh_board()
 
     @work(exclusive=True, group="run")
@@ -186,9 +201,16 @@ class Console(OperatorApp):
             # Who started the console hears of it too; here a person reads what the journal has.
             self.code = 1
             said = f"the run broke off: {one_line(str(error))}"
-            self.notify(said, severity="error", timeout=60, markup=False)
+            self.notify(said, severity="error", timeout=_LONG, markup=False)
         else:
             self.notify(f"the run is over (exit code {self.code}); q leaves", timeout=10)
+
+    def _go_on(self) -> None:
+        """Conduct the run of this process again, where a task was begun again since it was over."""
+        if self._work is not None and self.code is not None and self.board.reopened:
+            self.board.reopened.clear()
+            self.code = None
+            self._conduct(self._work)
 
     @on(Grew)
     def _grew(self, message: Grew) -> None:
@@ -220,6 +242,7 @@ class Console(OperatorApp):
 
     def pass_a_second(self) -> None:
         """Show what only time changes (ages, silence), and call a person if one is needed."""
+        self._go_on()
         self._look_at_broker()
         self.refresh_panes()
         self.banner.report_drops(self._feed.dropped)
@@ -227,7 +250,7 @@ class Console(OperatorApp):
         if complaint := self.log_capture.take():
             self.banner.report("log", complaint, passing=True)
         self.banner.refresh_board()
-        said = self._bell.next_call(self.queue.calling)
+        said = None if self.board.loading else self._bell.next_call(self.queue.calling)
         if said is not None:
             self._call(said)
 
@@ -238,7 +261,7 @@ class Console(OperatorApp):
             self.log_capture.take_bus()
             self.banner.forget("broker")
         elif self._unheard > _PATIENT and (why := self.log_capture.take_bus()):
-            self.banner.report("broker", why, passing=True)
+            self.banner.report("broker", why, remedy=_WITHOUT_BROKER, passing=True)
 
     def _call(self, said: str) -> None:
         self.notify(said, title="A person is needed", severity="warning", markup=False)
@@ -264,6 +287,8 @@ class Console(OperatorApp):
             said = f"{row.name} has not begun yet; it waits for {self.board.turn(row)}"
             self.notify(one_line(said), timeout=5, markup=False)
             return
+        from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+
         self._visited = row.attempt
         attempt, task = self.board.attempts[row.attempt], self.board.tasks[row.task]
         journal, calibrator = self._feed.journal, self._calibrator
@@ -343,6 +368,8 @@ class Console(OperatorApp):
 
     def action_jump(self) -> None:
         """Ask for a pane, a task, an attempt or a step, and go there."""
+        from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+
         inside = isinstance(self.screen, AttemptScreen)
         self.push_screen(JumpDialog(self.board.all_rows(), in_attempt=inside), self._jump)
 
@@ -354,12 +381,14 @@ class Console(OperatorApp):
             await self.run_action(target.action)
 
     async def action_back(self) -> None:
-        """Drop the filter, or leave the screen in front."""
+        """Leave the screen in front; else drop the filter, the notices, or the banner."""
+        noticed = bool(self.screen.query("Toast"))
+        self.clear_notifications()
         if len(self.screen_stack) > 1:
             self.pop_screen()
             self.refresh_panes()
-        else:
-            self.panes.current.close_filter()
+        elif not (self.panes.current.close_filter() or noticed):
+            self.banner.put_away()
 
     def action_preview(self) -> None:
         """Show or hide the preview of the chosen line."""
@@ -425,7 +454,7 @@ class Console(OperatorApp):
             self._go()
             return
         self._leaving = True
-        self.notify("what you said is being stored first; leave again to drop it", timeout=60)
+        self.notify("what you said is being stored first; leave again to drop it", timeout=_LONG)
         self.run_worker(self._leave_when_stored(), group="leaving")
 
     async def _leave_when_stored(self) -> None:

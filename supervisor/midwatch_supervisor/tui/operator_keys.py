@@ -26,6 +26,8 @@ from midwatch_supervisor.tui.operator_command import (
     Command,
     Offer,
     Waiting,
+    begins_again,
+    confirmation,
     is_held,
     offers,
     question,
@@ -125,10 +127,13 @@ class OperatorApp(App[int]):
         """What is said is stored in the order of the keys."""
         self._settled: set[int] = set()
         """What was settled here, by journal id; the board hears of it later."""
-        self._max_attempts: dict[int, int | None] = {}
-        """By task, where somebody counts."""
         self._pauses: set[int] = set()
         """The attempts of which a pause is being stored."""
+
+    @property
+    def conducts(self) -> bool:
+        """Whether the run is one of this process."""
+        return False
 
     @property
     def target(self) -> Row | None:
@@ -142,8 +147,7 @@ class OperatorApp(App[int]):
         row = None if chooser is None else chooser.chosen
         if row is None or (isinstance(chooser, Slipping) and chooser.slip(0)):
             return ()
-        left = self._attempts_left(row) if row.attempt is not None else None
-        return offers(row, pausing=row.attempt in self._pauses, attempts_left=left)
+        return offers(row, pausing=row.attempt in self._pauses)
 
     def refresh_footer(self) -> None:
         """Let the footer in front show what can be done now."""
@@ -266,10 +270,11 @@ class OperatorApp(App[int]):
 
     def _refusal(self, pending: _Pending, *, answered: bool = False) -> str:
         command, row = pending.command, pending.row
-        left = self._attempts_left(row) if command is Command.RESTART else None
         models, pausing = self._models(command, row), row.attempt in self._pauses
-        if why := refusal(command, row, pausing=pausing, attempts_left=left, models=models):
+        if why := refusal(command, row, pausing=pausing, models=models):
             return why
+        if command is Command.RESTART and (newest := self._newest(row)) > row.number:
+            return f"attempt {newest} has taken over"
         if pending.settled or pending.id in self._settled:
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
                 return "that decision was settled meanwhile"
@@ -281,18 +286,17 @@ class OperatorApp(App[int]):
                 return "what waits has changed just now: look at it first"
         return ""
 
+    def _newest(self, row: Row) -> int:
+        return max(each.number for each in self.board.rows.values() if each.task == row.task)
+
     def _models(self, command: Command, row: Row) -> Sequence[str]:
         if command is not Command.SWITCH:
             return ()
         return models_of(self.board.tasks[row.task], row.state.attempt.worker)
 
     def _attempts_left(self, row: Row) -> int | None:
-        # What a task was started with is long, and the footer asks with every key.
-        if row.task not in self._max_attempts:
-            assignment = assignment_of(self.board.tasks[row.task])
-            self._max_attempts[row.task] = assignment and assignment.task.max_attempts
-        most = self._max_attempts[row.task]
-        return None if most is None else most - row.number
+        assignment = assignment_of(self.board.tasks[row.task])
+        return None if assignment is None else assignment.task.max_attempts - row.number
 
     def _do(self, pending: _Pending, words: str = "") -> None:
         if pending.row.attempt is not None:
@@ -308,14 +312,14 @@ class OperatorApp(App[int]):
         command, row = pending.command, pending.row
         try:
             async with self._in_turn:
-                id, what = await _write(self.operator, pending, attempt, words)
+                id, what = await _write(self.operator, pending, attempt, words, here=self.conducts)
         except MidwatchError as error:
             self._settled.discard(pending.id or 0)
             self._pauses.discard(attempt.id)
             said = one_line(f"{command} for {row.label} was not stored: {error}")
             self.notify(said, severity="error", markup=False)
             return False
-        said = f"{row.label}: {command.effect.confirmation}"
+        said = f"{row.label}: {confirmation(command, row)}"
         self._notify(f"{said}: {what}" if what else said)
         if id is not None:
             self._follow(id, row)
@@ -332,12 +336,16 @@ _Written = tuple[int | None, str]
 
 
 async def _write(
-    operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str
+    operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str, *, here: bool
 ) -> _Written:
     command, row = pending.command, pending.row
     if command.of_result:
         await operator.judge(attempt, accepted=command is Command.ACCEPT, comment=words)
         return None, ""
+    if begins_again(command, row):
+        about, step = [each.key for each in row.state.unresolved], row.state.last_step
+        begun = await operator.begin_again(attempt, words, about=about, step=step)
+        return None, begun.begins if here else begun.follows
     if command.effect.action is None:
         return await _settle(operator, pending, attempt, words)
     terms, message = terms_in(command, words)

@@ -166,17 +166,19 @@ async def console_on(
     desk: Journal | None = None,
     size: tuple[int, int] = (100, 30),
     now: Callable[[], Any] | None = None,
+    notices: bool = False,
     **feed: Any,
 ) -> AsyncGenerator[ConsoleDriver[J]]:
     """Open the console on the first run of a journal, and wait until all of it was read.
 
-    What is said goes to the journal `desk`, where there is one. `feed` are arguments of the feed.
+    What is said goes to the journal `desk`, where there is one; with `notices` they are drawn.
+    `feed` are arguments of the feed.
     """
     bus = LocalBus()
     options: dict[str, Any] = {"run": 1, "poll_seconds": 60, "hertz": 100} | feed
     operator = OperatorActions(desk or journal, author="ada", bus=bus, clock=lambda: AT)
     app = RecordingConsole(Feed(journal, bus=bus, **options), operator, now)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=notices) as pilot:
         driver = ConsoleDriver(journal, bus, app, pilot, before=await journal.last_id())
         await driver.until(lambda: app.read >= driver.before)
         yield driver

@@ -17,6 +17,7 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import (
     Action,
@@ -42,7 +43,6 @@ from midwatch_supervisor.fleet.queue.queue import TurnQueue, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.operator.withdrawal import Withdrawing
 from midwatch_supervisor.present.assignment import assignments
-from midwatch_tools.watch import now
 
 T = TypeVar("T")
 

@@ -20,9 +20,16 @@ from midwatch_monitor.journal.core.journal import Journal
 
 log = logging.getLogger(__name__)
 
+Clock = Callable[[], datetime]
+
 TUNE_SECONDS = 60.0
 """How often the difference is measured again: the clocks of machines drift."""
 _NOTEWORTHY = timedelta(seconds=5)
+
+
+def now() -> datetime:
+    """The present moment of this machine, in UTC."""
+    return datetime.now(UTC)
 
 
 def elapsed() -> float:

@@ -10,9 +10,13 @@ from cyclopts import Parameter
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Keeper, Run, Task
-from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
+from midwatch_supervisor.cli.journals import (
+    DryRunOption,
+    FromOption,
+    JournalOption,
+    journal_to_write,
+)
 from midwatch_supervisor.cli.operate.hints import bus_of, fleet_here
-from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name

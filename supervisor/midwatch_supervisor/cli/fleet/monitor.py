@@ -59,11 +59,10 @@ async def _keep(
 ) -> int:
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal import Journal
-    from midwatch_monitor.journal.core.clock import journal_clock
+    from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_monitor.secrets.masking import known_secrets
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
-    from midwatch_tools.watch import now
 
     async with AsyncExitStack() as stack:
         journal = await stack.enter_async_context(
@@ -135,8 +134,8 @@ def _ignore(told: "LeaseChange | RoleChange") -> None:
 
 
 def _at() -> str:
+    from midwatch_monitor.journal.core.clock import now
     from midwatch_supervisor.present.json_lines import moment
-    from midwatch_tools.watch import now
 
     return moment(now())
 

@@ -155,9 +155,9 @@ def _begin(
     json: bool,
 ) -> None:
     """Say who works where, and what its workers' commands run in."""
+    from midwatch_monitor.journal.core.clock import now
     from midwatch_supervisor.cli.run.conduct import sandbox_words
     from midwatch_supervisor.present.json_lines import moment
-    from midwatch_tools.watch import now
 
     if json:
         write_json(

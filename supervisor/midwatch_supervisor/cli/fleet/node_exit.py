@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.records import Attempt, Lifecycle, Task, TaskTransition
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.fleet.nodes.turn import Outcome
 from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded, TurnsInHand
 from midwatch_supervisor.present.json_lines import moment
-from midwatch_tools.watch import now
 
 _ASKED_SECONDS = 2.0
 """How long the journal may take to say what is in hand; without it there are numbers only."""

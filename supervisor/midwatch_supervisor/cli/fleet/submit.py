@@ -73,11 +73,10 @@ async def _submit(
     json: bool,
 ) -> int:
     from midwatch_monitor.journal import Journal
-    from midwatch_monitor.journal.core.clock import journal_clock
+    from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_monitor.journal.fleet.nodes import Nodes
     from midwatch_supervisor.cli.run.end import unseen
     from midwatch_supervisor.fleet.queue.submission import submit_once as store
-    from midwatch_tools.watch import now
 
     async with (
         await Journal.open(location, patience_seconds=settings.journal.patience_seconds) as journal,

@@ -12,20 +12,18 @@ from midwatch_monitor.bus import FleetBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import journal_clock
+from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_supervisor.cli.inspect.console import shown
 from midwatch_supervisor.cli.inspect.web import TOKEN, end_with_server, in_browser, page_at, serve
-from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_watch
+from midwatch_supervisor.cli.journals import FromOption, JournalOption, RunOption, journal_to_watch
 from midwatch_supervisor.cli.operate.hints import bus_of
-from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.run.options import on_terminal
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.present.lookup import chosen_runs
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_tools.journal_location import VARIABLE
-from midwatch_tools.watch import now
 
 
 async def watch(

@@ -11,7 +11,7 @@ from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import journal_clock, present
+from midwatch_monitor.journal.core.clock import journal_clock, now, present
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
@@ -27,18 +27,17 @@ from midwatch_monitor.records.verdict import verdict_of
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
+    FromOption,
     JournalOption,
     journal_to_read,
     journal_to_write,
 )
 from midwatch_supervisor.cli.learn.options import write_note
 from midwatch_supervisor.cli.operate.hints import desk_at
-from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.lookup import Found, find
 from midwatch_supervisor.present.text_line import by
-from midwatch_tools.watch import now
 
 app = App(name="feedback")
 

@@ -12,12 +12,12 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Erasure
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
+    FromOption,
     JournalOption,
     journal_to_read,
     journal_to_write,
 )
 from midwatch_supervisor.cli.learn.options import project_named
-from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import journal_clock
+from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Reflection, StudyState
@@ -24,7 +24,6 @@ from midwatch_supervisor.cli.learn.options import ProjectOption, project_named
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.numbers import counted
-from midwatch_tools.watch import now
 
 if TYPE_CHECKING:
     from midwatch_supervisor.learning.learner import Learner

@@ -12,11 +12,11 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
+    FromOption,
     JournalOption,
     journal_to_read,
     journal_to_write,
 )
-from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name

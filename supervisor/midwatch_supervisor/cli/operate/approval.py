@@ -23,10 +23,14 @@ from midwatch_monitor.state.intervention import (
     WorkerRequest,
     worker_request,
 )
-from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
+from midwatch_supervisor.cli.journals import (
+    DryRunOption,
+    FromOption,
+    JournalOption,
+    journal_to_write,
+)
 from midwatch_supervisor.cli.operate.attempt import OpenAttempt
 from midwatch_supervisor.cli.operate.hints import desk_at
-from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.intervention_text import request_name

@@ -12,7 +12,7 @@ from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import ProviderRefusedError, WorkspaceError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import journal_clock
+from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry
@@ -34,7 +34,6 @@ from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin, calm, conduct
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_tools.journal_location import FOLDER, journal_location, main_worktree
-from midwatch_tools.watch import now
 
 Opened = Callable[[Journal, Clock], Awaitable[tuple[RunResources, tuple[Job, ...]]]]
 """Stores a run, or finds it again, and goes by that clock."""

@@ -18,7 +18,7 @@ from midwatch_monitor.config.fleet import MISSED_BEATS, FleetSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, MidwatchError, ReplacedError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import journal_clock
+from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import NodeState, NodeStatus
@@ -29,7 +29,6 @@ from midwatch_supervisor.fleet.process import Identity, JournalOutageLog
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher, UnfinishedRuns
 from midwatch_supervisor.fleet.queue.queue import Reception, TurnQueue
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_tools.watch import now
 
 log = logging.getLogger(__name__)
 

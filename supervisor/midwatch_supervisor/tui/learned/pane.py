@@ -131,6 +131,8 @@ class LearnedPane(Vertical):
         yield self._detail
 
     def on_mount(self) -> None:
+        for part in (self._lessons, self._facts, self._guidelines):
+            part.wait_for("Reading what was learned…")
         # What waits for a person is looked for at once, and then whenever it may have changed.
         self.set_interval(0.5, self._look_for_proposals)
         self._look_for_proposals()
@@ -213,6 +215,9 @@ class LearnedPane(Vertical):
             said = one_line(problem)
             self.notify(said, title="The journal", severity="error", markup=False)
         self.problem = problem
+        if not problem:
+            for part in (self._lessons, self._facts, self._guidelines) if self.read else ():
+                part.wait_for("")
         self._show()
 
     def _show(self) -> None:

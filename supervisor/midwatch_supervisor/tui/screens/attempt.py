@@ -153,6 +153,7 @@ class AttemptScreen(Screen[None]):
         return True
 
     def on_mount(self) -> None:
+        self._wait_for("Reading the journal…")
         self._look()
         self._calibrate()
         self._focus()
@@ -188,6 +189,8 @@ class AttemptScreen(Screen[None]):
         except JournalError as error:
             problem = str(error)
         self.reading = False
+        if not problem:
+            self._wait_for("")
         if problem and problem != self._problem:
             said = one_line(problem)
             self.notify(said, title="The journal", severity="error", markup=False)
@@ -195,6 +198,11 @@ class AttemptScreen(Screen[None]):
         if self._behind and not problem:
             self._look()
         self._show_header()
+
+    def _wait_for(self, progress: str) -> None:
+        for tab in self._tabs.values():
+            if tab is not self._diff:  # which is not in the journal
+                tab.wait_for(progress)
 
     def _take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:

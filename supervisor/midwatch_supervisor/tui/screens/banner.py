@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.record_text import fault_text
+from midwatch_supervisor.present.record_text import RULES, fault_text
 from midwatch_supervisor.present.text_line import NODE, because
 from midwatch_supervisor.present.waiting import monitor_absent
 from midwatch_supervisor.tui.state.board import Board
@@ -19,6 +19,8 @@ from midwatch_supervisor.tui.widgets.table import long_span, span
 _PATIENT = 3.0
 """Seconds for which the journal may owe an answer."""
 _NO_CONNECTION = "no connection to the journal, trying again"
+_STILL = "does the run's process live? `midwatch status` says where it stands"
+_NEXT_TIME = "look yourself; a new attempt has the rule again"
 LASTING = timedelta(minutes=1)
 """How long a passing trouble is shown; a monitor that fails says so at each tick, sooner."""
 
@@ -29,8 +31,23 @@ class Trouble:
 
     what: str
     since: datetime
+    remedy: str = ""
+    """What a person can do about it; empty where that stands in `what`, or nobody knows."""
     last: datetime | None = None
     """When the banner was told of it the last time, if it passes unless it is told again."""
+
+    key: str = ""
+    """What it is about, where its words change with the time; its words otherwise."""
+
+    @property
+    def text(self) -> str:
+        """What is wrong, and what to do."""
+        return f"{self.what} → {self.remedy}" if self.remedy else self.what
+
+    @property
+    def mark(self) -> tuple[str, datetime]:
+        """What tells it from others, and from itself before it changed."""
+        return self.key or self.what, self.since
 
     def passed(self, now: datetime) -> bool:
         """Whether it need not be shown any more."""
@@ -43,7 +60,11 @@ def failed_parts(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[T
     A node that is lost stands in the queue for a person; the watch goes on without it.
     """
     return [
-        Trouble(what=fault_text(fault, f" in {row.label}" if row else ""), since=at)
+        Trouble(
+            what=fault_text(fault, f" in {row.label}" if row else ""),
+            since=at,
+            remedy=_NEXT_TIME if fault.part in RULES else "the work goes on without it",
+        )
         for at, row, fault in faults
         if fault.part != NODE and (row is None or not row.over)
     ]
@@ -60,7 +81,8 @@ def journal_still(
         return None
     agents = "1 agent" if at_work == 1 else f"{at_work} agents"
     silent = long_span((now - last_at).total_seconds())
-    return Trouble(what=f"No new data for {silent}; {agents} should be working", since=last_at)
+    what = f"No new data for {silent}; {agents} should be working"
+    return Trouble(what=what, since=last_at, remedy=_STILL, key=f"still {agents}")
 
 
 def no_node(board: Board) -> Trouble | None:
@@ -72,7 +94,8 @@ def no_node(board: Board) -> Trouble | None:
         return None
     attempts = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
     since = max((each.beat_at for each in board.node_list.nodes.values()), default=handed_over)
-    return Trouble(what=f"no node is up, and {attempts} for one", since=since)
+    what = f"no node is up, and {attempts} for one"
+    return Trouble(what=what, since=since, remedy="`midwatch node` starts one")
 
 
 def no_monitor(board: Board, now: datetime) -> Trouble | None:
@@ -83,14 +106,19 @@ def no_monitor(board: Board, now: datetime) -> Trouble | None:
     if handed_over is None:
         return None
     since = max((each.until for each in monitors or ()), default=handed_over)
-    return Trouble(what=what, since=since)
+    return Trouble(what=what, since=since, key="no monitor")
 
 
 def missing_parts(board: Board, now: datetime) -> Trouble | None:
     """What a fleet with something to do has not, all of it in one: each alone would hide others."""
     found = [each for each in (no_node(board), no_monitor(board, now)) if each is not None]
-    what = "; ".join(each.what for each in found)
-    return Trouble(what=what, since=max(each.since for each in found)) if found else None
+    if len(found) < 2:
+        return found[0] if found else None
+    return Trouble(
+        what="; ".join(each.text for each in found),
+        since=max(each.since for each in found),
+        key=" ".join(each.mark[0] for each in found),
+    )
 
 
 def works(row: Row) -> bool:
@@ -100,15 +128,20 @@ def works(row: Row) -> bool:
     return row.lifecycle is Lifecycle.WORKING
 
 
+def newest_of(troubles: Sequence[Trouble]) -> Trouble:
+    """The one that is shown. Raises ValueError where there is none."""
+    return max(troubles, key=lambda trouble: trouble.since)
+
+
 def banner_text(troubles: Sequence[Trouble], now: datetime) -> str:
     """The newest trouble in one line, and how many more there are; empty if all is well."""
     if not troubles:
         return ""
-    newest = max(troubles, key=lambda trouble: trouble.since)
+    newest = newest_of(troubles)
     others = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
     at = newest.since.astimezone(now.tzinfo)
     age = span((now - newest.since).total_seconds())
-    return one_line(f"! since {at:%H:%M:%S} ({age}){others}: {newest.what}")
+    return one_line(f"! since {at:%H:%M:%S} ({age}){others}: {newest.text}")
 
 
 class Banner(Static):
@@ -128,17 +161,21 @@ class Banner(Static):
         self._reported: dict[str, Trouble] = {}
         self._dropped = 0
         self._silence: Trouble | None = None
+        self._troubles: Sequence[Trouble] = ()
+        """All that is wrong and was not put away."""
+        self._put_away: set[tuple[str, datetime]] = set()
         self.said = ""
         """What it says now."""
 
-    def report(self, part: str, what: str, *, passing: bool = False) -> None:
+    def report(self, part: str, what: str, *, remedy: str = "", passing: bool = False) -> None:
         """Something that the journal does not say is wrong with a part of the watch.
 
         What is `passing` is forgotten when it has not been told again for a minute.
         """
         now, before = self._now(), self._reported.get(part)
         since = before.since if before is not None and before.what == what else now
-        self._reported[part] = Trouble(what=what, since=since, last=now if passing else None)
+        last = now if passing else None
+        self._reported[part] = Trouble(what=what, since=since, remedy=remedy, last=last)
 
     def forget(self, part: str) -> None:
         """What was told of a part of the watch is over."""
@@ -148,7 +185,8 @@ class Banner(Static):
         """How many hints the bus has dropped so far: the journal has all, but later."""
         if dropped > self._dropped:
             self._dropped = dropped
-            self.report("bus", "the bus drops hints: what is shown may be late", passing=True)
+            what = "the bus drops hints: what is shown may be late"
+            self.report("bus", what, remedy="nothing to do: the journal has all", passing=True)
 
     def report_silence(self, seconds: float, problem: str) -> None:
         """For how long the journal has not answered, and why, as far as that is known."""
@@ -157,21 +195,36 @@ class Banner(Static):
             return
         began = self._now() - timedelta(seconds=seconds)
         since = began if self._silence is None else self._silence.since
-        self._silence = Trouble(what=f"{_NO_CONNECTION}{because(problem)}", since=since)
+        what = f"{_NO_CONNECTION}{because(problem)}"
+        self._silence = Trouble(what=what, since=since, remedy="look at the journal's database")
 
     def refresh_board(self) -> None:
         """Look whether all is well."""
         now, board = self._now(), self._board
-        found = [missing_parts(board, now)]
-        if no_node(board) is None:
+        # What is read so far is old, and tells nothing of now.
+        found = [] if board.loading else [missing_parts(board, now)]
+        if not board.loading and no_node(board) is None:
             rows, last_at = board.rows.values(), board.last_at
             found.append(journal_still(rows, last_at, now, stale_seconds=self._stale_seconds))
         kept = {part: each for part, each in self._reported.items() if not each.passed(now)}
         self._reported = kept
         troubles = [*failed_parts(board.faults), *kept.values(), *filter(None, found)]
         # Of a journal that nobody can read nothing else is known.
-        said = banner_text([self._silence] if self._silence else troubles, now)
+        silence = [self._silence] if self._silence else []
+        self._put_away &= {each.mark for each in (*silence, *troubles)}
+        self._troubles = [each for each in silence or troubles if each.mark not in self._put_away]
+        self._say(banner_text(self._troubles, now))
+
+    def put_away(self) -> bool:
+        """Show what it says no more, until that changes; answers whether it said anything."""
+        if self._troubles:
+            self._put_away.add(newest_of(self._troubles).mark)
+            self.refresh_board()
+            return True
+        return False
+
+    def _say(self, said: str) -> None:
         if said != self.said:
             self.said = said
             self.set_class(bool(said), "trouble")
-            self.update(Text(said))
+            self.update(Text(f"{said} (esc)" if said else ""))

@@ -17,6 +17,7 @@ from midwatch_supervisor.tui.widgets.palette import app_of, on_theme_change
 
 _POINTS = 400
 """Checkpoints that are drawn: more than a wide terminal has columns."""
+_NONE = "No checkpoint so far."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +91,20 @@ class Chart(Vertical):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id, classes="bare")
         self._plot = PlotextPlot()
+        self._empty = Static(_NONE, classes="empty", markup=False)
         self._shown: tuple[tuple[Series, ...], int] | None = None
 
     def compose(self) -> ComposeResult:
-        yield Static("No checkpoint so far.", classes="empty", markup=False)
+        yield self._empty
         yield Static(classes="legend", markup=False)
         yield self._plot
 
     def on_mount(self) -> None:
         on_theme_change(self, self.redraw)
+
+    def wait_for(self, progress: str) -> None:
+        """Say what is read where there is nothing yet; empty once all was."""
+        self._empty.update(progress or _NONE)
 
     def show_timeline(self, timeline: AttemptTimeline) -> None:
         """Draw what is known; nothing is done where it is drawn already."""

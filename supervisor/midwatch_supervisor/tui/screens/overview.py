@@ -126,6 +126,8 @@ def overview_text(
     """All of the overview, for a width; `about` is what stays the same."""
     totals, counts = board.totals, fleet_lines(board.totals)
     text = Text(no_wrap=True, overflow="ellipsis")
+    if board.progress:
+        text.append(f"{board.progress} So far:\n\n", colours.warn)
     text.append("Fleet\n", colours.heading)
     per_line = max(1, width // 18)
     for place, (word, count, style) in enumerate(counts, start=1):

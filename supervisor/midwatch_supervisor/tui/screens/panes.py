@@ -143,6 +143,13 @@ class Panes(Vertical):
 
     def on_mount(self) -> None:
         self._tabs.hide_tab(_NODES)
+        self._wait()
+
+    def _wait(self) -> None:
+        """Let what is empty say that the journal is read; the learned is read by itself."""
+        for pane in self._panes.values():
+            if isinstance(pane, Table):
+                pane.wait_for(self._board.progress)
 
     def on_resize(self) -> None:
         self._arrange()
@@ -176,6 +183,7 @@ class Panes(Vertical):
 
     def refresh_board(self) -> None:
         """Show the board as it is now, in what is seen of it."""
+        self._wait()
         self.current.refresh_board()
         self._show_preview()
         waiting, several = self._queue.count, bool(self._board.node_list.nodes)

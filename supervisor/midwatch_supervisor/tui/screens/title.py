@@ -91,6 +91,9 @@ class TitleLine(Static):
         self._shown: Text | None = None
         super().__init__(markup=False)
 
+    def on_mount(self) -> None:
+        self.refresh_board()
+
     def mark(self, text: str) -> None:
         """Say something small before the rest, where it is not cut; nothing if empty."""
         self._mark = text
@@ -99,8 +102,9 @@ class TitleLine(Static):
         """Show the counts as they are now."""
         colours = palette_of(self)
         text = title_text(self._board, self._queue.count, self._now(), colours)
-        if self._mark:
-            text = Text.assemble((f"({self._mark}) ", colours.warn), text)
+        mark = self._board.progress or self._mark
+        if mark:
+            text = Text.assemble((f"({mark}) ", colours.warn), text)
         if text != self._shown:
             self._shown = text
             self.update(text)

@@ -130,9 +130,7 @@ def _marks(row: Row) -> list[Hashable]:
         for each in state.firing
         if each.severity is Severity.CRITICAL
     ]
-    # Who was asked nothing is parked for what waits for approval.
-    asks = [*parked, *held] if state.waits else [*held, *parked]
-    return [*asks, *alerts, (of, row.need)]
+    return [*parked, *held, *alerts, (of, row.need)]
 
 
 def _wanted(row: Row) -> tuple[str, datetime | None]:

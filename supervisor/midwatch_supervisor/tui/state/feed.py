@@ -47,11 +47,14 @@ class Batch:
     again: bool = False
     """Whether the journal could not be read before it: others may have missed something."""
 
+    ends: bool = False
+    """Whether the journal's end is reached with it for the first time."""
+
     @property
     def says(self) -> bool:
         """Whether there is anything in it."""
         told = self.nodes is not None or self.monitors is not None
-        return bool(self.entries) or self.again or told
+        return bool(self.entries) or self.again or self.ends or told
 
 
 class Feed:
@@ -91,6 +94,8 @@ class Feed:
         self._attempts: set[int] = set()
         self._asked_at: float | None = None
         self._failed = False
+        self._at_end = False
+        """Whether the journal was read to its end once."""
         self.dropped = 0
         """Hints that the bus dropped: what they told of is read all the same, but later."""
         self.problem = ""
@@ -161,7 +166,10 @@ class Feed:
         runs = [await self._journal.run(id) for id in {task.run for task in tasks} - self._runs]
         nodes = None if self._nodes is None else await self._nodes.changed()
         monitors = None if self._monitors is None else await self._monitors.changed()
+        more = len(page) == _BATCH
+        ends = not more and not self._at_end
         # Only what was read to its end counts as read.
+        self._at_end = self._at_end or ends
         if page:
             self._after = page[-1].id
         for seen in (self._nodes, self._monitors):
@@ -177,8 +185,9 @@ class Feed:
             attempts=tuple(attempts),
             nodes=nodes,
             monitors=monitors,
-            more=len(page) == _BATCH,
+            more=more,
             again=self._failed,
+            ends=ends,
         )
 
     async def _met_tasks(self, ids: set[int]) -> list[Task]:

@@ -130,9 +130,11 @@ class Row:
         state = self.state
         if state.over:
             return Need.OVER
-        if state.parked and not state.goes_on:
+        held = state.interventions.held
+        # Who was asked nothing is parked for what waits for approval.
+        if state.parked and not state.goes_on and (state.waits or not held):
             return Need.ANSWER
-        if state.interventions.held:
+        if held:
             return Need.APPROVAL
         if state.lifecycle is Lifecycle.SUBMITTED:
             return Need.QUEUED

@@ -197,6 +197,7 @@ class Table(Vertical, Generic[T]):
             compact=True,
         )
         self._nothing_at_all = nothing
+        self._progress = ""
         self._nothing = Static(nothing, classes="nothing", markup=False)
         self._titles = Static(classes="titles")
         self._place = ""
@@ -357,7 +358,14 @@ class Table(Vertical, Generic[T]):
     def _say_why(self, *, nothing: bool) -> None:
         if nothing:
             left_out = bool(self.wanted and self._total)
-            self._nothing.update(_left_out(self._kinds) if left_out else self._nothing_at_all)
+            why = _left_out(self._kinds) if left_out else self._nothing_at_all
+            self._nothing.update(self._progress or why)
+
+    def wait_for(self, progress: str) -> None:
+        """Say how far it is read where there is nothing yet; empty once all was."""
+        if progress != self._progress:
+            self._progress = progress
+            self._say_why(nothing=not self.items)
 
     def open_filter(self) -> None:
         """Let the operator type a filter."""

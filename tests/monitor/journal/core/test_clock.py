@@ -12,7 +12,7 @@ from pydantic_ai import Agent
 from sqlalchemy import make_url
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import JournalClock, journal_clock, present
+from midwatch_monitor.journal.core.clock import JournalClock, journal_clock, now, present
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Action,
@@ -27,7 +27,6 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.command import midwatch, write
 from midwatch_tools import Watch
-from midwatch_tools.watch import now
 
 NEAR = timedelta(minutes=2)
 """A busy machine takes its time; what is wrong here is wrong by ten minutes."""

@@ -11,13 +11,13 @@ import pytest
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Keeper, NodeState
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.queue import TurnQueue
-from midwatch_tools.watch import now
 
 TASKS = """
 models: {worker: "none", supervisor: none}

@@ -12,6 +12,8 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
+from midwatch_stage.factories import AT
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import INTERRUPTED, Console, Work
 from midwatch_supervisor.tui.screens.fleet import FleetPane
@@ -144,3 +146,29 @@ async def test_a_run_that_breaks_off_leaves_the_console_open(opened: Open) -> No
         await pilot.pause()
         assert app.is_running
         assert app.code == 1
+
+
+async def test_a_run_of_this_process_goes_on_where_a_task_is_begun_again(
+    opened: Open, six_tasks: Journal
+) -> None:
+    begun: list[int] = []
+
+    async def ends_at_once() -> int:
+        begun.append(len(begun))
+        return len(begun)
+
+    async with opened(work=ends_at_once) as (app, pilot):
+        await pilot.pause()
+        assert (begun, app.code) == ([0], 1)
+        while not app.board.attempts:
+            await pilot.pause()
+        task = next(iter(app.board.attempts.values())).task
+        for lifecycle in (Lifecycle.COMPLETED, Lifecycle.SUBMITTED):
+            state = TaskTransition(lifecycle=lifecycle)
+            app.board.fold(Entry(id=0, record=state, at=AT, task=task, attempt=None))
+        app.pass_a_second()
+        await pilot.pause()
+        assert (begun, app.code) == ([0, 1], 2)
+        app.pass_a_second()
+        await pilot.pause()
+        assert begun == [0, 1]

@@ -235,7 +235,45 @@ async def test_a_broken_part_of_the_watch_is_on_the_banner(busy: Watch) -> None:
     await busy.write(Fault(part="observer", error="boom [x"), task="fine")
     busy.app.pass_a_second()
     assert busy.app.banner.display
-    assert busy.app.banner.said == "! since 20:00:00 (0s): the observer failed in fine#1: boom [x"
+    what = "the observer failed in fine#1: boom [x → the work goes on without it"
+    assert busy.app.banner.said == f"! since 20:00:00 (0s): {what}"
+
+
+async def test_a_banner_that_was_put_away_comes_back_only_when_it_changes(busy: Watch) -> None:
+    busy.app.time = AT + timedelta(seconds=61)
+    busy.app.pass_a_second()
+    await busy.press("slash", "x", "escape")
+    assert "No new data for 1 min" in busy.app.banner.said
+    await busy.press("escape")
+    assert not busy.app.banner.display
+    busy.app.time += timedelta(minutes=1)
+    busy.app.pass_a_second()
+    assert not busy.app.banner.display
+    await busy.write(WORKING, task="more")
+    busy.app.pass_a_second()
+    assert "No new data for 2 min; 3 agents should be working" in busy.app.banner.said
+
+
+async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> None:
+    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+    async with console_on(journal, notices=True) as seat:
+        await seat.write(WORKING)
+        seat.app.time = AT + timedelta(seconds=61)
+        seat.app.pass_a_second()
+        await seat.press("T")
+        assert len(seat.app.screen.query("Toast")) == 1
+        await seat.press("escape")
+        await seat.until(lambda: not seat.app.screen.query("Toast"))
+        assert seat.app.banner.display
+
+
+async def test_a_notice_covers_no_line_of_a_list(journal: Journal) -> None:
+    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+    async with console_on(journal, notices=True) as seat:
+        await seat.write(WORKING)
+        await seat.press("T")
+        (toast,) = seat.app.screen.query("Toast")
+        assert 0 < toast.region.bottom <= seat.list("fleet").region.y
 
 
 async def test_a_journal_that_stands_still_is_on_the_banner_until_it_grows(busy: Watch) -> None:
@@ -257,7 +295,7 @@ async def test_what_the_monitor_logs_is_on_the_banner(watch: Watch) -> None:
 async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute(watch: Watch) -> None:
     watch.app.banner.report_drops(5)
     watch.app.banner.refresh_board()
-    assert watch.app.banner.said.endswith("the bus drops hints: what is shown may be late")
+    assert "the bus drops hints: what is shown may be late" in watch.app.banner.said
     watch.app.time += timedelta(seconds=61)
     watch.app.pass_a_second()
     assert not watch.app.banner.said

@@ -229,12 +229,15 @@ def test_a_program_notifies_only_where_there_is_a_desktop(
 def test_a_broken_rule_is_told_with_its_attempt_and_its_error() -> None:
     faults = [(AT, working(), Fault(part="repeated_edits", error="ValueError: no [bold]"))]
     what = "the rule repeated_edits broke and is off in fix#1: ValueError: no [bold]"
-    assert failed_parts(faults) == [Trouble(what=what, since=AT)]
+    (found,) = failed_parts(faults)
+    assert (found.what, found.since) == (what, AT)
+    assert found.text == f"{what} → look yourself; a new attempt has the rule again"
 
 
 def test_another_part_is_told_by_its_name() -> None:
     found = failed_parts([(AT, None, Fault(part="observer", error="gone"))])
-    assert found == [Trouble(what="the observer failed: gone", since=AT)]
+    said = "the observer failed: gone → the work goes on without it"
+    assert [(each.text, each.since) for each in found] == [(said, AT)]
 
 
 def test_a_rule_of_an_attempt_that_is_over_is_no_trouble_any_more() -> None:
@@ -245,7 +248,9 @@ def test_a_rule_of_an_attempt_that_is_over_is_no_trouble_any_more() -> None:
 def test_a_journal_that_does_not_grow_is_told_while_somebody_works() -> None:
     found = journal_still([working(), working(id=2)], AT, LATER, stale_seconds=60)
     what = "No new data for 3 min; 2 agents should be working"
-    assert found == Trouble(what=what, since=AT)
+    todo = "does the run's process live? `midwatch status` says where it stands"
+    assert found is not None
+    assert (found.text, found.since) == (f"{what} → {todo}", AT)
 
 
 def test_a_journal_rests_while_nobody_works() -> None:

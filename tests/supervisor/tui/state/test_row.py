@@ -34,6 +34,7 @@ from midwatch_supervisor.tui.widgets.palette import palette
 HELD = intervention(Action.RESTART, needs_approval=True)
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
+ASK = intervention(Action.ASK_OPERATOR)
 DONE = transition(Lifecycle.COMPLETED)
 NOTICE, WARNING, CRITICAL = (alert(severity=each) for each in Severity)
 RESOLVED = alert(state=AlertState.RESOLVED)
@@ -51,7 +52,8 @@ ACKNOWLEDGED = intervention(Action.ACKNOWLEDGE, answers=(CRITICAL.key,))
         ((WORKING, WARNING), Need.SUSPECT),
         ((WORKING, CRITICAL), Need.STUCK),
         ((WORKING, CRITICAL, HELD), Need.APPROVAL),
-        ((WORKING, HELD, ASKS), Need.ANSWER),
+        ((WORKING, HELD, ASKS), Need.APPROVAL),
+        ((WORKING, ASK, delivery(2), HELD, ASKS), Need.ANSWER),
         ((WORKING, HELD, DONE), Need.OVER),
     ],
 )

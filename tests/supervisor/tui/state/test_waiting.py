@@ -193,5 +193,6 @@ def test_what_is_missing_hides_nothing_else_that_is_missing() -> None:
     both = missing_parts(made, AT)
     assert both is not None
     assert both.what.startswith(
-        "no node is up, and 1 task waits for one; no monitor is at work: nobody escalates"
+        "no node is up, and 1 task waits for one → `midwatch node` starts one; "
+        "no monitor is at work: nobody escalates"
     )

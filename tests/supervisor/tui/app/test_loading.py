@@ -1,0 +1,123 @@
+"""What the console says until it has read the journal to its end."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.widgets import Static
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Attempt, Commit, Entry, NodeStatus
+from midwatch_stage.console import ConsoleDriver, RecordingConsole
+from midwatch_stage.factories import AT, drafts, step, transition
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.screens.overview import OverviewPane
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.feed import Feed
+
+LISTS = ("fleet", "checkpoints", "attention")
+
+
+class Gate:
+    """Something beside the entries that is read with them, and takes its time."""
+
+    def __init__(self, lets: int = 0) -> None:
+        self.opened = asyncio.Event()
+        self._lets = lets
+
+    async def nodes(self) -> Sequence[NodeStatus]:
+        """No nodes; so many looks are answered at once."""
+        self._lets -= 1
+        if self._lets < 0:
+            await self.opened.wait()
+        return ()
+
+
+@asynccontextmanager
+async def opening(journal: Journal, gate: Gate) -> AsyncGenerator[ConsoleDriver[Journal]]:
+    """The console from its first frame on."""
+    bus = LocalBus()
+    feed = Feed(journal, run=1, bus=bus, poll_seconds=60, hertz=100, nodes=gate.nodes)
+    app = RecordingConsole(feed, OperatorActions(journal, author="ada", bus=bus, clock=lambda: AT))
+    async with app.run_test(size=(100, 30)) as pilot:
+        yield ConsoleDriver(journal, bus, app, pilot)
+        gate.opened.set()
+
+
+def nothing(driver: ConsoleDriver[Journal], name: str) -> str:
+    """What a list says where it has no line."""
+    return str(driver.app.screen.query_one(f"#{name}-pane .nothing", Static).content)
+
+
+async def test_until_the_journal_is_read_no_pane_says_that_there_is_nothing(
+    journal: Journal, attempt: Attempt
+) -> None:
+    await journal.commit(Commit(drafts=drafts(attempt, [transition()])))
+    gate = Gate()
+    async with opening(journal, gate) as driver:
+        await driver.pilot.pause()
+        assert {nothing(driver, name) for name in LISTS} == {"Reading the journal…"}
+        assert "Reading the journal…" in str(driver.app.query_one("TitleLine").render())
+        await driver.press("4")
+        assert driver.app.query_one(OverviewPane).text.startswith("Reading the journal… So far:")
+        gate.opened.set()
+        await driver.until(lambda: not driver.app.board.loading)
+        assert "Reading" not in driver.app.query_one(OverviewPane).text
+        assert "Reading" not in str(driver.app.query_one("TitleLine").render())
+        await driver.press("2")
+        assert nothing(driver, "checkpoints").startswith("No checkpoint yet")
+
+
+async def test_an_empty_journal_is_read_at_once(journal: Journal, attempt: Attempt) -> None:
+    assert attempt.number == 1
+    async with opening(journal, Gate(lets=1)) as driver:
+        await driver.until(lambda: not driver.app.board.loading)
+        assert nothing(driver, "fleet").startswith("There is no task here yet")
+
+
+async def test_of_a_long_journal_it_says_how_far_it_is(journal: Journal, attempt: Attempt) -> None:
+    steps = [step(number) for number in range(1, 701)]
+    await journal.commit(Commit(drafts=drafts(attempt, [transition(), *steps])))
+    board = Board()
+    feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=100).batches()
+    said: list[str] = []
+    async for batch in feed:
+        board.take(batch)
+        said.append(board.progress)
+        if not board.loading:
+            break
+    await feed.aclose()
+    assert said == ["Reading the journal: 500 entries…", ""]
+
+
+class SlowJournal(Journal):
+    """A journal that answers for one task only once it may."""
+
+    may: asyncio.Event
+
+    async def entries(self, *args: Any, task: int | None = None, **options: Any) -> list[Entry]:
+        """The entries, later where they are of one task."""
+        if task is not None:
+            await self.may.wait()
+        return await super().entries(*args, task=task, **options)
+
+
+async def test_an_attempt_says_nothing_untrue_until_it_is_read(
+    location: str, journal: Journal, attempt: Attempt
+) -> None:
+    await journal.commit(Commit(drafts=drafts(attempt, [transition()])))
+    async with await SlowJournal.open(location) as slow:
+        slow.may = asyncio.Event()
+        async with opening(slow, Gate(lets=1)) as driver:
+            await driver.until(lambda: bool(driver.app.board.rows))
+            driver.app.open_attempt(driver.app.board.rows[attempt.id])
+            await driver.until(lambda: isinstance(driver.app.screen, AttemptScreen))
+            screen = driver.app.screen
+            said = {str(each.content) for each in screen.query(".nothing").results(Static)}
+            said |= {str(each.content) for each in screen.query(".empty").results(Static)}
+            assert said <= {"Reading the journal…", "Reading the workspace…"}
+            slow.may.set()
+            await driver.until(lambda: nothing(driver, "alerts") == "No alert so far.")
