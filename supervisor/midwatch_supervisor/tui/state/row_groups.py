@@ -138,7 +138,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.sizes: Counter[GroupKey] = Counter()
-        self.counts: dict[GroupKey, Counter[Standing]] = {}
+        self.counts: dict[GroupKey, dict[Standing, int]] = {}
         self.over = 0
         """How many rows are over."""
 
@@ -151,6 +151,7 @@ class Tally:
         """Count `rows` more, or less if negative."""
         self.sizes[group] += rows
         self.over += rows if standing.need is Need.OVER else 0
-        self.counts.setdefault(group, Counter())[standing] += rows
+        counts = self.counts.setdefault(group, {})
+        counts[standing] = counts.get(standing, 0) + rows
         if not self.sizes[group]:
             del self.sizes[group], self.counts[group]

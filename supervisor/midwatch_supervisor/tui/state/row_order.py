@@ -115,6 +115,8 @@ class Order:
         self.sort = sort or self.sort
         self._key_of = {row: self._key(row, self._standing_of[row]) for row in self._all}
         self._sort()
+        if grouping is not None:
+            self._tally = self._tally_of(self._all)
         self._sift()
 
     def filter(self, wanted: str) -> None:
@@ -165,6 +167,7 @@ class Order:
         self._key_of.update((row, key) for row, (key, _) in moved.items())
         self._standing_of.update((row, standing) for row, (_, standing) in moved.items())
         self._sort()
+        self._tally = self._tally_of(self._all)
 
     def _take(self, row: Row) -> None:
         key = self._key_of.pop(row, None)
@@ -183,7 +186,6 @@ class Order:
     def _sort(self) -> None:
         self._all = sorted(self._key_of, key=self._key_of.__getitem__)
         self._keys = [self._key_of[row] for row in self._all]
-        self._tally = self._tally_of(self._all)
 
     def _tally_of(self, rows: Collection[Row]) -> Tally:
         tally = Tally()
