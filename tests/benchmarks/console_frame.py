@@ -46,7 +46,8 @@ from midwatch_supervisor.tui.app import Console, calm_collector
 from midwatch_supervisor.tui.screens.fleet import arranged, columns
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Feed
-from midwatch_supervisor.tui.state.row import Order, Row
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.state.row_order import Order
 from midwatch_supervisor.tui.widgets.palette import palette
 from midwatch_supervisor.tui.widgets.table import fitted
 

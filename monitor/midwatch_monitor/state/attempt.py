@@ -14,6 +14,7 @@ from midwatch_monitor.budget import forecast
 from midwatch_monitor.records import (
     Action,
     Activity,
+    Actor,
     Alert,
     AlertKey,
     AlertState,
@@ -76,8 +77,19 @@ class AttemptStatus(StrEnum):
     """Smaller tasks took over: it is over, and no failure."""
     RESTARTED = "restarted"
     """A new attempt took over: it is over, and no failure."""
+    PAUSING = "pausing…"
+    """What was asked for is in the journal, and has not arrived. So are the next three."""
+    RESUMING = "resuming…"
+    STOPPING = "stopping…"
+    RESTARTING = "restarting…"
 
 
+_COMING = {
+    Action.PAUSE: AttemptStatus.PAUSING,
+    Action.RESUME: AttemptStatus.RESUMING,
+    Action.STOP: AttemptStatus.STOPPING,
+    Action.RESTART: AttemptStatus.RESTARTING,
+}
 _ENDINGS = {Ending.SPLIT: AttemptStatus.SPLIT, Ending.RESTARTED: AttemptStatus.RESTARTED}
 
 
@@ -232,14 +244,6 @@ class AttemptState:
         return self.transition.ending is Ending.SPLIT
 
     @property
-    def begun_again(self) -> InterventionState | None:
-        """The word by which a person, after its end, had its task begun again; `None` without."""
-        for each in self.interventions.delivered:
-            if each.after_end and each.action is Action.RESTART:
-                return each
-        return None
-
-    @property
     def parked(self) -> bool:
         """Whether it waits for a person, by a question or a pause."""
         return self.lifecycle is Lifecycle.INPUT_REQUIRED
@@ -248,6 +252,12 @@ class AttemptState:
     def paused(self) -> bool:
         """Whether it stands still until a person resumes it."""
         return self.parked and any(each.action is Action.PAUSE for each in self.waits)
+
+    @property
+    def paused_by_person(self) -> bool:
+        """Whether a person holds it, who need not be told."""
+        pauses = [each.intervention for each in self.waits if each.action is Action.PAUSE]
+        return self.paused and pauses[-1].by is Actor.OPERATOR
 
     @property
     def question(self) -> InterventionState | None:
@@ -266,9 +276,18 @@ class AttemptState:
         ending = self.transition.ending if self.over else None
         if ending is not None and ending in _ENDINGS:
             return _ENDINGS[ending]
+        if not self.over and (coming := self._coming) is not None:
+            return coming
         if self.parked:
             return AttemptStatus.PAUSED if self.paused else AttemptStatus.WAITING
         return AttemptStatus(self.lifecycle.value)
+
+    @property
+    def _coming(self) -> AttemptStatus | None:
+        """What is about to change where it stands: the newest, but nothing outlives its end."""
+        found = [each for each in self.interventions.on_their_way if each.action in _COMING]
+        ends = [each for each in found if each.action.at_once]
+        return _COMING[(ends or found)[-1].action] if found else None
 
     @property
     def awaited(self) -> tuple[Awaited, InterventionState | None]:

@@ -20,14 +20,23 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
-from midwatch_supervisor.tui.keys import EVERYWHERE, key_groups, next_theme, with_new_ids
+from midwatch_supervisor.tui.keys import (
+    ACTS,
+    EVERYWHERE,
+    in_force,
+    key_groups,
+    next_theme,
+    spoken,
+    with_new_ids,
+)
 from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.log_capture import LogCapture
 from midwatch_supervisor.tui.operator_command import Question
 from midwatch_supervisor.tui.operator_keys import OperatorApp
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
-from midwatch_supervisor.tui.screens.banner import Banner, TitleLine
+from midwatch_supervisor.tui.screens.banner import Banner
 from midwatch_supervisor.tui.screens.panes import BatchReceiver, Panes
+from midwatch_supervisor.tui.screens.title import TitleLine
 from midwatch_supervisor.tui.state.attention import Queue, next_of, proposed_guidelines
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Batch, Feed
@@ -85,7 +94,7 @@ class Console(OperatorApp):
         settings: ConsoleSettings | None = None,
         about: Sequence[str] = (),
     ) -> None:
-        """Show what `feed` brings; `about` says in lines what is watched, the first one on top."""
+        """Show what `feed` brings; `about` says in lines what is watched."""
         super().__init__()
         # A key shows its effect at once: the slide to another tab alone costs a third of a second.
         self.animation_level = "none"
@@ -99,7 +108,14 @@ class Console(OperatorApp):
         self.log_capture = LogCapture(feed.journal.masker.text)
         self.queue = Queue(self.board)
         self.learned = LearnedPane(feed.journal, self.board.learning, operator.learning, now)
-        self.panes = Panes(self.board, self.queue, self.learned, now)
+        self.panes = Panes(
+            self.board,
+            self.queue,
+            self.learned,
+            now,
+            keys=self._spoken_keys(),
+            about=self.about,
+        )
         self.banner = Banner(self.board, now, stale_seconds=self.settings.stale_seconds)
         self._bell = Bell(now())
         self._visited: int | None = None
@@ -109,7 +125,7 @@ class Console(OperatorApp):
         """The exit code of the run of this process, once it is over."""
         self._feed = feed
         self._calibrator = Calibrator(feed.journal)
-        self._title_line = TitleLine(self.about)
+        self._title_line = TitleLine(self.board, self.queue, now)
         self._unheard = 0
         """For how many seconds there has been no broker."""
         self._taken = asyncio.Event()
@@ -117,6 +133,10 @@ class Console(OperatorApp):
         self._painted = 0.0
         self._work = work
         self._now = now
+
+    def _spoken_keys(self) -> dict[str, str]:
+        """The first key of each act on an attempt, as a person reads it."""
+        return {key.id: spoken(in_force(key, self._keys)[0]) for key in ACTS}
 
     def compose(self) -> ComposeResult:
         yield self._title_line
@@ -197,14 +217,16 @@ class Console(OperatorApp):
         """Show the board as it is now; what another screen covers can wait."""
         if len(self.screen_stack) == 1:
             self.panes.refresh_board()
+            self._title_line.refresh_board()
+        self.refresh_footer()
 
     def pass_a_second(self) -> None:
         """Show what only time changes (ages, silence), and call a person if one is needed."""
         self._go_on()
+        self._look_at_broker()
         self.refresh_panes()
         self.banner.report_drops(self._feed.dropped)
         self.banner.report_silence(self._feed.unanswered, self._feed.problem)
-        self._look_at_broker()
         if complaint := self.log_capture.take():
             self.banner.report("log", complaint, passing=True)
         self.banner.refresh_board()
@@ -301,10 +323,16 @@ class Console(OperatorApp):
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether there are lines to be filtered; the screens in front have their own way."""
+        if action == "filter":
+            return len(self.screen_stack) == 1 and self.panes.table is not None
+        return super().check_action(action, parameters)
+
     def action_filter(self) -> None:
         """Filter the lines of the pane that is seen."""
-        if len(self.screen_stack) == 1:
-            self.panes.current.open_filter()
+        if self.panes.table is not None:
+            self.panes.table.open_filter()
 
     async def action_back(self) -> None:
         """Drop the filter, or leave the screen in front."""
@@ -313,6 +341,11 @@ class Console(OperatorApp):
             self.refresh_panes()
         else:
             self.panes.current.close_filter()
+
+    def action_preview(self) -> None:
+        """Show or hide the preview of the chosen line."""
+        if len(self.screen_stack) == 1:
+            self.panes.toggle_preview()
 
     def action_group(self) -> None:
         """Group the fleet by the next thing."""

@@ -44,11 +44,13 @@ class Bell:
     def __init__(self, opened_at: datetime) -> None:
         self._opened_at = opened_at
         self._announced: frozenset[Hashable] = frozenset()
+        self._known: set[Hashable] = set()
 
     def next_call(self, waiting: Sequence[QueueItem]) -> str | None:
         """What is to be said now, if anything; a need that passed may be announced again."""
-        new = due(waiting, self._announced, opened_at=self._opened_at)
+        new = due(waiting, self._announced | self._known, opened_at=self._opened_at)
         self._announced = frozenset(each.mark for each in waiting)
+        self._known.update(*(each.known for each in waiting))
         return call_text(new) if new else None
 
 

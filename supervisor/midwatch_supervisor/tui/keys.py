@@ -63,6 +63,7 @@ EVERYWHERE = (
     Key("nodes", "6", "pane('nodes-pane')", "Show the nodes of a fleet"),
     Key("next", "n", "next_attention", "Open the next attempt that needs a person", "Next"),
     Key("filter", "slash", "filter", "Filter the lines", "Filter"),
+    Key("preview", "space", "preview", "Show or hide the preview of the chosen line"),
     Key("group", "v", "group", "Group the fleet by need, task or node"),
     Key("back", "escape", "back", "Close the filter, or go back"),
     Key("help", "question_mark,f1", "help", "Show all keys"),
@@ -85,13 +86,13 @@ LIST = (
 """Keys of every list."""
 
 ACTS = (
-    Key("guide", "i", "act('guide')", "Send guidance to the worker", "Guide"),
-    Key("pause", "p", "pause", "Pause or resume the attempt", "Pause"),
-    Key("stop", "x", "act('stop')", "Stop the attempt", "Stop"),
+    Key("guide", "i", "act('guide')", "Send guidance to the worker"),
+    Key("pause", "p", "pause", "Pause or resume the attempt"),
+    Key("stop", "x", "act('stop')", "Stop the attempt"),
     Key("restart", "b", "act('restart')", "Restart the task in a new attempt, with a note"),
     Key("grant", "B", "act('grant')", "Grant the attempt more budget"),
     Key("switch", "M", "act('switch')", "Continue the attempt with another model"),
-    Key("approve", "a", "act('approve')", "Approve a decision or a worker's request", "Approve"),
+    Key("approve", "a", "act('approve')", "Approve a decision or a worker's request"),
     Key("modify", "m", "act('modify')", "Approve the decision in your own words"),
     Key("reject", "r", "act('reject')", "Reject a decision or a worker's request"),
     Key("accept", "A", "act('accept')", "Accept the result of an attempt that is over"),
@@ -99,12 +100,22 @@ ACTS = (
     Key("acknowledge", "c", "act('acknowledge')", "Acknowledge the firing alerts"),
     Key("silence", "s", "act('silence')", "Silence the firing alerts for the rest of the attempt"),
 )
-"""Keys that act on the chosen attempt. Each says so where its act makes no sense."""
+"""Keys that act on the chosen attempt. Each says so where its act makes no sense; the footer shows
+those that do, under the names of `operator_command.offers`."""
 
 ATTEMPT = (
     Key("attempt.next", "l,right", "turn(1)", "Show the next side", "Side"),
     Key("attempt.previous", "h,left", "turn(-1)", "Show the side before"),
     Key("attempt.detail", "space", "detail", "Show or hide the details of the line", "Detail"),
+    Key(
+        "attempt.search",
+        "slash",
+        "filter",
+        "Search the lines; `is:failed`, `is:edit`, `is:checkpoint`, `is:alert` show only those",
+        "Search",
+    ),
+    Key("attempt.match", "n", "match(1)", "Go to the next line that the search found", "Match"),
+    Key("attempt.match_before", "N", "match(-1)", "Go to the one before that the search found"),
     Key("attempt.evidence", "e", "evidence", "Go to the next evidence step of the opened alert"),
     Key("attempt.timeline", "f2", "side('timeline')", "Show the timeline"),
     Key("attempt.alerts", "f3", "side('alerts')", "Show its alerts"),

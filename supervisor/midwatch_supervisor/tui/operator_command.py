@@ -12,16 +12,17 @@ from midwatch_monitor.records import (
     BudgetRequest,
     Delivery,
     DeliveryState,
+    Ending,
+    Intervention,
     Lifecycle,
     Outcome,
     OutcomeReport,
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.present.intervention_text import request_text, terms_text
-from midwatch_supervisor.present.numbers import grant_text, parse_grant
-from midwatch_supervisor.present.text_line import bracketed
-from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.present.intervention_text import action_text, request_text
+from midwatch_supervisor.present.numbers import budget_text, grant_text, parse_grant
+from midwatch_supervisor.tui.state.row import Need, Row
 
 
 class Command(StrEnum):
@@ -141,6 +142,12 @@ def confirmation(command: Command, row: Row) -> str:
     return "begun again" if begins_again(command, row) else command.effect.confirmation
 
 
+_TAKEN_OVER = {
+    Ending.RESTARTED: "a later attempt has taken over",
+    Ending.SPLIT: "it was split: begin that part again which failed",
+}
+
+
 def refusal(command: Command, row: Row, *, pausing: bool = False) -> str:
     """Why a command makes no sense for a row; empty if it does.
 
@@ -151,7 +158,8 @@ def refusal(command: Command, row: Row, *, pausing: bool = False) -> str:
     if command.of_result:
         return "" if row.over else f"there is no result yet: {row.status}"
     if begins_again(command, row):
-        return ""
+        # Where it was split, its parts are tasks of their own that can be begun again.
+        return _TAKEN_OVER.get(row.state.transition.ending or Ending.DONE, "")
     if row.over:
         return f"it is over: {row.status}; nothing reaches it any more"
     if command.of_decision:
@@ -167,6 +175,55 @@ def refusal(command: Command, row: Row, *, pausing: bool = False) -> str:
             return f"it is not paused: {row.status}"
         case _:
             return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A command that can be begun now, as the footer shows it."""
+
+    key: str
+    """The id of its key."""
+    does: str
+    """A word or two."""
+
+
+_EITHER = Command.PAUSE, Command.RESUME
+"""One key, of which only one makes sense at a time."""
+_GOES_ON = (Command.GUIDE, *_EITHER, Command.STOP, Command.RESTART, Command.ACKNOWLEDGE)
+_WAITS = (Command.APPROVE, Command.MODIFY, Command.REJECT, *_GOES_ON)
+_LIKELY: Mapping[Need, Sequence[Command]] = {
+    Need.ANSWER: (Command.GUIDE, Command.RESUME, Command.STOP),
+    Need.STUCK: (Command.GUIDE, Command.RESTART, *_EITHER, Command.STOP, Command.ACKNOWLEDGE),
+    Need.OVER: (Command.ACCEPT, Command.REFUSE, Command.RESTART),
+}
+"""What a person does about a row, the most likely first; of others as while it goes on."""
+
+
+def offers(row: Row, *, pausing: bool = False) -> tuple[Offer, ...]:
+    """What can be done about a row now, the most likely first. Arguments as of `refusal`."""
+    likely = _LIKELY.get(row.need, _GOES_ON)
+    if not row.over and (row.state.interventions.held or row.state.open_requests):
+        likely = _WAITS
+    elif row.state.paused:
+        likely = (Command.RESUME, Command.GUIDE, Command.STOP)
+    return tuple(
+        Offer("pause" if each is Command.RESUME else each.value, _name(each, row))
+        for each in likely
+        if not refusal(each, row, pausing=pausing)
+    )
+
+
+def _name(command: Command, row: Row) -> str:
+    """What a command is called about a row."""
+    match command:
+        case Command.GUIDE if row.state.question is not None:
+            return "Answer"
+        case Command.RESTART if row.over:
+            return "Begin again"
+        case Command.REFUSE:
+            return "Reject result"
+        case _:
+            return command.value.capitalize()
 
 
 Waiting = tuple[int, InterventionState | WorkerRequest]
@@ -213,14 +270,21 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
             return Question(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
         case Command.RESTART if row.over:
             title = f"Begin {row.name} again: what should the next attempt do differently?"
-            return Question(title=title, send="Begin again", quote=row.state.transition.reason)
+            return Question(title=title, send="Begin again", quote=_restart_facts(row))
         case Command.RESTART:
             title = f"Restart {name}: what should the next attempt do differently?"
-            return Question(title=title, send="Restart", quote=_trouble(row))
+            return Question(title=title, send="Restart", quote=_restart_facts(row))
         case Command.STOP:
-            detail = "It ends at once and counts as failed. What it has done is kept."
-            return Question(title=f"Stop {name}?", send="Stop it", quote=detail, confirm=True)
-        case Command.MODIFY | Command.REJECT:
+            quote = (
+                "It ends at once and counts as failed; the tasks that depend on it are not begun.\n"
+                f"{_kept(row)}"
+            )
+            return Question(title=f"Stop {name}?", send="Stop it", quote=quote, confirm=True)
+        case Command.SILENCE:
+            title = f"Silence these alerts of {name} until the attempt ends?"
+            quote = f"{_alerts(row)}\nThey call nobody any more, and nothing is done about them."
+            return Question(title=title, send="Silence", quote=quote, confirm=True)
+        case Command.APPROVE | Command.MODIFY | Command.REJECT:
             return _decision_question(command, row)
         case Command.ACCEPT | Command.REFUSE:
             accept = f"Accept the result of {name} (comment optional)"
@@ -232,19 +296,42 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
             return None
 
 
+_FAR_REACHING = frozenset({Action.REPLAN, Action.RESTART, Action.SPLIT, Action.STOP})
+"""What takes work away or turns it: whoever approves that is asked by name."""
+
+
 def _decision_question(command: Command, row: Row) -> Question | None:
-    name, found = row.label, settled_by(command, row)
-    if found is None:
-        return None
-    _, waiting = found
-    if not isinstance(waiting, InterventionState):
-        quote = "\n".join(map(request_text, row.state.open_requests.values()))
-        title = f"Refuse the request of {name} (reason optional)"
-        return Question(title=title, send="Refuse", quote=quote, required=False)
-    held = waiting.intervention
+    match settled_by(command, row):
+        case None:
+            return None
+        case _, InterventionState() as held:
+            return _proposal_question(command, row.label, held.intervention)
+        case _, request:
+            return _request_question(command, row, request)
+
+
+def _request_question(command: Command, row: Row, request: WorkerRequest) -> Question | None:
+    if command is Command.APPROVE:
+        if isinstance(request, BudgetRequest):
+            return None
+        title = f"Approve the plan revision of {row.label}?"
+        return Question(title=title, send="Approve", quote=request_text(request), confirm=True)
+    quote = "\n".join(map(request_text, row.state.open_requests.values()))
+    title = f"Refuse the request of {row.label} (reason optional)"
+    return Question(title=title, send="Refuse", quote=quote, required=False)
+
+
+def _proposal_question(command: Command, name: str, held: Intervention) -> Question | None:
     plan = "".join(f"\n{n}. {title}" for n, title in enumerate(held.plan, start=1))
-    what = f"{held.action}{bracketed(terms_text(held.terms))}"
-    quote = f"{what} by {held.by}: {held.message or '(no message)'}{plan}"
+    quote = (
+        f"{action_text(held.action, held.terms)} by {held.by}: "
+        f"{held.message or '(no message)'}{plan}"
+    )
+    if command is Command.APPROVE:
+        if held.action not in _FAR_REACHING:
+            return None
+        title = f"Approve {held.action} of {name}?"
+        return Question(title=title, send="Approve", quote=quote, confirm=True)
     if command is Command.MODIFY:
         title = f"The {held.action} for {name}, in your words"
         return Question(title=title, send="Issue", quote=quote, text=held.message)
@@ -252,11 +339,34 @@ def _decision_question(command: Command, row: Row) -> Question | None:
     return Question(title=title, send="Reject", quote=quote, required=False)
 
 
+def _kept(row: Row) -> str:
+    return (
+        "Kept: its workspace as it is, and what was learned; "
+        f"`midwatch diff {row.label}` shows its changes."
+    )
+
+
+def _restart_facts(row: Row) -> str:
+    """What is to be answered, what a restart takes over, and what it does not."""
+    used = f"What is used still counts: {budget_text(row.state.budget)}"
+    if row.over:
+        used = "The task has its budget once more; what is used stays counted."
+    parts = (
+        row.state.transition.reason if row.over else _trouble(row),
+        f"Attempt {row.number + 1} begins in a new workspace, without these changes and this "
+        "conversation. It is told what was tried, why that ended, and your note.",
+        _kept(row),
+        used,
+    )
+    return "\n".join(filter(None, parts))
+
+
 def _switch_question(row: Row, models: Sequence[str]) -> Question:
     current = row.state.model
     others = [model for model in models if model != current]
-    quote = [f"Current model: {current}"] if current else []
-    quote += [f"Other models: {', '.join(others)}"] if others else []
+    quote = [f"· {current} (current)"] if current else []
+    quote += [f"· {model}" for model in others]
+    quote.append("The same attempt goes on with all it knows: a switch takes up no attempt.")
 
     def problem(words: str) -> str:
         name = words.strip().partition("\n")[0].strip()
@@ -275,13 +385,16 @@ def _switch_question(row: Row, models: Sequence[str]) -> Question:
 
 def _grant_question(row: Row) -> Question:
     quote, text = "For instance: 20 requests, 15 minutes", ""
+    used = f"Used: {budget_text(row.state.budget)}"
     match settled_by(Command.GRANT, row):
         case _, BudgetRequest() as asked:
             quote, text = request_text(asked), grant_text(asked.wanted)
         case _:
             pass
     title = f"How much more for {row.label}? Further lines are the message"
-    return Question(title=title, send="Grant", quote=quote, text=text, check=_grant_problem)
+    return Question(
+        title=title, send="Grant", quote=f"{used}\n{quote}", text=text, check=_grant_problem
+    )
 
 
 def _grant_problem(words: str) -> str:
@@ -294,6 +407,10 @@ def _trouble(row: Row) -> str:
     """What a person would answer: the question that was asked, else the alerts."""
     if row.lifecycle is Lifecycle.INPUT_REQUIRED:
         return row.state.transition.reason
+    return _alerts(row)
+
+
+def _alerts(row: Row) -> str:
     return "\n".join(f"{alert.key.rule}: {alert.summary}" for alert in row.state.firing)
 
 

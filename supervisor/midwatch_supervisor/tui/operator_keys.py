@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Protocol, runtime_checkable
 
+from textual import on
 from textual.app import App
 from textual.binding import BindingType
 from textual.dom import DOMNode
@@ -16,18 +17,19 @@ from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Action, Attempt, Delivery, Entry, Intervention, OutcomeReport
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
-from midwatch_supervisor.present.intervention_text import request_text, terms_text
+from midwatch_supervisor.present.intervention_text import action_text, request_text, terms_text
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.text_line import bracketed
 from midwatch_supervisor.tui.command_palette import OnceCommandPalette
 from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.operator_command import (
     Command,
+    Offer,
     Waiting,
     begins_again,
     confirmation,
     is_held,
+    offers,
     question,
     refusal,
     result_text,
@@ -37,6 +39,8 @@ from midwatch_supervisor.tui.operator_command import (
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import dialog
+from midwatch_supervisor.tui.widgets.footer import Footer
+from midwatch_supervisor.tui.widgets.line_list import LineList
 
 STORING = "acts"
 """The group of the workers that write what a person said."""
@@ -51,6 +55,15 @@ class Chooser(Protocol):
     @property
     def chosen(self) -> Row | None:
         """The row that the keys act on."""
+        ...
+
+
+@runtime_checkable
+class Slipping(Protocol):
+    """A chooser whose rows come under the cursor by themselves, too."""
+
+    def slip(self, glance: float) -> str:
+        """Why no act is taken on the chosen row; empty if it stood there for `glance` seconds."""
         ...
 
 
@@ -91,6 +104,9 @@ class OperatorApp(App[int]):
 
     board: Board
     operator: OperatorActions
+    glance_seconds = 0.7
+    """How long a line that came under the cursor by itself takes no act: somebody may mean the
+    line that was there before."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,7 +127,28 @@ class OperatorApp(App[int]):
     @property
     def target(self) -> Row | None:
         """The row that the keys act on: where the focus is, else in the pane that is shown."""
-        return next((each.chosen for each in self._places() if isinstance(each, Chooser)), None)
+        chooser = self._chooser()
+        return None if chooser is None else chooser.chosen
+
+    def offered(self) -> tuple[Offer, ...]:
+        """What can be done about the chosen row now; nothing while the cursor follows."""
+        chooser = self._chooser()
+        row = None if chooser is None else chooser.chosen
+        if row is None or (isinstance(chooser, Slipping) and chooser.slip(0)):
+            return ()
+        return offers(row, pausing=row.attempt in self._pauses)
+
+    def refresh_footer(self) -> None:
+        """Let the footer in front show what can be done now."""
+        for footer in self.screen.query(Footer):
+            footer.offer(self.offered())
+
+    @on(LineList.Moved)
+    def _moved(self) -> None:
+        self.refresh_footer()
+
+    def _chooser(self) -> Chooser | None:
+        return next((each for each in self._places() if isinstance(each, Chooser)), None)
 
     def _places(self) -> Iterator[DOMNode]:
         if self.screen.focused is not None:
@@ -165,9 +202,12 @@ class OperatorApp(App[int]):
 
     def action_act(self, name: str) -> None:
         """Begin a command on the chosen row, or say why it makes no sense."""
-        row = self.target
+        chooser = self._chooser()
+        row = None if chooser is None else chooser.chosen
         if row is None:
             self.notify("no attempt is chosen", severity="warning")
+        elif isinstance(chooser, Slipping) and (why := chooser.slip(self.glance_seconds)):
+            self.notify(why, severity="warning")
         else:
             self.begin(Command(name), row)
 
@@ -192,16 +232,18 @@ class OperatorApp(App[int]):
             self.push_screen(dialog(asked), partial(self._answered, pending))
 
     def _answered(self, pending: _Pending, said: str | bool | None) -> None:
-        if said is not None and said is not False and not self._refused(pending):
+        if said is None or said is False:
+            return
+        if not self._refused(pending, answered=True):
             self._do(pending, "" if said is True else said)
 
-    def _refused(self, pending: _Pending) -> bool:
-        why = self._refusal(pending)
+    def _refused(self, pending: _Pending, *, answered: bool = False) -> bool:
+        why = self._refusal(pending, answered=answered)
         if why:
             self._notify(f"{pending.row.label}: {why}", good=False)
         return bool(why)
 
-    def _refusal(self, pending: _Pending) -> str:
+    def _refusal(self, pending: _Pending, *, answered: bool) -> str:
         command, row = pending.command, pending.row
         if why := refusal(command, row, pausing=row.attempt in self._pauses):
             return why
@@ -211,8 +253,8 @@ class OperatorApp(App[int]):
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
                 return "that decision was settled meanwhile"
             return "what it asked for was answered meanwhile"
-        # A person must be able to have read what is approved; other dialogs show it themselves.
-        if command is Command.APPROVE and pending.id is not None:
+        # A person must be able to have read what is approved; a dialog shows it itself.
+        if command is Command.APPROVE and pending.id is not None and not answered:
             screen = self.screen
             if isinstance(screen, DecisionReader) and not screen.shows(pending.id):
                 return "what waits has changed just now: look at it first"
@@ -228,6 +270,7 @@ class OperatorApp(App[int]):
                 self._settled.add(pending.id)
             if pending.command is Command.PAUSE:
                 self._pauses.add(attempt.id)
+                self.refresh_footer()
             self.run_worker(self._perform(pending, attempt, words), group=STORING)
 
     async def _perform(self, pending: _Pending, attempt: Attempt, words: str) -> bool:
@@ -299,7 +342,7 @@ async def _settle(
                 await operator.reject(attempt, id, words, step=step, petition=decision.petition)
                 return None, ""
             await operator.approve(attempt, id, step=step)
-            what = f"{decision.action}{bracketed(terms_text(decision.terms))}"
+            what = action_text(decision.action, decision.terms)
             return id, f"{what}: {decision.message}" if decision.message else what
         case id, request:
             if command is Command.REJECT:

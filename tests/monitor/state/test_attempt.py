@@ -58,6 +58,8 @@ FIRES = alert("cycle")
 PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
 ASK = intervention(Action.ASK_OPERATOR, message="Which database?")
 RESUME = intervention(Action.RESUME, Actor.OPERATOR)
+STOP = intervention(Action.STOP, Actor.OPERATOR)
+RESTART = intervention(Action.RESTART, Actor.SUPERVISOR, needs_approval=True)
 ANSWER = intervention(Action.NUDGE, Actor.OPERATOR, message="The small one.")
 
 
@@ -73,7 +75,17 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
     [
         ((), "submitted", ""),
         ((WORKING,), "working", ""),
-        ((WORKING, PAUSE), "working", "delivery of pause (2)"),
+        ((WORKING, PAUSE), "pausing…", "delivery of pause (2)"),
+        ((WORKING, PAUSE, RESUME), "resuming…", "delivery of pause (2)"),
+        ((WORKING, PAUSE, STOP, RESUME), "stopping…", "delivery of pause (2)"),
+        ((WORKING, RESTART), "working", "approval of restart: `midwatch approve 2` or `reject 2`"),
+        (
+            (WORKING, RESTART, delivery(2, DeliveryState.APPROVED)),
+            "restarting…",
+            "delivery of restart (2)",
+        ),
+        ((WORKING, PAUSE, delivery(2), WAITING, RESUME), "resuming…", "a person to resume it"),
+        ((WORKING, STOP, ended(Ending.STUCK, lifecycle=Lifecycle.FAILED)), "failed", ""),
         ((WORKING, PAUSE, delivery(2), WAITING), "paused", "a person to resume it"),
         (
             (WORKING, PAUSE, delivery(2), WAITING, RESUME, delivery(5), WORKING),

@@ -26,6 +26,8 @@ J = TypeVar("J", bound=Journal)
 class RecordingConsole(Console):
     """A console that keeps what it told, and whose time stands still unless it is moved."""
 
+    glance_seconds = 0.0
+
     def __init__(
         self, feed: Feed, desk: OperatorActions, now: Callable[[], Any] | None = None
     ) -> None:

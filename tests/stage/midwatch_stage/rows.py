@@ -14,6 +14,7 @@ def row(*records: Record, id: int = 1, name: str = "fix", **fields: Any) -> Row:
     Other fields are those of the attempt.
     """
     state = AttemptState(attempt=attempt(id, task=id, **fields), detailed=False)
+    made = Row(run=1, task=id, name=name, state=state)
     for number, record in enumerate(records, start=1):
-        state.fold(entry(number, record, attempt=id, task=id))
-    return Row(run=1, task=id, name=name, state=state)
+        made.fold(entry(number, record, attempt=id, task=id))
+    return made

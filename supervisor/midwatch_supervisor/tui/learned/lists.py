@@ -100,7 +100,7 @@ def _lesson_words(known: KnownLesson) -> str:
     lesson = known.lesson
     state = "obsolete" if known.obsolete else "waiting" if known.waiting else ""
     words = (lesson.text, lesson.failure_class, lesson.origin, known.task, known.project, state)
-    return " ".join((*words, *lesson.tags, *lesson.files))
+    return " ".join((*words, *lesson.tags, *lesson.files)).lower()
 
 
 def lesson_detail(known: KnownLesson) -> str:
@@ -188,7 +188,7 @@ def _fact_words(known: KnownFact) -> str:
     """What a filter looks at."""
     fact = known.fact
     words = (fact.text, fact_standing(known), fact.certainty, fact.maker, known.task, known.project)
-    return " ".join((*words, *fact.tags, *fact.files))
+    return " ".join((*words, *fact.tags, *fact.files)).lower()
 
 
 def fact_detail(known: KnownFact, view: LearningView) -> str:
@@ -263,7 +263,7 @@ def _version_sources(known: KnownGuidelines, colours: Palette) -> Cell:
 def _version_words(known: KnownGuidelines) -> str:
     """What a filter looks at."""
     words = (known.state, known.project, known.author, known.comment, known.guidelines.text)
-    return " ".join(words)
+    return " ".join(words).lower()
 
 
 def _base_of(known: KnownGuidelines, view: LearningView) -> KnownGuidelines | None:

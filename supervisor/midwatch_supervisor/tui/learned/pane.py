@@ -151,14 +151,15 @@ class LearnedPane(Vertical):
         return self._tabs.active.removesuffix("-tab")
 
     @property
-    def _list(self) -> Table[Any] | None:
+    def table(self) -> Table[Any] | None:
+        """The lines of the part that is seen; the statistics have none."""
         part = self._parts[self.part]
         return part if isinstance(part, Table) else None
 
     @property
     def current(self) -> Marked | None:
         """What the cursor is on."""
-        return None if self._list is None else self._list.current
+        return None if self.table is None else self.table.current
 
     @property
     def chosen(self) -> None:
@@ -249,19 +250,18 @@ class LearnedPane(Vertical):
 
     def focus_lines(self) -> None:
         """Let the keys go to the part that is seen."""
-        (self._statistics if self._list is None else self._list.list).focus()
-
-    def open_filter(self) -> None:
-        """Let the operator type a filter; the statistics have none."""
-        if self._list is not None:
-            self._list.open_filter()
+        (self._statistics if self.table is None else self.table.list).focus()
 
     def close_filter(self) -> bool:
-        """Close the detail, else drop the filter; answers whether there was one of them."""
-        if self._detail.open:
+        """Close the detail, else drop the filter; answers whether there was one of them.
+
+        A filter that is being typed is dropped first.
+        """
+        table = self.table
+        if self._detail.open and not (table and table.filtering):
             self.action_detail()
             return True
-        return self._list is not None and self._list.close_filter()
+        return table is not None and table.close_filter()
 
     @on(TabbedContent.TabActivated, "#parts")
     def _turned(self, message: TabbedContent.TabActivated) -> None:
@@ -272,6 +272,7 @@ class LearnedPane(Vertical):
             self.focus_lines()
         self.refresh_board()
         self._show_detail()
+        self.refresh_bindings()
 
     def action_part(self, name: str) -> None:
         """Show a part."""
@@ -284,7 +285,7 @@ class LearnedPane(Vertical):
 
     def action_detail(self) -> None:
         """Show all of the line of the cursor, or close that."""
-        self._detail.open = not self._detail.open and self._list is not None
+        self._detail.open = not self._detail.open and self.table is not None
         self._show_detail()
         if not self._detail.open:
             self.focus_lines()

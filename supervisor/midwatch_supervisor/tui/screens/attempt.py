@@ -102,6 +102,7 @@ class AttemptScreen(Screen[None]):
         self._messages = messages_tab(attempt.id, zone)
         self._checks = checks_tab()
         self._detail = Detail()
+        self._sides = TabbedContent(id="sides", initial="timeline-tab")
         self._tabs: dict[str, Table[Any] | Chart] = {
             "timeline": self._timeline,
             "alerts": self._alerts,
@@ -115,7 +116,7 @@ class AttemptScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Static(id="standing", classes="header", markup=False)
         yield Static(id="waiting", classes="header", markup=False)
-        with TabbedContent(id="sides", initial="timeline-tab"):
+        with self._sides:
             for name, widget in self._tabs.items():
                 with TabPane(name.capitalize(), id=f"{name}-tab"):
                     yield widget
@@ -136,7 +137,20 @@ class AttemptScreen(Screen[None]):
     @property
     def side(self) -> str:
         """The side that is shown."""
-        return self.query_one("#sides", TabbedContent).active.removesuffix("-tab")
+        return self._sides.active.removesuffix("-tab")
+
+    @property
+    def table(self) -> Table[Any] | None:
+        """The lines that are seen; the chart has none."""
+        tab = self._tabs.get(self.side)
+        return tab if isinstance(tab, Table) else None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """Whether there is anything to be searched, or was found."""
+        del parameters
+        if action in {"filter", "match"}:
+            return self.table is not None and (action == "filter" or self.table.searching)
+        return True
 
     def on_mount(self) -> None:
         self._look()
@@ -210,17 +224,17 @@ class AttemptScreen(Screen[None]):
         timeline, state = self.timeline, self.timeline.state
         match self.side:
             case "timeline":
-                self._timeline.show_timeline(timeline)
+                self._timeline.take(timeline.items)
             case "alerts":
                 self._alerts.take(timeline.alert_lines())
             case "chart":
                 self._chart.show_timeline(timeline)
             case "plan":
-                self._plan.show(numbered(state.plan))
+                self._plan.take(numbered(state.plan))
             case "messages":
-                self._messages.show(tuple(state.interventions))
+                self._messages.take(tuple(state.interventions))
             case "checks":
-                self._checks.show(timeline.checks())
+                self._checks.take(timeline.checks())
             case _:
                 pass
         self._show_detail()
@@ -234,12 +248,10 @@ class AttemptScreen(Screen[None]):
 
     def _show_detail(self) -> None:
         if self._detail.open:
-            tab = self._tabs[self.side]
-            self._detail.show_detail("" if isinstance(tab, Chart) else tab.detail)
+            self._detail.show_detail("" if self.table is None else self.table.detail)
 
     def _focus(self) -> None:
-        tab = self._tabs[self.side]
-        (self.query_one(Tabs) if isinstance(tab, Chart) else tab.list).focus()
+        (self.query_one(Tabs) if self.table is None else self.table.list).focus()
 
     @on(TabbedContent.TabActivated, "#sides")
     def _turned(self) -> None:
@@ -247,10 +259,11 @@ class AttemptScreen(Screen[None]):
             self._compare()
         self._show()
         self._focus()
+        self.refresh_bindings()
 
     def action_side(self, name: str) -> None:
         """Show a side."""
-        self.query_one("#sides", TabbedContent).active = f"{name}-tab"
+        self._sides.active = f"{name}-tab"
 
     def action_turn(self, sides: int) -> None:
         """Show the next side, or the one before."""
@@ -264,11 +277,22 @@ class AttemptScreen(Screen[None]):
         if not self._detail.open:
             self._focus()
 
+    def action_filter(self) -> None:
+        """Let the operator search the lines that are seen."""
+        if self.table is not None:
+            self.table.open_filter()
+
+    def action_match(self, matches: int) -> None:
+        """Go so many matches of the search further, or back."""
+        if self.table is not None:
+            self.table.go_to_match(matches)
+
     async def action_back(self) -> None:
-        """Close the detail, or go back to what was seen before."""
-        if self._detail.open:
+        """Close the search that is typed, else the detail, else the search, or go back."""
+        table = self.table
+        if self._detail.open and not (table and table.filtering):
             self.action_detail()
-        else:
+        elif table is None or not table.close_filter():
             await self.run_action("app.back")
 
     @on(LineList.Moved)
@@ -334,5 +358,5 @@ class AttemptScreen(Screen[None]):
                 nothing = f"There is no git worktree here: {folder}{where}"
         self._comparing = False
         self._diff.say(one_line(nothing))
-        self._diff.show(diff_lines(text))
+        self._diff.take(diff_lines(text))
         self._show_detail()

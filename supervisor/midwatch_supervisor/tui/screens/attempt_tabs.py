@@ -24,6 +24,7 @@ from midwatch_supervisor.present.record_text import detail
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import Tone, because, bracketed, brief, paragraphs
 from midwatch_supervisor.tui.state.attempt_timeline import (
+    KINDS,
     AlertLine,
     AttemptTimeline,
     Item,
@@ -59,35 +60,30 @@ class TimelineTab(Table[Item]):
             ],
             name="timeline",
             nothing="Nothing has happened yet.",
+            text=lambda item: item.words,
+            kinds=KINDS,
+            searches=True,
+            key=lambda item: item.id,
             detail=lambda item: item.detail,
             follow=True,
         )
         self.evidence: Collection[int] = ()
         """The steps that are marked as an alert's evidence."""
 
-    def show_timeline(self, timeline: AttemptTimeline) -> None:
-        """Show what is known; the cursor stays on its item, or at the end if it is there."""
-        before, items = self.current, timeline.items
-        following = self.list.cursor >= self.list.count - 1
-        cursor = None
-        if before is not None and not following:
-            cursor = _index(items, before, self.list.cursor)
-        self.show(items, cursor=cursor)
-
     def jump(self, timeline: AttemptTimeline, step: int) -> bool:
-        """Put the cursor on a step; answers whether the timeline has it."""
+        """Put the cursor on a step; answers whether the timeline has it.
+
+        A filter that leaves the step out is dropped.
+        """
         index = timeline.index_of(step)
-        if index is not None:
-            self.show(timeline.items, cursor=index)
-            self.list.go(index)
-        return index is not None
-
-
-def _index(items: Sequence[Item], item: Item, guess: int) -> int:
-    """Where an item is; the oldest ones may have been dropped since."""
-    if guess < len(items) and items[guess].id == item.id:
-        return guess
-    return next((n for n, each in enumerate(items) if each.id == item.id), 0)
+        if index is None:
+            return False
+        self.take(timeline.items)
+        item = timeline.items[index]
+        if item not in self.items:
+            self.close_filter()
+        self.see(item.id)
+        return True
 
 
 _ALERT_STYLES = {
@@ -114,6 +110,7 @@ def alerts_tab(zone: tzinfo | None) -> Table[AlertLine]:
             Column("summary", 12, 1, _summary, grow=3),
         ],
         name="alerts",
+        searches=True,
         nothing="No alert so far.",
         key=lambda line: (line.alert.key, line.change, line.at),
         detail=lambda line: line.detail,
@@ -173,6 +170,7 @@ def plan_tab() -> Table[Numbered]:
             Column("flag", 12, 2, _flag, grow=1),
         ],
         name="plan",
+        searches=True,
         nothing="There is no plan.",
         detail=_plan_detail,
     )
@@ -240,6 +238,7 @@ def messages_tab(attempt: int, zone: tzinfo | None) -> Table[InterventionState]:
             Column("message", 12, 2, _message, grow=3),
         ],
         name="messages",
+        searches=True,
         nothing="Nobody has said or done anything to this attempt.",
         detail=intervention_detail,
         follow=True,
@@ -289,6 +288,7 @@ def checks_tab() -> Table[Check]:
             Column("detail", 20, 1, _check_detail, grow=1),
         ],
         name="checks",
+        searches=True,
         nothing="No acceptance check was run yet: they are run when the worker says it is done.",
         detail=detail,
     )
@@ -320,6 +320,8 @@ def diff_tab() -> Table[str]:
     return Table(
         [Column("+ is new, - is gone", 20, 0, _diff_line, grow=1)],
         name="diff",
+        text=str.lower,
+        searches=True,
         nothing="Reading the workspace…",
         detail=plain,
     )

@@ -111,28 +111,6 @@ def banner_text(troubles: Sequence[Trouble], now: datetime) -> str:
     return one_line(f"! since {at:%H:%M:%S} ({age}){others}: {newest.what}")
 
 
-class TitleLine(Static):
-    """One line; what does not fit stands in the help."""
-
-    DEFAULT_CSS = """
-    TitleLine {
-        height: 1; padding: 0 1; background: $panel; color: $foreground;
-        text-wrap: nowrap; text-overflow: ellipsis;
-    }
-    """
-
-    def __init__(self, about: Sequence[str]) -> None:
-        self._about = " · ".join(["Midwatch", *map(one_line, about)])
-        self._mark = ""
-        super().__init__(self._about, markup=False)
-
-    def mark(self, text: str) -> None:
-        """Say something small before the rest, where it is not cut; nothing if empty."""
-        if text != self._mark:
-            self._mark = text
-            self.update(f"({text}) {self._about}" if text else self._about)
-
-
 class Banner(Static):
     """What is wrong, in three lines at most; it is not there while all is well."""
 

@@ -1,22 +1,29 @@
 """The fleet: every task and attempt as a line, what needs a person first."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from midwatch_monitor.records import Activity, Lifecycle
+from midwatch_monitor.records import Health, Lifecycle
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
 from midwatch_supervisor.present.waiting import Wait
+from midwatch_supervisor.tui.screens.title import NEEDED
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.row import Group, Need, Order, Row, by_node, by_task
+from midwatch_supervisor.tui.state.checkpoint_history import trend
+from midwatch_supervisor.tui.state.preview_lines import trend_style
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row_order import Group, Order, by_node, by_task
+from midwatch_supervisor.tui.state.why import why
 from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style
+from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style, tone_style
 from midwatch_supervisor.tui.widgets.table import Column, Table, span
 
 _BARS = "▁▂▃▄▅▆▇█"
-_BAR = 8
+_BAR = 4
 """Cells of a progress bar."""
+_TREND = 5
+"""Confidences that are drawn."""
 
 GROUPS: Sequence[tuple[str, Group | None]] = (
     ("need", None),
@@ -36,7 +43,7 @@ def bar(percent: int | None) -> str:
     if percent is None:
         return "-"
     full = round(percent / 100 * _BAR)
-    return f"{'━' * full}{'┄' * (_BAR - full)} {percent:>3}"
+    return f"{'━' * full}{'┄' * (_BAR - full)} {percent:>3}%"
 
 
 def arranged(
@@ -66,50 +73,55 @@ def columns(
             return "-", colours.dim
         return span((now() - row.state.last_at).total_seconds()), colours.text
 
-    def activity(row: Row, colours: Palette) -> Cell:
-        if row.adrift and row.lifecycle is Lifecycle.WORKING:
-            return "needs a node", colours.warn
-        waits = wait(row) if row.attempt is None else None
-        if waits is not None:
-            return one_line(waits.short), colours.warn if waits.vain else colours.dim
-        return one_line(row.state.doing) or _ACTIVITIES[row.state.activity], colours.dim
+    def reason(row: Row, colours: Palette) -> Cell:
+        said = why(row, wait(row) if row.attempt is None else None)
+        return said.text, tone_style(said.tone, colours)
 
     return [
-        Column("!", 1, 0, _sign),
-        Column("task", 14, 0, _task, grow=3),
-        Column("status", 13, 1, lambda row, c: (row.status, status_style(row.state, c))),
-        Column("health", 7, 6, _health),
-        Column("plan", 5, 7, _plan),
-        Column("progress", _BAR + 4, 3, _progress),
-        Column("confidence", 16, 5, _confidence),
-        Column("idle", 4, 2, idle),
-        Column("activity", 12, 4, activity, grow=2),
-        Column("budget", 6, 8, _budget),
-        Column("alerts", 6, 2, _alerts, grow=2),
-        Column("worker", 8, 10, lambda row, c: (one_line(row.state.attempt.worker), c.dim), grow=1),
-        Column("model", 12, 11, lambda row, c: (one_line(row.state.model), c.dim), grow=1),
-        Column("node", 10, 9, _node, grow=1),
+        Column("!", 2, 0, _sign),
+        Column("task", 12, 0, _task, grow=1),
+        Column("state", 10, 0, _state),
+        Column("step", 5, 5, _plan),
+        Column("progress", _BAR + 5, 1, _progress),
+        Column("conf", _TREND + 6, 1, _confidence),
+        Column("why, or latest checkpoint", 28, 0, reason, grow=4),
+        Column("idle", 4, 6, idle),
+        Column("budget", 6, 4, _budget),
+        Column("worker", 8, 8, lambda row, c: (one_line(row.state.attempt.worker), c.dim)),
+        Column("model", 12, 9, lambda row, c: (one_line(row.state.model), c.dim), grow=1),
+        Column("node", 10, 7, _node, grow=1),
     ]
 
 
 def _sign(row: Row, colours: Palette) -> Cell:
+    """Whether it needs a person, then how it fares, or where it stands."""
+    sign = HEALTH_SIGNS[row.health] if _fares(row) else standing_sign(row.state)
+    if row.called:
+        return f"{NEEDED}{sign}", colours.bad if row.health is Health.STUCK else colours.warn
+    if row.rejected:
+        return f" {sign}", colours.warn
+    return f" {sign}", health_style(row.health, colours) if _fares(row) else colours.dim
+
+
+def _fares(row: Row) -> bool:
+    """Whether its health says more than where it stands."""
+    return row.lifecycle is Lifecycle.WORKING or (row.state.over and bool(row.state.unresolved))
+
+
+def _state(row: Row, colours: Palette) -> Cell:
+    """What it needs of a person; else how it fares, if not well; else where it stands."""
     if row.need is Need.APPROVAL:
-        return "?", colours.warn
-    if row.lifecycle is Lifecycle.WORKING:
-        return HEALTH_SIGNS[row.health], health_style(row.health, colours)
-    waits = row.rejected or row.state.parked
-    return standing_sign(row.state), colours.warn if waits else colours.dim
+        return "APPROVE", colours.warn
+    if row.need is Need.ANSWER and not row.state.paused:
+        return "ANSWER", colours.warn
+    unwell = row.need in (Need.STUCK, Need.SUSPECT) or row.health is Health.NOT_JUDGED
+    if row.lifecycle is Lifecycle.WORKING and unwell:
+        return row.health.value, health_style(row.health, colours)
+    return row.status, status_style(row.state, colours)
 
 
 def _task(row: Row, colours: Palette) -> Cell:
     return one_line(row.label), colours.dim if row.need is Need.OVER else colours.strong
-
-
-def _health(row: Row, colours: Palette) -> Cell:
-    told = row.lifecycle is Lifecycle.WORKING or (row.state.over and row.state.unresolved)
-    if not told:
-        return "-", colours.dim
-    return row.health.value, health_style(row.health, colours)
 
 
 def _plan(row: Row, colours: Palette) -> Cell:
@@ -128,16 +140,9 @@ def _confidence(row: Row, colours: Palette) -> Cell:
     confidence = row.state.confidence
     if confidence is None:
         return "-", colours.dim
-    return f"{confidence:>3} {sparkline(row.state.confidences)}", colours.accent
-
-
-_ACTIVITIES: Mapping[Activity, str] = {
-    Activity.MODEL: "asks the model",
-    Activity.WAITING: "waits for a person",
-    Activity.RATE_LIMITED: "rate-limited",
-    Activity.IDLE: "-",
-    Activity.COMMAND: "runs a tool",
-}
+    values = [*row.state.confidences]
+    line = f"{sparkline(values[-_TREND:]):<{_TREND}}"
+    return f"{confidence:>3} {line} {trend(values)}", trend_style(values, colours)
 
 
 def _budget(row: Row, colours: Palette) -> Cell:
@@ -145,12 +150,6 @@ def _budget(row: Row, colours: Palette) -> Cell:
     if used is None:
         return "-", colours.dim
     return f"{used:>4.0%}", colours.warn if used >= 0.8 else colours.text
-
-
-def _alerts(row: Row, colours: Palette) -> Cell:
-    if not row.state.unresolved:
-        return "-", colours.dim
-    return f"{len(row.state.unresolved)} {row.rules}", health_style(row.health, colours)
 
 
 def _node(row: Row, colours: Palette) -> Cell:
@@ -202,7 +201,8 @@ class FleetPane(Table[Row]):
         if changed or gone:
             self._order.move(changed, gone=gone)
         rows = self._order.rows
-        self.show(rows, cursor=_place(rows, before, at) if self._settled else 0)
+        stays = self._settled or self.list.picked
+        self.show(rows, cursor=_place(rows, before, at) if stays else 0)
 
     def settle(self) -> None:
         """The history is read: from now on the cursor stays on its row, until then on the top."""

@@ -71,7 +71,7 @@ def _progress(state: AttemptState, calibration: Calibration | None) -> str:
     if state.progress is not None:
         parts.append(f"progress {state.progress}%")
     if (stated := state.confidence) is not None:
-        known = "" if calibration is None else f" → {calibration.percent(stated)}% cal."
+        known = "" if calibration is None else f" (so far worth {calibration.percent(stated)}%)"
         parts.append(f"confidence {stated}%{known}")
     return "  ".join(parts)
 

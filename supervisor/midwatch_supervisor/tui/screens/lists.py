@@ -52,7 +52,7 @@ class AttentionPane(Table[QueueItem]):
             name="attention",
             hint="task, worker, what it needs, or rule",
             nothing="Nothing waits for a person, or nothing that the filter lets through.",
-            text=lambda item: item.text,
+            text=lambda item: item.text.lower(),
             key=lambda item: item.key,
         )
         self._queue = queue
@@ -82,7 +82,7 @@ def since(reports: Sequence[Report], last: Report | None) -> list[Report]:
 
 
 class CheckpointsPane(Table[Report]):
-    """What the workers say of themselves; the cursor follows the end once it stands there."""
+    """What the workers say of themselves; the cursor follows the end until a line is picked."""
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
         super().__init__(
@@ -112,9 +112,24 @@ class CheckpointsPane(Table[Report]):
         """The attempt of the cursor's checkpoint."""
         return self.current.row if self.current else None
 
+    def slip(self, glance: float) -> str:
+        """Why no act is taken on the line of the cursor: empty once a person has picked it."""
+        del glance
+        return "" if self.list.picked else "pick a line first: the cursor follows the newest"
+
+    def close_filter(self) -> bool:
+        """Drop the filter, or else the pick; answers whether there was a filter."""
+        was_open = super().close_filter()
+        if not was_open:
+            self.list.picked = False
+            self.refresh_board()
+        return was_open
+
     def refresh_board(self) -> None:
         """Add what is new; only another filter looks at everything again."""
         wanted, reports = self.wanted, self._reports
+        picked = self.current if self.list.picked else None
+        place = self.list.cursor
         if wanted != self._filtered_by:
             self._last, self._filtered_by = None, wanted
             reports.clear()
@@ -123,11 +138,19 @@ class CheckpointsPane(Table[Report]):
             self._last = new[-1]
         reports += [each for each in new if matches(report_text(each), wanted)] if wanted else new
         gone = max(0, len(reports) - STREAM)
-        at_end = self.list.cursor >= self.list.count - 1
         del reports[:gone]
-        # Where lines have left at the top, the cursor stays on its line, or at the end.
-        place = len(reports) - 1 if at_end else self.list.cursor - gone
-        self.show(reports, cursor=place if gone else None)
+        self.show(reports, cursor=_place(reports, picked, place - gone))
+
+
+def _place(reports: Sequence[Report], picked: Report | None, at: int) -> int:
+    """Where the line is that was picked, and is looked for first `at` a place; else the newest."""
+    if picked is not None:
+        if 0 <= at < len(reports) and reports[at] is picked:
+            return at
+        for place, each in enumerate(reports):
+            if each is picked:
+                return place
+    return len(reports) - 1
 
 
 def _plan(report: Report, colours: Palette) -> Cell:
@@ -229,7 +252,7 @@ class NodesPane(Table[Host]):
             name="nodes",
             hint="node, state, label, version or attempt",
             nothing="No node has been here yet, or none that the filter lets through.",
-            text=lambda host: host.text,
+            text=lambda host: host.text.lower(),
             key=lambda host: host.status.name,
         )
         self._board = board

@@ -1,19 +1,19 @@
 """The sums: how many do what, what it cost, what was done about it and what came of that."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from time import monotonic
 
 from rich.style import Style
 from rich.text import Text
 
 from midwatch_monitor.records import Actor, Lifecycle, Outcome
 from midwatch_supervisor.present.numbers import amount, counted
+from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.state.board import Board, Totals
 from midwatch_supervisor.tui.state.node_list import NodeList, standing
-from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.palette import Palette, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
 
@@ -24,8 +24,6 @@ _WIDEST = 6
 """Cells of a bar at most."""
 _AXIS = 6
 """Cells left of a bar chart."""
-_FEW = 1_000
-"""Attempts that may be summed at every frame."""
 _NODES = (
     ("up", "good"),
     ("doubted", "warn"),
@@ -36,29 +34,6 @@ _NODES = (
 """How nodes stand, with the name of the style."""
 SPANS = (10, 30, 60, 120, 300, 600, 1800, 3600)
 """Seconds that one bar may stand for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
-    """What the overview says in numbers."""
-
-    needs: Counter[Need] = field(default_factory=Counter[Need])
-    """Attempts, and tasks without one."""
-    requests: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-
-
-def summed(rows: Iterable[Row]) -> Sums:
-    """The sums over the lines of the fleet."""
-    needs: Counter[Need] = Counter()
-    requests = tokens = cost = 0.0
-    for row in rows:
-        needs[row.need] += 1
-        requests += row.state.budget.requests.used
-        tokens += row.state.budget.tokens.used
-        cost += row.state.budget.cost_usd.used
-    return Sums(needs=needs, requests=round(requests), tokens=round(tokens), cost_usd=cost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,27 +99,32 @@ def rate(totals: Totals) -> str:
     return f"{share:.0%}: {recovered} of {judged} recovered ({rest})"
 
 
-def fleet_lines(sums: Sums, tasks: Mapping[Lifecycle, int]) -> list[tuple[str, str, str]]:
+def fleet_lines(totals: Totals) -> list[tuple[str, str, str]]:
     """The counts with their words and the name of their style."""
-    needs = sums.needs
-    canceled = tasks.get(Lifecycle.CANCELED, 0) + tasks.get(Lifecycle.REJECTED, 0)
+    needs, tasks = totals.needs, totals.tasks
+    canceled = tasks[Lifecycle.CANCELED] + tasks[Lifecycle.REJECTED]
     return [
         ("working", str(needs[Need.WORKING]), "good"),
         ("suspect", str(needs[Need.SUSPECT]), "warn"),
         ("stuck", str(needs[Need.STUCK]), "bad"),
         ("waiting", str(needs[Need.ANSWER] + needs[Need.APPROVAL]), "warn"),
         ("queued", str(needs[Need.QUEUED]), "dim"),
-        ("completed", str(tasks.get(Lifecycle.COMPLETED, 0)), "good"),
-        ("failed", str(tasks.get(Lifecycle.FAILED, 0)), "bad"),
+        ("completed", str(tasks[Lifecycle.COMPLETED]), "good"),
+        ("failed", str(tasks[Lifecycle.FAILED]), "bad"),
         ("canceled", str(canceled), "dim"),
     ]
 
 
 def overview_text(
-    board: Board, sums: Sums, colours: Palette, *, width: int, zone: tzinfo | None = None
+    board: Board,
+    colours: Palette,
+    *,
+    width: int,
+    zone: tzinfo | None = None,
+    about: Sequence[str] = (),
 ) -> Text:
-    """All of the overview, for a width."""
-    totals, counts = board.totals, fleet_lines(sums, board.lifecycles())
+    """All of the overview, for a width; `about` is what stays the same."""
+    totals, counts = board.totals, fleet_lines(board.totals)
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append("Fleet\n", colours.heading)
     per_line = max(1, width // 18)
@@ -156,8 +136,8 @@ def overview_text(
     text.append("\n")
     _add_nodes(text, board.node_list, colours)
     text.append("Spent so far, by the workers\n", colours.heading)
-    text.append(f"  {counted(sums.requests, 'request')}   {amount(sums.tokens)} tokens")
-    text.append(f"   $ {sums.cost_usd:,.2f}\n\n")
+    text.append(f"  {counted(round(totals.requests), 'request')}   {amount(totals.tokens)} tokens")
+    text.append(f"   $ {totals.cost_usd:,.2f}\n\n")
     text.append("Supervision\n", colours.heading)
     decided = ", ".join(f"{actor} {totals.acts[actor]}" for actor in Actor)
     text.append(f"  alerts fired     {totals.alerts}\n")
@@ -168,6 +148,9 @@ def overview_text(
         found = bars(totals.times, what, most=max(1, width - _AXIS - 2))
         text.append(f"{what.capitalize()} per {found.length}\n", colours.heading)
         _add_chart(text, found, width - _AXIS - 2, style, colours, zone)
+    if about:
+        text.append("What is watched\n", colours.heading)
+        text.append("".join(f"  {one_line(line)}\n" for line in about), colours.text)
     return text
 
 
@@ -212,31 +195,23 @@ def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
 
 
 class OverviewPane(ScrollingText):
-    """The overview; of a large fleet it is summed anew once a second at most."""
+    """The overview."""
 
-    def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
+    def __init__(self, board: Board, now: Callable[[], datetime], about: Sequence[str]) -> None:
         super().__init__(id="overview-pane")
         self._board = board
         self._now = now
-        self._drawn_at = 0.0
+        self._about = about
         self._drawn: tuple[Text, Palette] | None = None
 
     def on_resize(self) -> None:
-        self._draw()
+        self.refresh_board()
 
     def refresh_board(self) -> None:
         """Show the board as it is now."""
-        now = monotonic()
-        if len(self._board.rows) <= _FEW or now - self._drawn_at >= 1:
-            self._drawn_at = now
-            self._draw()
-
-    def _draw(self) -> None:
-        colours = palette_of(self)
-        sums = summed(self._board.all_rows())
-        zone = self._now().tzinfo
+        colours, zone = palette_of(self), self._now().tzinfo
         width = max(20, self.scrollable_content_region.width)
-        text = overview_text(self._board, sums, colours, width=width, zone=zone)
+        text = overview_text(self._board, colours, width=width, zone=zone, about=self._about)
         if (text, colours) != self._drawn:  # an update lays the whole screen out again
             self._drawn = (text, colours)
             self.show_text(text)

@@ -1,9 +1,9 @@
 """The panes of the first screen: one is seen, and only that one is kept up to date."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,11 +16,13 @@ from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.screens.fleet import FleetPane
 from midwatch_supervisor.tui.screens.lists import AttentionPane, CheckpointsPane, NodesPane
 from midwatch_supervisor.tui.screens.overview import OverviewPane
+from midwatch_supervisor.tui.screens.preview import PreviewView
 from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Batch
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.table import Table
 
 _ATTENTION = "attention-tab"
 _NODES = "nodes-tab"
@@ -37,15 +39,28 @@ class BatchReceiver(Protocol):
         ...
 
 
+_BESIDE = 140
+"""Columns from which the preview stands beside the list."""
+_BELOW = 28
+"""Lines from which it stands below it."""
+
+
 class Panes(Vertical):
     """The fleet, the checkpoints, the attention queue, the overview, the learned, on tabs.
 
-    The nodes have one as soon as there are any.
+    The nodes have one as soon as there are any. A list of attempts has a preview of the chosen one.
     """
 
     DEFAULT_CSS = """
     Panes { height: 1fr; }
     Panes > TabbedContent, Panes ContentSwitcher, Panes TabPane { height: 1fr; padding: 0; }
+    Panes > PreviewView { display: none; height: 1fr; }
+    Panes.below > PreviewView { display: block; max-height: 24; }
+    Panes.beside { layout: horizontal; }
+    Panes.beside > TabbedContent { width: 3fr; }
+    Panes.beside > PreviewView {
+        display: block; width: 2fr; height: 1fr; border-left: solid $primary;
+    }
     """
 
     @dataclass
@@ -55,8 +70,16 @@ class Panes(Vertical):
         row: Row
 
     def __init__(
-        self, board: Board, queue: Queue, learned: LearnedPane, now: Callable[[], datetime]
+        self,
+        board: Board,
+        queue: Queue,
+        learned: LearnedPane,
+        now: Callable[[], datetime],
+        *,
+        keys: Mapping[str, str],
+        about: Sequence[str] = (),
     ) -> None:
+        """Show a board; `keys` tells the key of each act, `about` what is watched."""
         super().__init__()
         self._board = board
         self._queue = queue
@@ -66,13 +89,16 @@ class Panes(Vertical):
         """Whether there are machines to be told apart."""
         self.fleet = FleetPane(board, now)
         self.learned = learned
+        self.preview = PreviewView(board, now, keys)
+        self._previewed = True
+        """Whether a preview is wanted where there is room for one."""
         self._attention = AttentionPane(queue, now)
         self._hosts = NodesPane(board, now)
         self._panes: dict[str, Pane] = {
             "fleet-tab": self.fleet,
             "checkpoints-tab": CheckpointsPane(board, now),
             _ATTENTION: self._attention,
-            "overview-tab": OverviewPane(board, now),
+            "overview-tab": OverviewPane(board, now, about),
             "learned-tab": learned,
             _NODES: self._hosts,
         }
@@ -82,11 +108,18 @@ class Panes(Vertical):
             for tab, pane in self._panes.items():
                 with TabPane(_title(tab), id=tab):
                     yield pane
+        yield self.preview
 
     @property
     def current(self) -> Pane:
         """The pane that is seen."""
         return self._panes.get(self._tabs.active, self.fleet)
+
+    @property
+    def table(self) -> Table[Any] | None:
+        """The lines that are seen, and can be filtered; not every pane has some."""
+        pane = self.current.table if isinstance(self.current, LearnedPane) else self.current
+        return pane if isinstance(pane, Table) else None
 
     def show(self, pane: str) -> None:
         """See another pane, by its id; the keys go to it."""
@@ -111,17 +144,44 @@ class Panes(Vertical):
     def on_mount(self) -> None:
         self._tabs.hide_tab(_NODES)
 
+    def on_resize(self) -> None:
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Put the preview where there is room for it."""
+        size, lists = self.screen.size, isinstance(self.current, Table)
+        wanted = self._previewed and lists and not isinstance(self.current, NodesPane)
+        beside = wanted and size.width >= _BESIDE
+        self.set_class(beside, "beside")
+        self.set_class(wanted and not beside and size.height >= _BELOW, "below")
+
+    def toggle_preview(self) -> None:
+        """Show the preview, or give the list all the room."""
+        self._previewed = not self._previewed
+        self._arrange()
+        self._show_preview()
+
+    def _show_preview(self) -> None:
+        self.preview.show_row(self.current.chosen)
+
+    @on(LineList.Moved)
+    def _moved(self) -> None:
+        self._show_preview()
+
     @on(TabbedContent.TabActivated)
     def _seen(self) -> None:
+        self._arrange()
         self.refresh_board()
+        self.refresh_bindings()
 
     def refresh_board(self) -> None:
         """Show the board as it is now, in what is seen of it."""
         self.current.refresh_board()
+        self._show_preview()
         # A batch may come before the tabs are there, or while they are taken down.
         if not self._tabs.query(f"#{ContentTab.add_prefix(_ATTENTION)}"):
             return
-        waiting = len(self._queue.calling) + len(self._queue.proposals)
+        waiting = self._queue.count
         if waiting != self._waiting:
             self._waiting = waiting
             title = _title(_ATTENTION)
@@ -151,4 +211,4 @@ class Panes(Vertical):
 
 
 def _title(tab: str) -> str:
-    return tab.removesuffix("-tab").capitalize()
+    return "Needs you" if tab == _ATTENTION else tab.removesuffix("-tab").capitalize()

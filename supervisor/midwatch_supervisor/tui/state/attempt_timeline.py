@@ -1,8 +1,8 @@
 """Everything of one attempt, folded from the journal in order. Pure; nothing is drawn here."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -13,10 +13,12 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     Attempt,
+    AttemptTransition,
     Change,
     Checkpoint,
     Delivery,
     Entry,
+    Fault,
     Feedback,
     Intervention,
     OutcomeReport,
@@ -37,6 +39,8 @@ from midwatch_supervisor.present.text_line import TextLine
 
 KEPT = 5_000
 """Items that the timeline keeps at least; the journal has them all."""
+_SEARCHED = 4_000
+"""Characters of an item that a search looks at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +58,41 @@ class Item:
     given: Given = NOTHING
     """What a recall is of, once somebody has looked it up."""
 
-    @property
-    def told(self) -> TextLine:
-        """The item as a line."""
-        return line(self.record, self.about, self.given)
+    told: TextLine = field(init=False, repr=False, compare=False)
+    """The item as a line. Worked out once, like its words: no key waits for thousands of them."""
+    words: str = field(init=False, repr=False, compare=False)
+    """What a search looks at, in lower case: the line, and the beginning of all there is."""
+
+    def __post_init__(self) -> None:
+        told = line(self.record, self.about, self.given)
+        words = " ".join((told.what, told.text, *(text for _, text in told.parts)))
+        object.__setattr__(self, "told", told)
+        object.__setattr__(self, "words", words[:_SEARCHED].lower())
 
     @property
     def detail(self) -> str:
         """All that there is to say of it."""
-        return detail(self.record, self.about, self.given)
+        return self.told.detail
+
+
+_CAN_FAIL = (Step, Acceptance, AttemptTransition, Fault)
+
+
+def _failed(item: Item) -> bool:
+    return isinstance(item.record, _CAN_FAIL) and item.told.sign == "✗"
+
+
+def _of_step(test: Callable[[Step], object]) -> Callable[[Item], bool]:
+    return lambda item: isinstance(item.record, Step) and bool(test(item.record))
+
+
+KINDS: Mapping[str, Callable[[Item], bool]] = {
+    "failed": _failed,
+    "edit": _of_step(lambda step: step.edits),
+    "checkpoint": _of_step(lambda step: step.checkpoint),
+    "alert": lambda item: isinstance(item.record, Alert),
+}
+"""What of the timeline an operator can see alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

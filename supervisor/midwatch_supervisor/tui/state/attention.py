@@ -36,6 +36,8 @@ class QueueItem:
     """What tells it from others: an attempt, a node, labels, a version of the guidelines."""
     mark: Hashable
     """What tells this need from an earlier or later one of the same attempt."""
+    known: frozenset[Hashable] = frozenset()
+    """The needs of the attempt that a person who hears of this one knows as well, for good."""
     name: str
     kind: str
     """What it needs, in a word."""
@@ -84,10 +86,15 @@ def waiting_attempt(row: Row) -> QueueItem:
     """An attempt that waits; nobody is called for what others may answer as well."""
     what, since = _wanted(row)
     since = since or row.state.last_at
-    kind, sign, tone, call = _PAUSED if row.state.paused else _NEEDS.get(row.need, _ASKS)
+    paused = row.state.paused and row.need is Need.ANSWER
+    kind, sign, tone, call = _PAUSED if paused else _NEEDS.get(row.need, _ASKS)
+    if paused and row.state.paused_by_person:
+        call = ""
+    marks = _marks(row)
     return QueueItem(
         key=("attempt", row.attempt),
-        mark=(row.attempt, row.need, since),
+        mark=marks[0],
+        known=frozenset(marks),
         name=one_line(row.label),
         kind=kind,
         what=one_line(what),
@@ -97,6 +104,24 @@ def waiting_attempt(row: Row) -> QueueItem:
         call=call and f"{row.label} {call}: {what}",
         row=row,
     )
+
+
+def _marks(row: Row) -> list[Hashable]:
+    """What tells the needs of an attempt from others, the present one first.
+
+    Whoever answers goes on to other matters: what led to the question is no news after it.
+    """
+    state, of = row.state, row.attempt
+    held: list[Hashable] = [(of, each.id) for each in reversed(state.interventions.held)]
+    parked: list[Hashable] = [(of, state.parked_since)] if row.need is Need.ANSWER else []
+    alerts: list[Hashable] = [
+        (of, each.key, each.since_step)
+        for each in state.firing
+        if each.severity is Severity.CRITICAL
+    ]
+    # Who was asked nothing is parked for what waits for approval.
+    asks = [*parked, *held] if state.waits else [*held, *parked]
+    return [*asks, *alerts, (of, row.need)]
 
 
 def _wanted(row: Row) -> tuple[str, datetime | None]:
@@ -225,6 +250,11 @@ class Queue:
         """Everything that a person may be called for: lost nodes, attempts, then tasks."""
         unplaced = map(unplaced_tasks, self._board.unplaced)
         return [*self._lost, *map(waiting_attempt, self.rows), *unplaced]
+
+    @property
+    def count(self) -> int:
+        """How many things wait for a person."""
+        return len(self.calling) + len(self.proposals)
 
 
 def _matters(record: Record) -> bool:

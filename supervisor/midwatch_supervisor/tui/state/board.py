@@ -12,6 +12,7 @@ from midwatch_monitor.records import (
     Alert,
     Attempt,
     AttemptTransition,
+    Budget,
     Change,
     Checkpoint,
     Decision,
@@ -23,6 +24,7 @@ from midwatch_monitor.records import (
     NodeStatus,
     Outcome,
     Plan,
+    Record,
     Run,
     Step,
     Task,
@@ -43,8 +45,12 @@ STREAM = 5_000
 _TIMES = 24 * 60 * 6
 """Spans of ten seconds that are counted: those of a day, or of more where some are empty."""
 
-_UNMOVED = (Step, Change, Plan)
-"""Most of a journal, and what changes no row's need of a person."""
+
+def _moves(record: Record) -> bool:
+    """Whether a record may change where a row stands in the fleet; most of a journal does not."""
+    if isinstance(record, Change):
+        return bool(record.node or record.lifecycle or record.outage)
+    return not isinstance(record, Step | Plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +67,15 @@ class Report:
 
 @dataclass(slots=True, kw_only=True)
 class Totals:
-    """What the overview counts besides the rows."""
+    """What the header and the overview count."""
 
+    needs: Counter[Need] = field(default_factory=Counter[Need])
+    """Attempts, and tasks without one."""
+    tasks: Counter[Lifecycle] = field(default_factory=Counter[Lifecycle])
+    """Those that have moved."""
+    requests: float = 0
+    tokens: float = 0
+    cost_usd: float = 0
     alerts: int = 0
     interventions: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
@@ -70,6 +83,12 @@ class Totals:
     """Decisions of the policy and the supervisor, and what operators did to attempts."""
     times: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, Counter[str]])
     """`alerts` fired and `interventions` delivered, by the ten seconds in which it happened."""
+
+    def spend(self, before: Budget, after: Budget) -> None:
+        """An attempt has used more."""
+        self.requests += after.requests.used - before.requests.used
+        self.tokens += after.tokens.used - before.tokens.used
+        self.cost_usd += after.cost_usd.used - before.cost_usd.used
 
     def count(self, what: str, at: datetime) -> None:
         """One more alert or intervention at a moment."""
@@ -93,6 +112,7 @@ class Board:
         """By attempt id."""
         self.queued: dict[int, Row] = {}
         """Tasks without an attempt, by task id."""
+        self.runs: dict[int, Run] = {}
         self.tasks: dict[int, Task] = {}
         self.attempts: dict[int, Attempt] = {}
         self.reports: deque[Report] = deque(maxlen=STREAM)
@@ -118,6 +138,8 @@ class Board:
         """What may be in the queue for a person, by attempt id."""
         self._changed: set[Row] = set()
         self._gone: set[Row] = set()
+        self._needs: dict[Row, Need] = {}
+        """As they are counted."""
 
     def take(self, batch: Batch) -> None:
         """Take in all that is new."""
@@ -136,6 +158,7 @@ class Board:
 
     def meet_run(self, run: Run) -> None:
         """Learn of a run."""
+        self.runs[run.id] = run
         if run.keeper is Keeper.MONITOR:
             self._fleet[run.id] = run.started_at
         if not judges(run):
@@ -167,7 +190,7 @@ class Board:
         self._unplaced = None
         row = Row.queued(task.run, task.id, task.name, task.title)
         self.queued[task.id] = row
-        self._changed.add(row)
+        self._change(row)
 
     def meet_attempt(self, attempt: Attempt) -> None:
         """Learn of an attempt of a task that is known."""
@@ -179,6 +202,7 @@ class Board:
             self._unplaced = None
             self._changed.discard(waited)
             self._gone.add(waited)
+            self.totals.needs[self._needs.pop(waited)] -= 1
         judged = task.run not in self._not_judged
         row = Row(
             run=task.run,
@@ -190,7 +214,7 @@ class Board:
         )
         self._look_for_node(row)
         self.rows[attempt.id] = row
-        self._changed.add(row)
+        self._change(row)
 
     def fold(self, entry: Entry) -> None:
         """Take in the journal's next entry; its task and attempt have been met."""
@@ -202,15 +226,24 @@ class Board:
         if row is None:
             return
         self._count(row, entry)
-        row.state.fold(entry)
+        row.fold(entry)
         if isinstance(entry.record, Change) and entry.record.node is not None:
             self._look_for_node(row)
-            self._changed.add(row)
-        if not isinstance(entry.record, _UNMOVED):
+        if _moves(entry.record):
             self._moved(row)
 
-    def _moved(self, row: Row) -> None:
+    def _change(self, row: Row) -> None:
+        """Note that a row may stand elsewhere, and count what it needs now."""
         self._changed.add(row)
+        before, needs = self._needs.get(row), self.totals.needs
+        need = self._needs[row] = row.need
+        if before is not need:
+            needs[need] += 1
+            if before is not None:
+                needs[before] -= 1
+
+    def _moved(self, row: Row) -> None:
+        self._change(row)
         if row.need <= Need.STUCK or row.state.open_requests:
             self._waiting[row.state.id] = row
         else:
@@ -226,16 +259,19 @@ class Board:
         return moved
 
     def _fold_task(self, entry: Entry, state: TaskTransition) -> None:
-        before = self._lifecycles.get(entry.task)
+        before, counts = self._lifecycles.get(entry.task), self.totals.tasks
         self._lifecycles[entry.task] = state.lifecycle
-        if before is not None and before.over and not state.lifecycle.over:
-            self._reopen(self.tasks[entry.task])
+        counts[state.lifecycle] += 1
+        if before is not None:
+            counts[before] -= 1
+            if before.over and not state.lifecycle.over:
+                self._reopen(self.tasks[entry.task])
         row = self.queued.get(entry.task)
         if row is not None:
             transition = AttemptTransition(lifecycle=state.lifecycle, reason=state.reason)
-            row.state.fold(Entry(id=0, record=transition, at=entry.at, task=row.task, attempt=None))
+            row.fold(Entry(id=0, record=transition, at=entry.at, task=row.task, attempt=None))
             self._unplaced = None
-            self._changed.add(row)
+            self._change(row)
 
     def _reopen(self, task: Task) -> None:
         """Show a task that is begun again as one that waits for its turn."""
@@ -253,6 +289,8 @@ class Board:
                 self.reports.append(
                     Report(row=row, at=entry.at, step=step, checkpoint=checkpoint, change=change)
                 )
+            case Change(budget=Budget() as budget):
+                totals.spend(state.budget, budget)
             case Alert(firing=True, key=key):
                 if all(each.key != key for each in state.firing):
                     totals.alerts += 1
@@ -347,10 +385,6 @@ class Board:
         """Whether no attempt works and some wait for a person."""
         open_ones = [row.lifecycle for row in self.rows.values() if not row.over]
         return bool(open_ones) and all(each is Lifecycle.INPUT_REQUIRED for each in open_ones)
-
-    def lifecycles(self) -> Counter[Lifecycle]:
-        """How many tasks are where."""
-        return Counter(self._lifecycles.values())
 
 
 def _since(row: Row) -> float:

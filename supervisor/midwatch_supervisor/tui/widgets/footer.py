@@ -4,8 +4,9 @@ It is drawn as one line. Textual's own footer is a row of widgets that is built 
 focus moves, which costs more than all the rest of a key.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -15,8 +16,11 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
+from midwatch_supervisor.tui.keys import ACTS
+from midwatch_supervisor.tui.operator_command import Offer
 from midwatch_supervisor.tui.widgets.palette import Palette, app_of, on_theme_change, palette_of
 
+_ACTS = frozenset(key.id for key in ACTS)
 _HELP = "help"
 _LEAVE = "leave"
 
@@ -30,6 +34,8 @@ class Shown:
     key: str
     does: str
     action: str
+    id: str = ""
+    """The name in a key map."""
 
     @property
     def width(self) -> int:
@@ -48,6 +54,23 @@ def fitting(keys: Sequence[Shown], width: int) -> list[Shown]:
     return kept
 
 
+@runtime_checkable
+class Offering(Protocol):
+    """An app that says which acts on the chosen row make sense now."""
+
+    def offered(self) -> tuple[Offer, ...]:
+        """The acts, the most likely first."""
+        ...
+
+
+def arranged(keys: Iterable[Shown], offers: Sequence[Offer]) -> list[Shown]:
+    """The acts that are offered, by their order, then all other keys; the help stands last."""
+    acts = {key.id: key for key in keys if key.id in _ACTS}
+    others = [key for key in keys if key.id not in _ACTS]
+    found = [replace(acts[each.key], does=each.does) for each in offers if each.key in acts]
+    return sorted((*found, *others), key=lambda key: key.action == _HELP)
+
+
 def _short(binding: Binding) -> str:
     return "Help" if binding.action == _HELP else binding.description
 
@@ -61,6 +84,9 @@ class Footer(Widget):
 
     def __init__(self) -> None:
         super().__init__()
+        self._active: list[Shown] = []
+        """All keys of the screen that may be shown."""
+        self._offers: tuple[Offer, ...] = ()
         self._keys: list[Shown] = []
         self._colours: Palette | None = None
 
@@ -73,13 +99,28 @@ class Footer(Widget):
     def _learn(self, screen: Screen[object]) -> None:
         app = app_of(self)
         active = [each.binding for each in screen.active_bindings.values() if each.enabled]
-        self._keys = [
-            Shown(binding.key, app.get_key_display(binding), _short(binding), binding.action)
-            for binding in active
-            if binding.show or binding.action == _HELP
-        ]
-        # The help stands last, which is at the right.
-        self._keys.sort(key=lambda key: key.action == _HELP)
+        shown = (
+            Shown(
+                binding.key,
+                app.get_key_display(binding),
+                _short(binding),
+                binding.action,
+                binding.id or "",
+            )
+            for binding in reversed(active)
+            if binding.show or binding.action == _HELP or binding.id in _ACTS
+        )
+        # Of several keys of one act the first is shown.
+        self._active = [*{key.action: key for key in shown}.values()][::-1]
+        self._arrange(app.offered() if isinstance(app, Offering) else ())
+
+    def offer(self, offers: tuple[Offer, ...]) -> None:
+        """Show these acts on the chosen row, and no others."""
+        if offers != self._offers:
+            self._arrange(offers)
+
+    def _arrange(self, offers: tuple[Offer, ...]) -> None:
+        self._offers, self._keys = offers, arranged(self._active, offers)
         self.refresh()
 
     def recolour(self) -> None:

@@ -24,6 +24,8 @@ Painter = Callable[[int, int, Palette], Sequence[Cell]]
 
 CURSOR = ">"
 """Stands before the line of the cursor, in a cell of its own, so that no colour is needed."""
+MATCH = "•"
+"""Stands there before a line that a search has found."""
 
 
 class LineList(ScrollView, can_focus=True):
@@ -39,7 +41,7 @@ class LineList(ScrollView, can_focus=True):
 
     @dataclass
     class Moved(Message):
-        """The cursor stands on another line."""
+        """The cursor stands on another line, or a person has picked its line."""
 
         list: "LineList"
         index: int
@@ -52,13 +54,29 @@ class LineList(ScrollView, can_focus=True):
     class Opened(Moved):
         """Enter, or a double click on a line."""
 
-    def __init__(self, painter: Painter, *, id: str | None = None, follow: bool = False) -> None:
-        """Draw with `painter`; with `follow` the cursor stays at the end once it is there."""
+    class Scrolled(Message):
+        """Other lines are seen than before."""
+
+    def __init__(
+        self,
+        painter: Painter,
+        *,
+        id: str | None = None,
+        follow: bool = False,
+        marked: Callable[[int], bool] = lambda index: False,
+    ) -> None:
+        """Draw with `painter`, and a sign before the lines that are `marked`.
+
+        With `follow` the cursor stays at the end once it is there.
+        """
         super().__init__(id=id)
         self._painter = painter
+        self._marked = marked
         self._follow = follow
         self.count = 0
         self.cursor = 0
+        self.picked = False
+        """Whether a person put the cursor there; whoever moves it otherwise takes that back."""
         self._colours: Palette | None = None
         self._under: Style | None = None
         self._laid: Palette | None = None
@@ -71,7 +89,7 @@ class LineList(ScrollView, can_focus=True):
         A cursor that could be seen can be seen afterwards; where the operator has scrolled away
         from it, the lines stay where they are.
         """
-        at_end = self._follow and self.cursor >= self.count - 1
+        at_end = self._follow and self.at_end
         seen = self._shows(self.cursor)
         self.count = count
         size = Size(self.size.width, count)
@@ -82,10 +100,24 @@ class LineList(ScrollView, can_focus=True):
         self._place(self.cursor if cursor is None else cursor, reveal=seen)
         self.refresh()
 
-    def go(self, index: int) -> None:
-        """Put the cursor on a line, and see it."""
-        self._place(index)
+    def go(self, index: int, *, around: bool = False) -> None:
+        """Put the cursor on a line, and see it; with what is `around` it, if it was not seen."""
+        if around and not self._shows(index):
+            self._place(index, reveal=False)
+            self.scroll_to(y=max(0, index - self._lines // 2), animate=False)
+        else:
+            self._place(index)
         self.refresh()
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the cursor is on the last line."""
+        return self.cursor >= self.count - 1
+
+    @property
+    def seen(self) -> range:
+        """The lines that are seen."""
+        return range(min(self._top, self.count), min(self._top + self._lines, self.count))
 
     @property
     def _top(self) -> int:
@@ -115,6 +147,12 @@ class LineList(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._reveal()
+        self.post_message(self.Scrolled())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Tell that other lines are seen."""
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Scrolled())
 
     def recolour(self) -> None:
         """Take the colours of the present theme."""
@@ -154,11 +192,15 @@ class LineList(ScrollView, can_focus=True):
             Segment(text, style if style.bgcolor is not None else under + style)
             for text, style in cells
         ]
-        sign = Segment(CURSOR if at_cursor else " ", under + colours.strong)
+        mark = MATCH if self._marked(index) else " "
+        sign = Segment(CURSOR if at_cursor else mark, under + colours.strong)
         return Strip([sign, *segments]).adjust_cell_length(width, under)
 
     def action_move(self, lines: int) -> None:
+        before, self.picked = self.picked, self.count > 0
         self.go(self.cursor + lines)
+        if self.picked and not before:
+            self.post_message(self.Moved(self, self.cursor))
 
     def action_page(self, pages: int) -> None:
         self.action_move(pages * max(1, self._lines - 1))
@@ -168,6 +210,8 @@ class LineList(ScrollView, can_focus=True):
 
     def action_last(self) -> None:
         self.action_move(self.count)
+        # Who goes to the end of a list that is followed wants to see what comes there.
+        self.picked = self.picked and not self._follow
 
     def action_open(self) -> None:
         if self.count:

@@ -39,9 +39,6 @@ class ScrollingText(VerticalScroll, can_focus=True):
         """No line, so no attempt."""
         return
 
-    def open_filter(self) -> None:
-        """There is nothing to filter."""
-
     def close_filter(self) -> bool:
         """There is no filter to drop."""
         return False

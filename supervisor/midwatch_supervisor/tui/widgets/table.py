@@ -1,11 +1,15 @@
-"""Tables: columns that fit the width, a filter above, and a sentence while there is nothing."""
+"""Tables: columns that fit the width, a filter or a search above, and a sentence for no line."""
 
-from collections.abc import Callable, Sequence
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from time import monotonic
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len, set_cell_size
+from rich.style import Style
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -17,6 +21,11 @@ from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change
 
 T = TypeVar("T")
 Draw = Callable[[T, Palette], Cell]
+
+KIND = "is:"
+"""How a word of a filter begins that wants a kind of lines, where a table has kinds."""
+_FOUND = Style(bold=True, underline=True)
+"""Laid over the words that a search has found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +112,39 @@ def clock(at: datetime, zone: tzinfo | None) -> str:
 
 def matches(text: str, wanted: str) -> bool:
     """Whether a text holds every word of a filter, in any case and order."""
-    lower = text.lower()
-    return all(word in lower for word in wanted.lower().split())
+    return holds(text.lower(), wanted.lower().split())
+
+
+def holds(text: str, words: Sequence[str]) -> bool:
+    """Whether a text holds every word; all of them in lower case."""
+    return all(word in text for word in words)
+
+
+def marked(cells: Sequence[Cell], words: Sequence[str]) -> list[Cell]:
+    """The pieces of a line with the words, in lower case, standing out wherever they are seen."""
+    found = re.compile(f"({'|'.join(map(re.escape, words))})", re.IGNORECASE)
+    return [
+        (piece, style + _FOUND if place % 2 else style)
+        for text, style in cells
+        for place, piece in enumerate(found.split(text))
+        if piece
+    ]
+
+
+_NO_KINDS: Mapping[str, Callable[[object], bool]] = {}
 
 
 class Table(Vertical, Generic[T]):
     """Titles, lines that are drawn off a model, and a filter where there is a `hint` for it.
 
-    The list is called `name`, and the table itself `name`-pane.
+    The filter shows only the lines that hold its words. With `searches` all lines stay, those that
+    hold the words are marked, and the cursor goes from one to the next; only a word such as
+    `is:failed` still leaves lines out. The list is called `name`, and the table itself `name`-pane.
     """
 
     DEFAULT_CSS = """
     Table { height: 1fr; }
-    Table > Input { display: none; height: 3; }
+    Table > Input { display: none; height: 1; }
     Table > Input.open { display: block; }
     Table > .titles { height: 1; }
     Table > .nothing { display: none; padding: 1 2; }
@@ -131,28 +160,46 @@ class Table(Vertical, Generic[T]):
         name: str,
         nothing: str,
         hint: str = "",
-        text: Callable[[T], str] = str,
+        text: Callable[[T], str] | None = None,
+        kinds: Mapping[str, Callable[[T], bool]] = _NO_KINDS,
+        searches: bool = False,
         key: Callable[[T], object] = id,
         detail: Callable[[T], str] = str,
         follow: bool = False,
     ) -> None:
         """Make an empty table.
 
-        `text` is what the filter looks at, `key` tells items apart, `detail` is all of an item.
-        With `follow` the cursor stays at the end once it is there.
+        `text` is what the filter looks at, in lower case; without it, what is drawn and `detail`,
+        which is all of an item. `kinds` are the words behind `is:`, `key` tells items apart. With
+        `follow` the cursor stays at the end once it is there.
         """
         super().__init__(id=f"{name}-pane", classes="empty")
         self.items: Sequence[T] = ()
         """What is shown, in its order."""
-        self.list = LineList(self._paint, id=name, follow=follow)
+        self.list = LineList(self._paint, id=name, follow=follow, marked=self._is_match)
         self._every: Sequence[T] = ()
+        self._total = 0
+        """How many there are without the filter."""
         self._columns = columns
         self._layout: list[tuple[Column[T], int]] = []
         self._width = -1
-        self._text, self._key, self._detail = text, key, detail
-        self._filter = Input(placeholder=f"filter: {hint}", id=f"{name}-filter")
+        self._slipped_at = 0.0
+        """When another item came under the cursor by itself, as `time.monotonic` counts."""
+        self._text, self._key, self._detail = text or self._said, key, detail
+        self._kinds, self._searches, self._follows = kinds, searches, follow
+        self._taken_with = ""
+        """The filter when the items were taken last."""
+        self._matches: Sequence[int] = ()
+        """The lines that a search has found."""
+        self._filter = Input(
+            placeholder=_placeholder(hint, kinds, searches=searches),
+            id=f"{name}-filter",
+            compact=True,
+        )
+        self._nothing_at_all = nothing
         self._nothing = Static(nothing, classes="nothing", markup=False)
         self._titles = Static(classes="titles")
+        self._place = ""
 
     def compose(self) -> ComposeResult:
         yield self._filter
@@ -181,21 +228,108 @@ class Table(Vertical, Generic[T]):
         """The words of the filter."""
         return self._filter.value
 
-    def show(self, items: Sequence[T], *, cursor: int | None = None) -> None:
-        """Show these items, and put the cursor on one of them."""
+    @property
+    def filtering(self) -> bool:
+        """Whether the operator types in the filter."""
+        return self._filter.has_focus
+
+    @property
+    def searching(self) -> bool:
+        """Whether there are words that are searched for."""
+        return bool(self._searches and self._split()[1])
+
+    @property
+    def place(self) -> str:
+        """Where one is among the lines, in words; empty where all of them are seen."""
+        if self.searching:
+            return self._place_of_match()
+        count, total = len(self.items), self._total
+        if count < total:
+            return f"{count:,} of {total:,} match"
+        seen = self.list.seen
+        if len(seen) >= count:
+            return ""
+        return f"{seen.start + 1:,}-{seen.stop:,} of {count:,}"
+
+    def _place_of_match(self) -> str:
+        count, cursor = len(self._matches), self.list.cursor
+        if not count:
+            return "nothing found"
+        at = f"{bisect_right(self._matches, cursor):,} of " if self._is_match(cursor) else ""
+        return f"{at}{count:,} found"
+
+    def show(self, items: Sequence[T], *, cursor: int | None = None, total: int = 0) -> None:
+        """Show these items of `total`, if there are more, and put the cursor on one of them."""
+        before = self.current
         # What grows or is cut beside it is shown with the next call.
-        self.items = tuple(items)
+        self.items, self._total = tuple(items), total
+        self._say_why(nothing=not items)
         self.set_class(not items, "empty")
         self.list.show(len(items), cursor=cursor)
+        self._draw_place()
+        self._notice_slip(before)
+
+    def _notice_slip(self, before: T | None) -> None:
+        now = self.current
+        if now is before:
+            return
+        if now is None or before is None or self._key(now) != self._key(before):
+            self.list.picked = False
+            self._slipped_at = monotonic()
+
+    def slip(self, glance: float) -> str:
+        """Why no act is taken on the item of the cursor: nobody can have read it yet.
+
+        Empty if one is: a person picked it, or it has stood there for `glance` seconds.
+        """
+        if self.list.picked or monotonic() - self._slipped_at >= glance:
+            return ""
+        return "another line has just come under the cursor: look at it first"
 
     def take(self, items: Sequence[T]) -> None:
-        """Show the items that the filter lets through; the cursor stays on its item."""
-        self._every = items
-        before, wanted = self.current, self.wanted
-        found = [each for each in items if matches(self._text(each), wanted)]
+        """Show the items that the filter lets through; the cursor stays on its item.
+
+        It stays at the end instead where it follows that.
+        """
+        changed, self._taken_with = self.wanted != self._taken_with, self.wanted
+        kinds, words = self._split()
+        before, place = self.current, None
         key = None if before is None else self._key(before)
-        place = (n for n, each in enumerate(found) if before and self._key(each) == key)
-        self.show(found, cursor=next(place, None))
+        found: list[T] = []
+        self._every, self._matches = items, ()
+        for each in items:
+            # Where it is left out, the line after it takes its place.
+            if place is None and before is not None and self._key(each) == key:
+                place = len(found)
+            if self._passes(each, kinds, words):
+                found.append(each)
+        if self._searches and words:
+            self._matches = [n for n, each in enumerate(found) if holds(self._text(each), words)]
+        follows = self._follows and not changed and self.list.at_end
+        self.show(found, cursor=None if follows else place, total=len(items))
+
+    def _passes(self, item: T, kinds: Sequence[Callable[[T], bool]], words: Sequence[str]) -> bool:
+        if kinds and not any(kind(item) for kind in kinds):
+            return False
+        return self._searches or holds(self._text(item), words)
+
+    def _split(self) -> tuple[Sequence[Callable[[T], bool]], Sequence[str]]:
+        """The kinds that are wanted, and the words, in lower case."""
+        every = self.wanted.lower().split()
+        named = [word for word in every if self._kinds and word.startswith(KIND)]
+        # A word that is being typed wants all kinds that begin like it.
+        kinds = [
+            kind
+            for word in named
+            for name, kind in self._kinds.items()
+            if name.startswith(word.removeprefix(KIND))
+        ]
+        unknown = [_nothing_is] if named and not kinds else []
+        return kinds or unknown, [word for word in every if word not in named]
+
+    def _said(self, item: T) -> str:
+        drawn = (column.draw(item, self.list.colours)[0] for column in self._columns)
+        return " ".join((*drawn, self._detail(item))).lower()
 
     def refresh_board(self) -> None:
         """Show the board as it is now."""
@@ -205,12 +339,25 @@ class Table(Vertical, Generic[T]):
         """Put the cursor on the item with a key."""
         for place, each in enumerate(self.items):
             if self._key(each) == key:
-                self.list.go(place)
+                self.list.go(place, around=True)
                 return
+
+    def go_to_match(self, matches: int) -> None:
+        """Put the cursor so many matches further, or back; after the last one comes the first."""
+        cursor, found = self.list.cursor, self._matches
+        if found:
+            after = bisect_right(found, cursor) - 1 if matches > 0 else bisect_left(found, cursor)
+            self.list.go(found[(after + matches) % len(found)], around=True)
 
     def say(self, nothing: str) -> None:
         """Say this where there is nothing."""
+        self._nothing_at_all = nothing
         self._nothing.update(nothing)
+
+    def _say_why(self, *, nothing: bool) -> None:
+        if nothing:
+            left_out = bool(self.wanted and self._total)
+            self._nothing.update(_left_out(self._kinds) if left_out else self._nothing_at_all)
 
     def open_filter(self) -> None:
         """Let the operator type a filter."""
@@ -223,25 +370,40 @@ class Table(Vertical, Generic[T]):
         self._filter.value = wanted
 
     def close_filter(self) -> bool:
-        """Drop the filter; answers whether there was one."""
+        """Drop the filter; answers whether there was one. The cursor stays on its item."""
         was_open = self._filter.has_class("open")
         self._filter.remove_class("open")
         self._filter.value = ""
         if was_open:
+            self._sift()
             self.list.focus()
         return was_open
 
     @on(Input.Changed)
     def _filter_changed(self, message: Input.Changed) -> None:
         message.stop()
+        self._sift()
+
+    def _sift(self) -> None:
+        """The filter is another one."""
         self.refresh_board()
+        if self._matches and not self._is_match(self.list.cursor):
+            self.go_to_match(1)
         # The cursor may be where it was, and on another line.
         self.post_message(LineList.Moved(self.list, self.list.cursor))
+        self.refresh_bindings()
 
     @on(Input.Submitted)
     def _filter_submitted(self, message: Input.Submitted) -> None:
         message.stop()
         self.list.focus()
+
+    @on(LineList.Moved)
+    @on(LineList.Scrolled)
+    def _draw_place(self) -> None:
+        """Say anew where one is, if that has changed."""
+        if self.place != self._place:
+            self._draw_titles()
 
     def use(self, columns: Sequence[Column[T]]) -> None:
         """Show these columns from now on."""
@@ -254,10 +416,15 @@ class Table(Vertical, Generic[T]):
         self.list.recolour()
         self._draw_titles()
 
+    def _is_match(self, index: int) -> bool:
+        place = bisect_left(self._matches, index)
+        return place < len(self._matches) and self._matches[place] == index
+
     def _paint(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
         if width != self._width:
             self._fit(width, later=True)
-        return draw(self.items[index], self._layout, colours)
+        cells = draw(self.items[index], self._layout, colours)
+        return marked(cells, self._split()[1]) if self._is_match(index) else cells
 
     def _fit(self, width: int, *, later: bool = False) -> None:
         self._width, self._layout = width, fitted(self._columns, width)
@@ -267,6 +434,33 @@ class Table(Vertical, Generic[T]):
             self._draw_titles()
 
     def _draw_titles(self) -> None:
-        cells = heading(self._layout, self.list.colours)
+        self._place = self.place
+        colours = self.list.colours
         # Each line begins with the cell of the cursor's sign.
-        self._titles.update(Text.assemble(" ", *cells, no_wrap=True))
+        titles = Text.assemble(" ", *heading(self._layout, colours), no_wrap=True)
+        if self._place:
+            titles.truncate(max(0, self._width - cell_len(self._place)), pad=True)
+            titles.append(f" {self._place}", colours.dim)
+        self._titles.update(titles, layout=False)
+
+
+def _nothing_is(item: object) -> bool:
+    """The kind that no item is of."""
+    del item
+    return False
+
+
+def _words_of(kinds: Mapping[str, object]) -> str:
+    return " ".join(f"{KIND}{name}" for name in kinds)
+
+
+def _placeholder(hint: str, kinds: Mapping[str, object], *, searches: bool) -> str:
+    """What an empty filter says of itself."""
+    only = f" · only: {_words_of(kinds)}" if kinds else ""
+    return f"find: words, enter, then n or N{only}" if searches else f"filter: {hint}"
+
+
+def _left_out(kinds: Mapping[str, object]) -> str:
+    """What stands in place of lines where the filter lets none through."""
+    known = f" There are {_words_of(kinds)}." if kinds else ""
+    return f"No line is what the filter wants; escape drops it.{known}"

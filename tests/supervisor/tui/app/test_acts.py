@@ -216,10 +216,14 @@ async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(sit: S
         assert seat.app.told == ["fix#1: that decision was settled meanwhile"]
 
 
-@pytest.mark.parametrize(("key", "action"), [("c", Action.ACKNOWLEDGE), ("s", Action.SILENCE)])
-async def test_alerts_are_acknowledged_and_silenced(sit: Sit, key: str, action: Action) -> None:
+@pytest.mark.parametrize(
+    ("keys", "action"), [(("c",), Action.ACKNOWLEDGE), (("s", "y"), Action.SILENCE)]
+)
+async def test_alerts_are_acknowledged_and_silenced(
+    sit: Sit, keys: tuple[str, ...], action: Action
+) -> None:
     async with sit(ALERT) as seat:
-        await seat.press(key)
+        await seat.press(*keys)
         assert await seat.written() == [replace(MINE, action=action, answers=(ALERT.key,))]
 
 
@@ -290,7 +294,7 @@ async def test_a_request_is_approved_with_what_was_wanted(sit: Sit) -> None:
 
 async def test_a_revision_is_approved_with_what_was_proposed(sit: Sit) -> None:
     async with sit(REVISION) as seat:
-        await seat.press("a")
+        await seat.press("a", "y")
         approved = replace(MINE, action=Action.REPLAN, message="Approved.", plan=("x", "y"))
         assert await seat.written() == [replace(approved, petition=seat.before)]
 

@@ -13,7 +13,7 @@ from midwatch_stage.factories import AT, ended, reflecting
 
 @pytest.mark.parametrize(
     ("attempts", "words"),
-    [(5, "confidence 80% → 7% cal.  coder"), (4, "confidence 80%  coder")],
+    [(5, "confidence 80% (so far worth 7%)  coder"), (4, "confidence 80%  coder")],
 )
 async def test_the_header_tells_it_once_there_are_enough_attempts(
     tmp_path: Path, attempts: int, words: str

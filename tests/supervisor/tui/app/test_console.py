@@ -16,8 +16,9 @@ from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
 from midwatch_stage.factories import AT
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import INTERRUPTED, Console, Work
-from midwatch_supervisor.tui.screens.banner import TitleLine
 from midwatch_supervisor.tui.screens.fleet import FleetPane
+from midwatch_supervisor.tui.screens.overview import OverviewPane
+from midwatch_supervisor.tui.screens.title import TitleLine
 from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
 
@@ -56,10 +57,30 @@ async def breaks() -> int:
     raise JournalError("the disk is full")
 
 
-async def test_what_is_watched_stands_on_top_as_it_is(opened: Open) -> None:
-    async with opened() as (app, _):
-        said = str(app.query_one(TitleLine).render())
-        assert said == "Midwatch · Run 1: [b]six[/b] tasks · No sandbox"
+async def test_the_top_line_counts_who_needs_a_person_who_works_and_what_it_cost(
+    opened: Open,
+) -> None:
+    async with opened() as (app, pilot):
+        async with asyncio.timeout(30):
+            while (
+                "$0.00" not in (said := str(app.query_one(TitleLine).render())) or "1/6" not in said
+            ):
+                await pilot.pause()
+        assert said.rstrip().split("  ")[2:] == [
+            "! 3 need you",
+            "■ 1 stuck",
+            "● 1 working",
+            "✓ 1/6",
+            "53 requests",
+            "$0.00",
+            "48 k tokens",
+        ]
+
+
+async def test_what_is_watched_stands_in_the_overview_as_it_is(opened: Open) -> None:
+    async with opened() as (app, pilot):
+        await pilot.press("4")
+        assert "Run 1: [b]six[/b] tasks" in app.query_one(OverviewPane).text
 
 
 async def test_a_key_changes_the_theme_and_the_lines_with_it(opened: Open) -> None:

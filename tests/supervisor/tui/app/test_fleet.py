@@ -110,9 +110,9 @@ async def seated(width: int = 120, height: int = 24) -> AsyncGenerator[FleetDriv
 def test_numbers_are_drawn_as_bars_and_spans() -> None:
     assert (bar(None), bar(0), bar(50), bar(100)) == (
         "-",
-        "┄" * 8 + "   0",
-        "━━━━┄┄┄┄  50",
-        "━" * 8 + " 100",
+        "┄" * 4 + "   0%",
+        "━━┄┄  50%",
+        "━" * 4 + " 100%",
     )
     assert [span(each) for each in (-1, 59, 60, 7_199, 90_000)] == ["0s", "59s", "1m", "1h", "1d"]
     assert sparkline((0, 50, 100)) == "▁▄█"
@@ -138,23 +138,24 @@ async def test_the_cursor_stays_on_its_row_when_lines_move() -> None:
         assert [line[0] for line in seat.lines] == [" ", " ", ">"]
 
 
-async def test_idle_and_activity_are_told_apart() -> None:
+async def test_what_it_does_is_the_news_of_an_attempt_that_has_not_reported() -> None:
     async with seated() as seat:
         await seat.add("fix")
         await seat.say("fix", Change(activity=Activity.COMMAND, doing="pytest -q"))
-        assert "3m   pytest -q" in seat.lines[0]
-        assert seat.titles[7:9] == ["idle", "activity"]
+        assert "pytest -q" in seat.lines[0]
+        await seat.say("fix", REPORT)
+        assert "pytest -q" not in seat.lines[0]
 
 
-ALL = "! task status health plan progress confidence idle activity budget alerts worker model"
+ALL = "! task state step progress conf why, or latest checkpoint idle budget worker model"
 
 
 @pytest.mark.parametrize(
     ("width", "titles"),
     [
         (200, ALL),
-        (80, "! task status progress idle activity alerts"),
-        (12, "! task"),
+        (80, "! task state progress conf why, or latest checkpoint"),
+        (12, "! task state why, or latest checkpoint"),
     ],
 )
 async def test_a_narrow_terminal_drops_columns_and_breaks_nothing(width: int, titles: str) -> None:

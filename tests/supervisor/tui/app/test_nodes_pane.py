@@ -22,7 +22,7 @@ from midwatch_stage.factories import AT, draft, task_transition
 from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.app import NO_BROKER, Console
-from midwatch_supervisor.tui.screens.banner import TitleLine
+from midwatch_supervisor.tui.screens.title import TitleLine
 from midwatch_supervisor.tui.state.feed import NodesNow
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
@@ -154,7 +154,8 @@ async def test_each_line_says_why_its_task_waits(
 ) -> None:
     async with seated(handed_over, Fleet(EAST).nodes, size=size) as seat:
         await seat.until(lambda: seat.app.board.node_list.read)
-        lines = {line.split()[1]: line for line in shown(seat.app) if " queued " in line}
+        queued = [line.strip(">").split() for line in shown(seat.app) if " queued " in line]
+        lines = {words[1]: " ".join(words) for words in queued}
         assert "no node: fpga" in lines["flash"]
         assert "no free slot" in lines["totals"]
         assert "after totals" in lines["labels"]

@@ -105,10 +105,10 @@ async def test_the_queue_names_what_waits_for_an_answer_before_what_is_stuck(bus
 
 async def test_an_answered_attempt_leaves_the_queue_and_the_count_on_its_tab(busy: Watch) -> None:
     label = busy.app.query_one("#panes", TabbedContent).get_tab("attention-tab")
-    assert str(label.label) == "Attention (2)"
+    assert str(label.label) == "Needs you (2)"
     await busy.press("3")
     await busy.write(WORKING, task="port")
-    assert str(label.label) == "Attention (1)"
+    assert str(label.label) == "Needs you (1)"
     assert said(busy, "attention") == [">■ 0s stuck loops#1 the same three acts cycle"]
 
 

@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 
 from midwatch_monitor.records import (
@@ -5,13 +7,17 @@ from midwatch_monitor.records import (
     Actor,
     AlertState,
     AttemptTransition,
+    Budget,
+    Change,
     Lifecycle,
+    Meter,
     Record,
     Severity,
 )
 from midwatch_stage.factories import (
     alert,
     attempt,
+    away,
     delivery,
     entry,
     intervention,
@@ -22,7 +28,8 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.row import Order, Row, by_node, by_task
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row_order import Order, by_node, by_task
 
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED)
@@ -70,6 +77,33 @@ def test_what_needs_a_person_stands_first() -> None:
     assert fleet.lines == "dcbea"
     fleet.say("c", FINE)
     assert fleet.lines == "dbcea"
+
+
+def test_what_each_needs_is_counted_as_it_changes() -> None:
+    fleet = Fleet("abc", queued="d")
+    for name, record in (("a", WORKING), ("b", WORKING), ("c", WORKING), ("b", STUCK), ("a", DONE)):
+        fleet.say(name, record)
+    needs = fleet.board.totals.needs
+    assert +needs == Counter(row.need for row in fleet.board.all_rows())
+    fleet.say("c", Change(lifecycle=Lifecycle.INPUT_REQUIRED))
+    assert (needs[Need.ANSWER], needs[Need.WORKING]) == (1, 0)
+
+
+def test_a_provider_that_is_away_makes_a_row_suspect_at_once() -> None:
+    fleet = Fleet("ab")
+    for name in "ab":
+        fleet.say(name, WORKING)
+    assert fleet.lines == "ab"
+    fleet.say("b", away())
+    assert fleet.lines == "ba"
+
+
+def test_what_all_attempts_used_is_summed() -> None:
+    fleet = Fleet("ab")
+    for name, requests in (("a", 3), ("b", 4), ("a", 5)):
+        used = Budget(requests=Meter(used=requests), cost_usd=Meter(used=requests / 4))
+        fleet.say(name, Change(budget=used))
+    assert (fleet.board.totals.requests, fleet.board.totals.cost_usd) == (9, 2.25)
 
 
 @pytest.mark.parametrize("agents", [3, 200])
@@ -186,3 +220,15 @@ def test_a_report_tells_the_change_of_the_confidence() -> None:
     for number, confidence in enumerate((70, 45), start=1):
         fleet.say("a", reflecting(number, 10, confidence))
     assert [(each.step, each.change) for each in fleet.board.reports] == [(1, None), (2, -25)]
+
+
+def test_a_task_that_is_begun_again_waits_beside_its_ended_attempt_until_the_next_begins() -> None:
+    fleet = Fleet("a")
+    fleet.say("a", DONE)
+    fleet.say("a", task_transition(Lifecycle.COMPLETED))
+    fleet.say("a", task_transition(Lifecycle.SUBMITTED, reason="begun again by ada"))
+    (waits,) = fleet.board.queued.values()
+    assert (waits.status, waits.need, fleet.board.reopened) == ("queued", Need.QUEUED, {1})
+    assert fleet.board.rows[1].need is Need.OVER
+    fleet.board.meet_attempt(attempt(2, task=1, number=2))
+    assert (fleet.board.queued, fleet.board.reopened) == ({}, set())

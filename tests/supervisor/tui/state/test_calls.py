@@ -1,13 +1,35 @@
 """When a person is called, with what words; and what the banner says of the watch itself."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.records import Action, Activity, Change, Fault, Lifecycle, Record, Severity
-from midwatch_stage.factories import AT, alert, intervention, transition
+from midwatch_monitor.records import (
+    Action,
+    Activity,
+    Actor,
+    Alert,
+    AlertState,
+    Change,
+    DeliveryState,
+    Fault,
+    Lifecycle,
+    Record,
+    Severity,
+)
+from midwatch_stage.factories import (
+    AT,
+    alert,
+    attempt,
+    delivery,
+    entry,
+    intervention,
+    task,
+    transition,
+)
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.bell import Bell, call_text, command, escape, notifier
 from midwatch_supervisor.tui.log_capture import LogCapture
@@ -17,7 +39,8 @@ from midwatch_supervisor.tui.screens.banner import (
     failed_parts,
     journal_still,
 )
-from midwatch_supervisor.tui.state.attention import QueueItem, waiting_attempt
+from midwatch_supervisor.tui.state.attention import Queue, QueueItem, waiting_attempt
+from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Need, Row
 
 LATER = AT + timedelta(minutes=3)
@@ -40,6 +63,22 @@ def need(
     )
 
 
+def approved(id: int) -> Record:
+    return delivery(id, DeliveryState.APPROVED)
+
+
+def rejected(id: int) -> Record:
+    return delivery(id, DeliveryState.REJECTED)
+
+
+def gone(fired: Alert) -> Record:
+    return replace(fired, state=AlertState.RESOLVED)
+
+
+WORKS = transition(reason="goes on")
+AGAIN = alert(severity=Severity.CRITICAL, step=9)
+
+
 def test_one_need_is_announced_once() -> None:
     bell = Bell(opened_at=AT)
     assert bell.next_call([need()]) == "fix#1 waits for an answer: Which port?"
@@ -52,6 +91,86 @@ def test_another_need_of_the_same_attempt_is_announced_again() -> None:
     assert bell.next_call([need()]) is not None
     bell.next_call([])
     assert bell.next_call([need(since=LATER)]) is not None
+
+
+CRITICAL = alert(severity=Severity.CRITICAL, summary="It turns in circles.")
+OLDER = alert("silence", Severity.CRITICAL, step=0)
+HELD = intervention(Action.RESTART, needs_approval=True)
+ASK = intervention(Action.ASK_OPERATOR, message="Which port?")
+PARKED = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
+ANSWER = intervention(Action.NUDGE, Actor.OPERATOR)
+PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
+RESUME = intervention(Action.RESUME, Actor.OPERATOR)
+
+
+def calls(*seconds: Sequence[Record]) -> list[str]:
+    """What each second's records of one attempt, whose ids begin at 1, call a person for."""
+    board, bell = Board(), Bell(opened_at=AT)
+    board.meet_task(task())
+    board.meet_attempt(attempt())
+    queue, last = Queue(board), 0
+    said: list[str] = []
+    for records in seconds:
+        entries = [entry(id, each) for id, each in enumerate(records, start=last + 1)]
+        last += len(records)
+        for each in entries:
+            board.fold(each)
+        queue.observe(entries)
+        call = bell.next_call(queue.calling)
+        said += [call.partition(":")[0]] if call else []
+    return said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (
+            [(transition(), CRITICAL), (HELD,), (approved(3),), (delivery(3),)],
+            ["stuck", "approval"],
+        ),
+        ([(transition(), CRITICAL), (HELD,), (rejected(3),)], ["stuck", "approval"]),
+        ([(transition(), HELD), (PARKED,), (approved(2),), (delivery(2),)], ["approval"]),
+        ([(transition(), HELD), (HELD,), (approved(2),)], ["approval"] * 2),
+        ([(transition(), HELD, HELD), (approved(3),)], ["approval"]),
+        ([(transition(), ASK, delivery(2), PARKED), (ANSWER,), (delivery(5),)], ["answer"]),
+        (
+            [(transition(), CRITICAL, ASK, delivery(3), PARKED), (ANSWER, delivery(6)), (WORKS,)],
+            ["answer"],
+        ),
+        ([(transition(), OLDER, CRITICAL), (gone(OLDER),)], ["stuck"]),
+        ([(transition(), CRITICAL), (gone(CRITICAL),), (AGAIN,)], ["stuck"] * 2),
+    ],
+    ids=[
+        "approved",
+        "rejected",
+        "parked for the approval",
+        "another one to be approved",
+        "the newest of two approved",
+        "answered",
+        "answered and still stuck",
+        "one alert of two gone",
+        "stuck again",
+    ],
+)
+def test_what_was_just_answered_is_not_announced_again(
+    seconds: Sequence[Sequence[Record]], said: Sequence[str]
+) -> None:
+    words = {"stuck": "is stuck", "approval": "waits for approval", "answer": "waits for an answer"}
+    assert calls(*seconds) == [f"fix#1 {words[each]}" for each in said]
+
+
+def test_an_answer_on_its_way_leaves_nothing_to_be_answered() -> None:
+    asked = row(transition(), ASK, delivery(2), PARKED)
+    assert (asked.need, asked.called) == (Need.ANSWER, True)
+    answered = row(transition(), ASK, delivery(2), PARKED, ANSWER)
+    assert (answered.need, answered.called) == (Need.WORKING, False)
+
+
+def test_who_paused_a_task_is_not_told_that_it_waits() -> None:
+    by_policy = replace(PAUSE, by=Actor.POLICY)
+    parked = transition(Lifecycle.INPUT_REQUIRED)
+    assert calls((transition(), PAUSE), (delivery(2), parked), (RESUME,), (delivery(5),)) == []
+    assert calls((transition(), by_policy, delivery(2), parked)) == ["fix#1 is paused"]
 
 
 def test_what_waited_before_the_console_was_opened_does_not_ring() -> None:

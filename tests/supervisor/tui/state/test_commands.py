@@ -5,18 +5,31 @@ import pytest
 from midwatch_monitor.records import (
     Action,
     Actor,
+    Budget,
     BudgetRequest,
     Delivery,
     DeliveryState,
     Ending,
     Grant,
     Lifecycle,
+    Meter,
     Outcome,
     OutcomeReport,
+    PlanCheck,
     Record,
+    Ruling,
+    Severity,
     Terms,
 )
-from midwatch_stage.factories import alert, delivery, intervention, outcome, transition
+from midwatch_stage.factories import (
+    alert,
+    change,
+    delivery,
+    ended,
+    intervention,
+    outcome,
+    transition,
+)
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
@@ -24,6 +37,7 @@ from midwatch_supervisor.tui.operator_command import (
     Question,
     confirmation,
     is_held,
+    offers,
     question,
     refusal,
     result_text,
@@ -40,6 +54,10 @@ HELD = intervention(
     needs_approval=True,
 )
 PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
+ASKS = intervention(Action.ASK_OPERATOR, Actor.SUPERVISOR, message="Which port?")
+REVISION = PlanCheck(
+    plan_step=2, assumption="", reality="", impact="", proposed=("x", "y"), ruling=Ruling.PENDING
+)
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 WORKING = transition()
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
@@ -115,11 +133,12 @@ def test_a_pause_on_its_way_can_be_taken_back_and_not_repeated() -> None:
 def test_a_restart_of_what_is_over_asks_what_the_next_attempt_should_do_differently() -> None:
     over = row(transition(Lifecycle.FAILED, ending=Ending.STUCK, reason="stop by operator"))
     assert refusal(Command.RESTART, over) == ""
-    assert question(Command.RESTART, over) == Question(
-        title="Begin fix again: what should the next attempt do differently?",
-        send="Begin again",
-        quote="stop by operator",
-    )
+    found = asked(Command.RESTART, over)
+    assert found.title == "Begin fix again: what should the next attempt do differently?"
+    assert found.send == "Begin again"
+    first, *_, last = found.quote.splitlines()
+    assert first == "stop by operator"
+    assert last == "The task has its budget once more; what is used stays counted."
     assert confirmation(Command.RESTART, over) == "begun again"
 
 
@@ -173,11 +192,76 @@ def test_a_rejection_needs_no_reason() -> None:
     assert (found.title, found.required) == ("Reject the replan for fix#1 (reason optional)", False)
 
 
-def test_only_a_stop_is_a_matter_of_yes_or_no() -> None:
+def test_what_ends_or_hides_something_is_a_matter_of_yes_or_no() -> None:
     found = {each: question(each, row(WORKING, HELD)) for each in Command}
-    assert [command for command, each in found.items() if each and each.confirm] == [Command.STOP]
-    at_once = {Command.APPROVE, Command.PAUSE, Command.RESUME, Command.ACKNOWLEDGE, Command.SILENCE}
+    confirmed = {command for command, each in found.items() if each and each.confirm}
+    assert confirmed == {Command.STOP, Command.APPROVE, Command.SILENCE}
+    at_once = {Command.PAUSE, Command.RESUME, Command.ACKNOWLEDGE}
     assert {command for command, each in found.items() if each is None} == at_once
+
+
+@pytest.mark.parametrize(
+    ("waiting", "asks"),
+    [
+        *(
+            (intervention(each, Actor.SUPERVISOR, needs_approval=True), True)
+            for each in (Action.RESTART, Action.STOP, Action.REPLAN, Action.SPLIT)
+        ),
+        *(
+            (intervention(each, Actor.SUPERVISOR, needs_approval=True), False)
+            for each in (Action.NUDGE, Action.GRANT_BUDGET, Action.SWITCH_MODEL)
+        ),
+        (REVISION, True),
+        (BUDGET, False),
+    ],
+)
+def test_what_takes_work_away_is_approved_by_name_and_the_rest_at_once(
+    waiting: Record, asks: bool
+) -> None:
+    assert (question(Command.APPROVE, row(WORKING, waiting)) is not None) is asks
+
+
+def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
+    assert question(Command.APPROVE, row(WORKING, HELD)) == Question(
+        title="Approve replan of fix#1?",
+        send="Approve",
+        quote="replan by supervisor: Plan anew.\n1. read\n2. write",
+        confirm=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "acts"),
+    [
+        ((WORKING,), "Guide Pause Stop Restart"),
+        ((WORKING, PAUSE), "Guide Resume Stop Restart"),
+        ((WORKING, ALERT), "Guide Pause Stop Restart Acknowledge"),
+        ((WORKING, alert("cycle", Severity.CRITICAL)), "Guide Restart Pause Stop Acknowledge"),
+        ((WORKING, HELD), "Approve Modify Reject Guide Pause Stop Restart"),
+        ((PARKED, HELD), "Approve Modify Reject Guide Resume Stop Restart"),
+        ((WORKING, BUDGET), "Approve Reject Guide Pause Stop Restart"),
+        ((ASKS, delivery(1), PARKED), "Answer Resume Stop"),
+        ((PAUSE, delivery(1), PARKED), "Resume Guide Stop"),
+        ((transition(Lifecycle.COMPLETED),), "Accept Reject result Begin again"),
+        ((WORKING, HELD, transition(Lifecycle.FAILED)), "Accept Reject result Begin again"),
+        ((ended(Ending.RESTARTED),), "Accept Reject result"),
+        ((ended(Ending.SPLIT),), "Accept Reject result"),
+    ],
+)
+def test_what_can_be_done_is_offered_the_most_likely_first(
+    records: tuple[Record, ...], acts: str
+) -> None:
+    assert " ".join(each.does for each in offers(row(*records))) == acts
+
+
+def test_nothing_is_offered_about_what_has_not_begun() -> None:
+    assert offers(Row.queued(1, 1, "fix")) == ()
+
+
+def test_every_offer_has_a_key() -> None:
+    standings = ((WORKING, HELD, ALERT), (PARKED,), (transition(Lifecycle.FAILED),))
+    keys = {each.key for records in standings for each in offers(row(*records))}
+    assert keys <= {key.id for key in ACTS}
 
 
 @pytest.mark.parametrize(
@@ -191,12 +275,45 @@ def test_a_grant_must_begin_with_amounts(words: str, wrong: bool) -> None:
 def test_a_grant_begins_from_what_was_asked_for() -> None:
     found = asked(Command.GRANT, row(WORKING, BUDGET))
     assert found.text == "20 requests"
-    assert found.quote == "asks for budget: 20 requests (two files left)"
+    assert found.quote.splitlines()[1:] == ["asks for budget: 20 requests (two files left)"]
+
+
+def test_a_grant_shows_what_is_used_of_each_limit() -> None:
+    budget = Budget(requests=Meter(used=12, limit=60), minutes=Meter(used=3, limit=30))
+    found = asked(Command.GRANT, row(WORKING, change(budget=budget)))
+    assert found.quote.splitlines() == [
+        "Used: 12 of 60 requests, 0 tokens, $0.00, 3 of 30 min",
+        "For instance: 20 requests, 15 minutes",
+    ]
+
+
+def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
+    found = asked(Command.RESTART, row(WORKING, ALERT))
+    assert found.quote.splitlines() == [
+        "cycle: cycle was seen",
+        "Attempt 2 begins in a new workspace, without these changes and this conversation. "
+        "It is told what was tried, why that ended, and your note.",
+        "Kept: its workspace as it is, and what was learned; "
+        "`midwatch diff fix#1` shows its changes.",
+        "What is used still counts: 0 requests, 0 tokens, $0.00, 0 min",
+    ]
+
+
+def test_a_stop_says_what_is_kept_and_what_is_not_begun() -> None:
+    quote = asked(Command.STOP, row(WORKING)).quote
+    assert "counts as failed; the tasks that depend on it are not begun" in quote
+    assert "`midwatch diff fix#1` shows its changes" in quote
+
+
+def test_silencing_asks_because_nothing_takes_it_back() -> None:
+    found = asked(Command.SILENCE, row(WORKING, ALERT))
+    assert found.title == "Silence these alerts of fix#1 until the attempt ends?"
+    assert found.quote.startswith("cycle: cycle was seen\n")
 
 
 def test_a_switch_goes_to_another_model_that_the_worker_has() -> None:
     found = asked(Command.SWITCH, row(WORKING, model="m"), ("m", "big"))
-    assert (found.text, found.quote) == ("big", "Current model: m\nOther models: big")
+    assert (found.text, found.quote.splitlines()[:-1]) == ("big", ["· m (current)", "· big"])
     assert [problem(found, words) for words in ("big", "huge", "m\nplease")] == [
         "",
         'Unknown model "huge"',

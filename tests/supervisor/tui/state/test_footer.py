@@ -1,8 +1,9 @@
-"""The line of keys: help and leaving are always there."""
+"""The line of keys: what can be done now stands first, help and leaving are always there."""
 
 import pytest
 
-from midwatch_supervisor.tui.widgets.footer import Shown, fitting
+from midwatch_supervisor.tui.operator_command import Offer
+from midwatch_supervisor.tui.widgets.footer import Shown, arranged, fitting
 
 KEYS = [
     Shown("enter", "⏎", "Open", "open"),
@@ -21,3 +22,27 @@ def test_all_keys_stand_where_there_is_room() -> None:
 )
 def test_help_and_leaving_stay_however_narrow(width: int, left: list[str]) -> None:
     assert [key.key for key in fitting(KEYS, width)] == left
+
+
+ACTS = [
+    Shown("i", "i", "Send guidance", "act('guide')", "guide"),
+    Shown("p", "p", "Pause or resume", "pause", "pause"),
+    Shown("a", "a", "Approve a decision", "act('approve')", "approve"),
+]
+OPEN, HELP = KEYS[0], KEYS[-1]
+
+
+def test_the_acts_that_are_offered_come_first_under_their_names_of_now() -> None:
+    offers = [Offer("approve", "Approve"), Offer("pause", "Resume")]
+    found = arranged([OPEN, HELP, *ACTS], offers)
+    assert [(key.key, key.does) for key in found] == [
+        ("a", "Approve"),
+        ("p", "Resume"),
+        ("⏎", "Open"),
+        ("?", "Help"),
+    ]
+
+
+def test_without_a_row_no_act_is_shown_and_what_another_view_has_on_a_key_is_not_offered() -> None:
+    assert arranged([*ACTS, OPEN], []) == [OPEN]
+    assert arranged([OPEN], [Offer("approve", "Approve")]) == [OPEN]

@@ -6,28 +6,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.records import (
-    Budget,
-    Change,
     Checkpoint,
-    Lifecycle,
-    Meter,
     Outcome,
 )
-from midwatch_stage.factories import transition
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.screens.lists import report_text as told_in
 from midwatch_supervisor.tui.screens.lists import since
 from midwatch_supervisor.tui.screens.overview import (
     Bars,
-    Sums,
     axis,
     bars,
     draw_bars,
     rate,
-    summed,
 )
 from midwatch_supervisor.tui.state.board import Report, Totals
-from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.table import matches
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -55,14 +47,6 @@ def test_only_what_came_after_the_last_checkpoint_is_new() -> None:
 
 def test_a_filter_of_the_stream_looks_at_blockers_and_notes_too() -> None:
     assert matches(told_in(report(notes="Trying half a cent.")), "coder continue KEY cent")
-
-
-def test_the_overview_sums_what_all_attempts_used() -> None:
-    used = Budget(requests=Meter(used=3), tokens=Meter(used=400), cost_usd=Meter(used=0.25))
-    one = row(transition(), Change(budget=used))
-    other = row(Change(budget=used), transition(Lifecycle.COMPLETED))
-    needs = Counter({Need.WORKING: 1, Need.OVER: 1})
-    assert summed([one, other]) == Sums(needs=needs, requests=6, tokens=800, cost_usd=0.5)
 
 
 def times(*seconds: int) -> dict[datetime, Counter[str]]:

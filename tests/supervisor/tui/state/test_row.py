@@ -110,8 +110,8 @@ def cells(about: Row) -> dict[str, str]:
 
 
 def test_a_result_that_was_not_accepted_has_no_tick() -> None:
-    assert cells(row(WORKING, DONE))["!"] == "✓"
-    assert cells(row(WORKING, DONE, feedback(accepted=False)))["!"] == "✗"
+    assert cells(row(WORKING, DONE))["!"] == " ✓"
+    assert cells(row(WORKING, DONE, feedback(accepted=False)))["!"] == " ✗"
 
 
 def test_an_attempt_that_nobody_judges_says_so() -> None:
@@ -120,5 +120,5 @@ def test_an_attempt_that_nobody_judges_says_so() -> None:
     board.meet_task(task())
     board.meet_attempt(attempt())
     board.fold(entry(1, WORKING))
-    assert cells(board.rows[1])["health"] == "not judged"
-    assert cells(board.rows[1])["!"] == "○"
+    assert cells(board.rows[1])["state"] == "not judged"
+    assert cells(board.rows[1])["!"] == " ○"

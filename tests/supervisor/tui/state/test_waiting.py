@@ -21,9 +21,9 @@ from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.screens.banner import missing_parts, no_monitor, no_node
-from midwatch_supervisor.tui.screens.fleet import columns
 from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.why import why
 from midwatch_supervisor.tui.widgets.palette import palette
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -53,9 +53,8 @@ def task(name: str, *labels: str, after: tuple[str, ...] = ()) -> TaskSpec:
 
 
 def cells(made: Board) -> list[str]:
-    """The activity of each line of the fleet."""
-    (activity,) = (each for each in columns(lambda: AT, made.wait) if each.title == "activity")
-    return [activity.draw(row, COLOURS)[0] for row in made.all_rows()]
+    """Why each line of the fleet stands where it does."""
+    return [why(row, made.wait(row)).text for row in made.all_rows()]
 
 
 def calls(made: Board) -> list[tuple[str, str]]:

@@ -1,0 +1,99 @@
+"""The chosen row in full beside the list, or below it: a person answers without another screen."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from midwatch_supervisor.tui.keys import LIST
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.preview_lines import Line, Preview
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.widgets.palette import on_theme_change, palette_of
+
+
+class PreviewView(ScrollView, can_focus=True):
+    """Why the chosen row stands where it does, what it used, what waits, what it reported.
+
+    It is drawn off lines as every list is; tab reaches it, and then the keys of a list scroll it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LIST if key.action != "open"]
+    DEFAULT_CSS = """
+    PreviewView { overflow-x: hidden; scrollbar-size-vertical: 1; }
+    """
+
+    def __init__(self, board: Board, now: Callable[[], datetime], keys: Mapping[str, str]) -> None:
+        """Preview rows of a board; `keys` tells the key of each act, as a person reads it."""
+        super().__init__(id="preview")
+        self._board = board
+        self._now = now
+        self._keys = keys
+        self._row: Row | None = None
+        self._lines: list[Line] = []
+
+    def on_mount(self) -> None:
+        on_theme_change(self, self.refresh_board)
+
+    def on_resize(self) -> None:
+        self.refresh_board()
+
+    def show_row(self, row: Row | None) -> None:
+        """Preview a row from now on."""
+        if row is not self._row:
+            self._row = row
+            self.scroll_home(animate=False)
+        self.refresh_board()
+
+    def refresh_board(self) -> None:
+        """Show the row as it is now."""
+        row, width = self._row, self.size.width - 1
+        if not self.display or width < 1:
+            return
+        lines = [] if row is None else self._drawn(row, width)
+        if lines != self._lines:
+            self._lines = lines
+            size = Size(self.size.width, len(lines))
+            if self.virtual_size != size:
+                self.virtual_size = size
+            self.refresh()
+
+    def _drawn(self, row: Row, width: int) -> list[Line]:
+        waits = self._board.turn(row) if row.attempt is None else ""
+        return Preview(
+            row=row,
+            width=width,
+            now=self._now(),
+            colours=palette_of(self),
+            waits=waits,
+            keys=self._keys,
+        ).lines()
+
+    @property
+    def text(self) -> str:
+        """What it says, without its colours."""
+        return "\n".join("".join(text for text, _ in line) for line in self._lines)
+
+    def render_line(self, y: int) -> Strip:
+        index, width, under = y + round(self.scroll_offset.y), self.size.width, self.rich_style
+        if not 0 <= index < len(self._lines):
+            return Strip.blank(width, under)
+        segments = [Segment(text, under + style) for text, style in self._lines[index]]
+        return Strip(segments).adjust_cell_length(width, under)
+
+    def action_move(self, lines: int) -> None:
+        self.scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        self.action_move(pages * max(1, self.size.height - 1))
+
+    def action_first(self) -> None:
+        self.scroll_home(animate=False)
+
+    def action_last(self) -> None:
+        self.scroll_end(animate=False)

@@ -1,0 +1,236 @@
+"""What the preview says of a row: why, what it used, what waits, what it reported. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from textwrap import wrap
+
+from rich.cells import cell_len, chop_cells
+from rich.style import Style
+
+from midwatch_monitor.records import Alert, Course, Severity
+from midwatch_monitor.state.intervention import InterventionState
+from midwatch_supervisor.present.intervention_text import author_text, request_text, terms_text
+from midwatch_supervisor.present.numbers import budget_text, steps_text
+from midwatch_supervisor.present.plain import one_line, plain
+from midwatch_supervisor.present.signs import SEVERITY_SIGNS
+from midwatch_supervisor.present.text_line import bracketed
+from midwatch_supervisor.tui.state.checkpoint_history import EqualCheckpoints, Trend, trend
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.why import repeated, why
+from midwatch_supervisor.tui.widgets.line_list import Cell
+from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
+from midwatch_supervisor.tui.widgets.table import clock, long_span, sized
+
+Line = Sequence[Cell]
+
+_NARROW = 90
+"""Cells below which the two halves stand one below the other."""
+_EVIDENCE = 6
+"""Steps of an alert's evidence that are named; the attempt's view has all of them."""
+LOW = 40
+"""Percent of confidence below which a number is drawn as a warning."""
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """A text in lines of at most `width` cells, its own line ends kept."""
+    lines: list[str] = []
+    for part in plain(text).splitlines() or [""]:
+        for line in wrap(part, max(8, width), initial_indent=indent, subsequent_indent=indent):
+            lines += [line] if cell_len(line) <= width else chop_cells(line, width)
+    return lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """Draws the chosen row for a width, at a time, in the colours of a theme."""
+
+    row: Row
+    width: int
+    now: datetime
+    colours: Palette
+    waits: str = ""
+    """What a task waits for that has not begun."""
+    keys: Mapping[str, str]
+    """The key of each act, as a person reads it."""
+
+    def lines(self) -> list[Line]:
+        """All of it, from the top."""
+        if self.width < _NARROW:
+            head = self._rule(f"{one_line(self.row.label)} ─ WHY", self.width)
+            return [head, *self._standing(self.width), *self._reports(self.width, titled=True)]
+        left = self.width * 11 // 20
+        right = self.width - left - 2
+        head = [
+            *self._rule(f"{one_line(self.row.label)} ─ WHY", left),
+            *self._rule("CHECKPOINTS, newest first", right + 2, joint="┬─"),
+        ]
+        return [head, *self._beside(self._standing(left), self._reports(right), left)]
+
+    def _beside(self, one: Sequence[Line], other: Sequence[Line], left: int) -> Iterable[Line]:
+        edge = self.colours.dim
+        for place in range(max(len(one), len(other))):
+            cells = [*one[place]] if place < len(one) else []
+            room = left - sum(cell_len(text) for text, _ in cells)
+            yield [
+                *cells,
+                (f"{' ' * max(0, room)}│ ", edge),
+                *(other[place] if place < len(other) else ()),
+            ]
+
+    def _rule(self, title: str, width: int, joint: str = "──") -> Line:
+        title = f" {title} "
+        filled = "─" * max(0, width - len(joint) - cell_len(title))
+        colours = self.colours
+        return [(joint, colours.dim), (title, colours.heading), (filled, colours.dim)]
+
+    def _text(self, text: str, width: int, style: Style, indent: str = " ") -> list[Line]:
+        return [[(line, style)] for line in wrapped(text, width, indent)]
+
+    def _standing(self, width: int) -> list[Line]:
+        """What waits comes first: it is what a person is here for."""
+        return [*self._title(width), *self._asked(width), *self._alerts(width), *self._used(width)]
+
+    def _title(self, width: int) -> list[Line]:
+        row, c = self.row, self.colours
+        title = "" if row.title in ("", row.name) else row.title
+        if row.attempt is None:
+            waits = f"queued; waits for {self.waits}" if self.waits else row.status
+            return [*self._text(title, width, c.dim), *self._text(waits, width, c.text)]
+        if row.state.unresolved or row.need <= Need.APPROVAL:
+            return self._text(title, width, c.dim) if title else []
+        said = why(row, None)
+        style = tone_style(said.tone, c)
+        return [*self._text(title, width, c.dim), *self._text(said.text, width, style)]
+
+    def _alerts(self, width: int) -> list[Line]:
+        return [line for alert in self.row.state.unresolved for line in self._alert(alert, width)]
+
+    def _alert(self, alert: Alert, width: int) -> list[Line]:
+        critical = alert.severity is Severity.CRITICAL
+        style = self.colours.bad if critical else self.colours.warn
+        said = f"{SEVERITY_SIGNS[alert.severity]} {alert.summary or alert.key.rule}"
+        at = alert.at or alert.since_at
+        age = "" if at is None else long_span((self.now - at).total_seconds())
+        steps = steps_text(alert.evidence[-_EVIDENCE:])
+        grounds = one_line(", ".join(filter(None, (steps, age and f"since {age}"))))
+        room = width - cell_len(said) - cell_len(grounds) - 3
+        if room >= 0 and "\n" not in said:
+            return [[(f" {one_line(said)}", style), (f"{' ' * room} {grounds} ", self.colours.dim)]]
+        return [
+            *self._text(one_line(said), width, style),
+            *self._text(grounds, width, self.colours.dim, "   "),
+        ]
+
+    def _used(self, width: int) -> list[Line]:
+        if self.row.attempt is None:
+            return []
+        used = self.row.used
+        style = self.colours.warn if used is not None and used >= 0.8 else self.colours.dim
+        return self._text(f"budget: {budget_text(self.row.state.budget)}", width, style)
+
+    def _asked(self, width: int) -> list[Line]:
+        """The proposal, the question or the request that waits, in full, with its keys."""
+        row, state = self.row, self.row.state
+        if row.need is Need.OVER:
+            return []
+        if held := state.interventions.held:
+            return self._proposed(held[0], len(held), width)
+        if state.paused:
+            by = author_text(state.waits[-1].intervention) if state.waits else ""
+            return self._answerable("PAUSED", f"by {by}" if by else "", ("pause", "guide"), width)
+        if state.parked:
+            return self._answerable(
+                f"ASKS{self._waited()}", state.transition.reason, ("guide", "pause"), width
+            )
+        if state.open_requests:
+            said = "\n".join(map(request_text, state.open_requests.values()))
+            return self._answerable("ASKS", said, ("approve", "reject", "guide"), width)
+        return []
+
+    def _waited(self) -> str:
+        since = self.row.state.needed_since
+        return f", waits {long_span((self.now - since).total_seconds())}" if since else ""
+
+    def _proposed(self, held: InterventionState, count: int, width: int) -> list[Line]:
+        issued = held.intervention
+        more = f" (1 of {count})" if count > 1 else ""
+        act = f"{issued.action}{bracketed(terms_text(issued.terms))}".upper()
+        title = f"PROPOSED{more}: {act} by {issued.by}{self._waited()}"
+        plan = "".join(f"\n{n}. {step}" for n, step in enumerate(issued.plan, start=1))
+        said = f"{issued.message or '(no message)'}{plan}"
+        return self._answerable(title, said, ("approve", "modify", "reject", "guide"), width)
+
+    def _answerable(self, title: str, said: str, acts: Sequence[str], width: int) -> list[Line]:
+        c = self.colours
+        # Whoever wrote it, it stands between our own lines and can not look like one of them.
+        return [
+            *self._text(title, width, c.warn),
+            *self._text(said, width, c.text, "   "),
+            self._keys(acts),
+        ]
+
+    def _keys(self, acts: Sequence[str]) -> Line:
+        cells: list[Cell] = [("  ", self.colours.text)]
+        for act in acts:
+            cells += [
+                (f" {self.keys.get(act, '')}", self.colours.accent),
+                (f" {_ANSWERS[act]} ", self.colours.text),
+            ]
+        return cells
+
+    def _reports(self, width: int, *, titled: bool = False) -> list[Line]:
+        if self.row.attempt is None:
+            return []
+        title = [self._rule("CHECKPOINTS, newest first", width)] if titled else []
+        said = [
+            line for each in self.row.checkpoints.newest_first for line in self._said(each, width)
+        ]
+        return [*title, *(said or self._text("no report yet", width, self.colours.dim))]
+
+    def _said(self, each: EqualCheckpoints, width: int) -> list[Line]:
+        c, said = self.colours, each.checkpoint
+        course = {Course.ESCALATE: c.bad, Course.PIVOT: c.warn}.get(said.decision, c.text)
+        head: Line = [
+            (f"{clock(each.last_at, self.now.tzinfo)} ", c.dim),
+            (f"{said.progress_percent:>3}% ", c.text),
+            (f"{said.confidence:>3}% {_change_sign(each)} ", confidence_style(each, c)),
+            (sized(f"{said.decision}{repeated(each)}", max(0, width - 21)).rstrip(), course),
+        ]
+        blockers = [
+            line
+            for blocker in said.blockers
+            for line in self._text(f"✗ {one_line(blocker)}", width, c.warn, "  ")
+        ]
+        notes = self._text(f'"{said.notes}"', width, c.text, "  ") if said.notes else []
+        return [head, *blockers, *notes]
+
+
+_ANSWERS = {
+    "approve": "approve",
+    "modify": "edit",
+    "reject": "reject",
+    "guide": "say something",
+    "pause": "resume",
+}
+
+
+def _change_sign(each: EqualCheckpoints) -> str:
+    if each.change is None:
+        return " "
+    return "↑" if each.change > 0 else "↓" if each.change < 0 else "="
+
+
+def confidence_style(each: EqualCheckpoints, colours: Palette) -> Style:
+    """Low or falling is a warning, and so is the same again and again; only a rise is good."""
+    if each.checkpoint.confidence < LOW or each.count > 2 or (each.change or 0) < 0:
+        return colours.warn
+    return colours.good if (each.change or 0) > 0 else colours.text
+
+
+def trend_style(confidences: Sequence[int], colours: Palette) -> Style:
+    """The same of the last stated confidences of a row."""
+    if confidences and confidences[-1] < LOW:
+        return colours.warn
+    styles = {Trend.UP: colours.good, Trend.DOWN: colours.warn, Trend.LEVEL: colours.text}
+    return styles.get(trend(confidences), colours.text)

@@ -1,0 +1,135 @@
+"""Nobody acts on a row that came under the cursor by itself."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Action, Actor, AlertState, Delivery, DeliveryState, Severity
+from midwatch_stage.console import ConsoleDriver, console_on
+from midwatch_stage.factories import AT, alert, intervention, reflecting, transition
+
+Watch = ConsoleDriver[Journal]
+WORKING = transition()
+FOLLOWS = "pick a line first: the cursor follows the newest"
+SLIPPED = "another line has just come under the cursor: look at it first"
+HELD = intervention(Action.NUDGE, Actor.SUPERVISOR, message="Look up.", needs_approval=True)
+STUCK = alert(severity=Severity.CRITICAL, summary="the same acts", step=4)
+
+
+def approved(id: int, step: int = 1) -> Delivery:
+    return Delivery(intervention=id, state=DeliveryState.APPROVED, step=step, author="ada")
+
+
+@pytest.fixture
+async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
+    async with await Journal.open(tmp_path / "journal.db") as journal:
+        await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+        async with console_on(journal, size=(120, 30), hertz=1000) as driver:
+            # Whoever looks is slow: a line that comes by itself stays unread for an hour.
+            driver.app.glance_seconds = 3600
+            yield driver
+
+
+async def two_checkpoints(watch: Watch) -> int:
+    held = await watch.write(WORKING, reflecting(1), HELD, task="one")
+    await watch.press("2")
+    await watch.write(WORKING, reflecting(1), HELD, task="two")
+    return held
+
+
+async def test_a_checkpoint_that_the_cursor_follows_takes_no_act(watch: Watch) -> None:
+    await two_checkpoints(watch)
+    await watch.press("a", "x", "p", "i")
+    assert watch.app.told == [FOLLOWS] * 4
+    assert await watch.written() == []
+
+
+@pytest.mark.parametrize("key", ["k", "up", "g"])
+async def test_a_checkpoint_that_was_picked_takes_an_act(watch: Watch, key: str) -> None:
+    held = await two_checkpoints(watch)
+    await watch.press(key, "a")
+    assert await watch.written() == [approved(held)]
+
+
+async def test_the_newest_checkpoint_is_picked_by_a_move_and_keeps_the_cursor(watch: Watch) -> None:
+    await two_checkpoints(watch)
+    second = watch.before
+    await watch.press("j")
+    await watch.write(WORKING, reflecting(1), HELD, task="three")
+    await watch.press("a")
+    assert await watch.written() == [approved(second)]
+
+
+async def test_a_click_picks_a_checkpoint(watch: Watch) -> None:
+    held = await two_checkpoints(watch)
+    await watch.pilot.click("#checkpoints", offset=(4, 0))
+    await watch.press("a")
+    assert await watch.written() == [approved(held)]
+
+
+@pytest.mark.parametrize("key", ["G", "escape"])
+async def test_the_cursor_follows_again_when_the_pick_is_put_away(watch: Watch, key: str) -> None:
+    await two_checkpoints(watch)
+    await watch.press("k", key)
+    await watch.write(reflecting(2), task="one")
+    assert watch.list("checkpoints").cursor == 2
+    await watch.press("a")
+    assert watch.app.told == [FOLLOWS]
+    assert await watch.written() == []
+
+
+async def test_a_pick_that_the_filter_hides_is_none(watch: Watch) -> None:
+    await two_checkpoints(watch)
+    await watch.press("k", "slash", *"two", "enter", "a")
+    assert watch.app.told == [FOLLOWS]
+    await watch.press("escape", "j", "slash", *"two", "enter", "a")
+    assert len(await watch.written()) == 1
+
+
+async def test_a_row_that_jumps_under_the_cursor_at_the_start_takes_no_act(watch: Watch) -> None:
+    await watch.write(WORKING, task="seen")
+    await watch.write(WORKING, HELD, task="jumps")
+    await watch.press("p")
+    assert watch.app.told == [SLIPPED]
+    assert await watch.written() == []
+    await watch.press("k", "a")
+    assert await watch.written() == [approved(watch.before, step=0)]
+
+
+async def test_what_follows_an_answered_line_of_the_queue_is_not_answered_with_it(
+    watch: Watch,
+) -> None:
+    first = await watch.write(WORKING, HELD, task="one")
+    second = await watch.write(WORKING, HELD, task="two")
+    await watch.press("3", "j", "k", "a")
+    await watch.until(lambda: watch.list("attention").count == 1)
+    await watch.press("a")
+    assert watch.app.told[-1] == SLIPPED
+    assert await watch.written() == [approved(first, step=0)]
+    watch.app.glance_seconds = 0
+    await watch.press("a")
+    assert (await watch.written())[1:] == [approved(second, step=0)]
+
+
+async def test_a_row_that_leaves_the_filter_does_not_hand_its_act_to_the_next(watch: Watch) -> None:
+    for name in ("one", "two"):
+        await watch.write(WORKING, STUCK, task=name)
+    await watch.press("slash", *"stuck", "enter", "j", "k")
+    await watch.write(replace(STUCK, state=AlertState.RESOLVED), task="one")
+    await watch.press("p")
+    assert watch.app.told == [SLIPPED]
+    assert await watch.written() == []
+
+
+async def test_who_picked_a_row_while_the_history_is_read_stays_on_it(watch: Watch) -> None:
+    await watch.write(WORKING, task="a")
+    await watch.write(WORKING, task="b")
+    await watch.press("j")
+    await watch.write(WORKING, HELD, task="z")
+    await watch.press("p")
+    paused = intervention(Action.PAUSE, Actor.OPERATOR, author="ada")
+    entries = await watch.journal.entries(watch.before)
+    assert [(each.record, each.attempt) for each in entries] == [(paused, watch.attempts["b"].id)]

@@ -1,0 +1,219 @@
+"""Finding lines: the search of an attempt's lists, the filter of the others, and where one is."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input, Static
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Plan, PlanStep, Step
+from midwatch_stage.console import ConsoleDriver, console_of
+from midwatch_stage.factories import acceptance, alert, editing, reflecting, step, transition
+from midwatch_supervisor.tui.keys import ATTEMPT
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.state.attempt_timeline import KINDS
+from midwatch_supervisor.tui.widgets.footer import Footer
+from midwatch_supervisor.tui.widgets.scrolling_text import Detail
+
+Seat = ConsoleDriver[Journal]
+
+
+def read(number: int, what: str, **fields: object) -> Step:
+    return replace(step(number, "read_file", path=what), **fields)
+
+
+STEPS = (
+    transition(),
+    *(read(number, f"docs/page_{number}.md") for number in range(1, 20)),
+    read(20, "docs/rates.md"),
+    *(read(number, f"docs/page_{number}.md") for number in range(21, 40)),
+    editing(40, "totals.py"),
+    step(41, "run_command", ok=False, output="the Rates are wrong"),
+    reflecting(42, notes="I look at the rates again."),
+    alert("cycle", step=42, evidence=(3, 41)),
+    Plan(steps=(PlanStep(title="Read the tables"), PlanStep(title="Round"))),
+    acceptance(check="pytest", passed=False, detail="1 failed"),
+    *(read(number, f"docs/page_{number}.md") for number in range(43, 60)),
+)
+
+
+@pytest.fixture
+async def seat(tmp_path: Path) -> AsyncGenerator[Seat]:
+    """The view of an attempt with some hundred lines, in a terminal that shows a third of them."""
+    async with (
+        await Journal.open(tmp_path / "journal.db") as journal,
+        console_of(journal, *STEPS, size=(120, 30)) as driver,
+    ):
+        await driver.open_attempt()
+        yield driver
+
+
+def cursor_line(seat: Seat, name: str = "timeline") -> str:
+    return next(line for line in seat.lines(name) if line.startswith(">"))
+
+
+def found(seat: Seat, name: str = "timeline") -> list[str]:
+    """The lines that are marked as found, that of the cursor left out."""
+    return [line for line in seat.lines(name) if line.startswith("•")]
+
+
+def place(seat: Seat, name: str = "timeline") -> str:
+    """What stands at the end of the titles."""
+    titles = str(seat.app.screen.query_one(f"#{name}-pane > .titles", Static).content)
+    return titles.rsplit("  ", 1)[-1].strip()
+
+
+def footer(seat: Seat) -> str:
+    """The keys below the screen in front."""
+    return seat.app.screen.query_one(Footer).render_line(0).text
+
+
+async def test_a_search_goes_to_the_first_line_it_finds_and_leaves_those_around_it(
+    seat: Seat,
+) -> None:
+    lines = seat.list("timeline").count
+    await seat.press("slash", *"rates", "enter")
+    assert "docs/rates.md" in cursor_line(seat)
+    assert seat.list("timeline").count == lines
+    assert place(seat) == "1 of 3 found"
+    seen = seat.list("timeline").seen
+    assert seen.start < seat.list("timeline").cursor - 3 < seen.stop - 6
+
+
+async def test_n_and_shift_n_walk_from_match_to_match_and_round(seat: Seat) -> None:
+    await seat.press("slash", *"rates", "enter", "n")
+    assert "run_command" in cursor_line(seat)
+    assert [line.split()[2] for line in found(seat)] == ["◆"]
+    await seat.press("n", "n")
+    assert "docs/rates.md" in cursor_line(seat)
+    await seat.press("N")
+    assert "checkpoint" in cursor_line(seat)
+    assert place(seat) == "3 of 3 found"
+
+
+async def test_n_is_a_match_only_while_there_is_a_search(seat: Seat) -> None:
+    await seat.press("slash", *"rates", "enter")
+    assert "n Match" in footer(seat)
+    await seat.press("escape")
+    assert "n Match" not in footer(seat)
+
+
+async def test_away_from_a_match_the_place_only_counts_them(seat: Seat) -> None:
+    await seat.press("slash", *"rates", "enter", "j")
+    assert place(seat) == "3 found"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kinds"),
+    [
+        ("is:failed", ["run_command", "check"]),
+        ("is:edit", ["edit_file"]),
+        ("is:check", ["checkpoint"]),
+        ("is:alert is:checkpoint", ["checkpoint", "alert"]),
+    ],
+)
+async def test_a_word_for_a_kind_leaves_only_such_lines(
+    seat: Seat, wanted: str, kinds: list[str]
+) -> None:
+    every = seat.list("timeline").count
+    await seat.press("slash", *wanted, "enter")
+    lines = seat.lines("timeline")
+    assert all(kind in line for kind, line in zip(kinds, lines, strict=True))
+    assert place(seat) == f"{len(kinds)} of {every} match"
+
+
+async def test_a_kind_and_a_word_search_among_the_lines_of_that_kind(seat: Seat) -> None:
+    await seat.press("slash", *"is:failed rates", "enter")
+    assert seat.list("timeline").count == 2
+    assert place(seat) == "1 of 1 found"
+
+
+async def test_an_unknown_kind_says_which_there_are(seat: Seat) -> None:
+    await seat.press("slash", *"is:broken", "enter")
+    said = str(seat.app.screen.query_one("#timeline-pane > .nothing", Static).content)
+    assert said == (
+        "No line is what the filter wants; escape drops it."
+        " There are is:failed is:edit is:checkpoint is:alert."
+    )
+
+
+def test_every_kind_is_named_in_the_help() -> None:
+    said = next(key.does for key in ATTEMPT if key.id == "attempt.search")
+    assert all(f"`is:{kind}`" in said for kind in KINDS)
+
+
+async def test_escape_drops_the_search_and_the_cursor_stays_on_what_was_found(seat: Seat) -> None:
+    every = seat.list("timeline").count
+    await seat.press("slash", *"is:failed", "enter", "g", "escape")
+    assert seat.list("timeline").count == every
+    assert "run_command" in cursor_line(seat)
+    assert isinstance(seat.app.screen, AttemptScreen)
+    await seat.press("escape")
+    assert not isinstance(seat.app.screen, AttemptScreen)
+
+
+async def test_what_is_written_meanwhile_is_searched_too(seat: Seat) -> None:
+    await seat.press("slash", *"rates", "enter")
+    await seat.write(read(60, "rates.csv"))
+    await seat.until(lambda: place(seat) == "1 of 4 found")
+    assert "docs/rates.md" in cursor_line(seat)
+
+
+async def test_the_evidence_of_an_alert_is_reached_through_a_filter_that_hides_it(
+    seat: Seat,
+) -> None:
+    await seat.press("slash", *"is:edit", "enter", "f3", "enter")
+    await seat.until(lambda: "run_command" in cursor_line(seat))
+    await seat.press("e")
+    assert "page_3.md" in cursor_line(seat)
+
+
+async def test_evidence_that_the_filter_shows_keeps_the_filter(seat: Seat) -> None:
+    await seat.press("slash", *"is:failed", "enter", "f3", "enter")
+    await seat.until(lambda: "run_command" in cursor_line(seat))
+    assert seat.list("timeline").count == 2
+
+
+async def test_the_detail_follows_the_matches(seat: Seat) -> None:
+    await seat.press("slash", *"rates", "enter", "space", "n")
+    assert seat.app.screen.query_one(Detail).text.endswith("the Rates are wrong")
+    await seat.press("escape")
+    assert place(seat) == "2 of 3 found"
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "wanted"),
+    [("f3", "alerts", "firing"), ("f5", "plan", "tables"), ("f8", "checks", "failed")],
+)
+async def test_every_list_of_an_attempt_can_be_searched(
+    seat: Seat, key: str, name: str, wanted: str
+) -> None:
+    await seat.press(key, "slash", *wanted, "enter")
+    assert place(seat, name) == "1 of 1 found"
+
+
+async def test_where_there_are_no_lines_no_filter_is_offered(seat: Seat) -> None:
+    assert "Search" in footer(seat)
+    await seat.press("f4", "slash")
+    assert "Search" not in footer(seat)
+    assert not isinstance(seat.app.focused, Input)
+    await seat.press("escape")
+    assert "Filter" in footer(seat)
+    await seat.press("4", "slash")
+    assert "Filter" not in footer(seat)
+    assert not isinstance(seat.app.focused, Input)
+
+
+async def test_a_long_list_says_which_lines_are_seen(seat: Seat) -> None:
+    every = seat.list("timeline").count
+    seen = seat.list("timeline").seen
+    assert place(seat) == f"{every - len(seen) + 1}-{every} of {every}"
+    await seat.press("g")
+    await seat.until(lambda: place(seat) == f"1-{len(seen)} of {every}")
+
+
+async def test_a_list_that_is_seen_whole_says_no_place(seat: Seat) -> None:
+    await seat.press("f5")
+    assert " of " not in place(seat, "plan")
