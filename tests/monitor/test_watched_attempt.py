@@ -254,3 +254,9 @@ def test_a_delivered_restart_waits_for_the_next_attempt() -> None:
     view = folded(RESTART, stamped(1))
     assert view.restart is not None
     assert (view.restart.id, view.trials) == (1, {})
+
+
+def test_a_restart_that_answers_no_alert_is_judged_by_nothing() -> None:
+    view, successor = folded(replace(RESTART, answers=()), stamped(1)), folded()
+    view.hand_over(successor)
+    assert (view.restart, successor.trials) == (None, {})

@@ -212,14 +212,6 @@ class AttemptState:
         return self.transition.ending is Ending.SPLIT
 
     @property
-    def begun_again(self) -> InterventionState | None:
-        """The word by which a person, after its end, had its task begun again; `None` without."""
-        for each in self.interventions.delivered:
-            if each.after_end and each.action is Action.RESTART:
-                return each
-        return None
-
-    @property
     def parked(self) -> bool:
         """Whether it waits for a person, by a question or a pause."""
         return self.lifecycle is Lifecycle.INPUT_REQUIRED

@@ -251,6 +251,11 @@ class Interventions:
         return proposed and not self.held and (answered or not asked)
 
     @property
+    def begin_again(self) -> bool:
+        """Whether a person, after the attempt's end, had its task begun again."""
+        return any(each.after_end and each.action is Action.RESTART for each in self.delivered)
+
+    @property
     def ends_attempt(self) -> bool:
         """Whether something is on its way that ends the attempt at once."""
         return any(each.action.at_once for each in self.on_their_way)

@@ -13,7 +13,7 @@ AGAIN = frozenset({Ending.RESTARTED, Ending.UNACCEPTED})
 
 def wanted_again(earlier: Sequence[AttemptEvidence]) -> bool:
     """Whether a person wants another attempt after the last, however that ended."""
-    return bool(earlier) and earlier[-1].state.begun_again is not None
+    return bool(earlier) and earlier[-1].state.interventions.begin_again
 
 
 def may_follow(earlier: Sequence[AttemptEvidence], *, most: int) -> bool:

@@ -12,6 +12,7 @@ from midwatch_monitor.records import (
     BudgetRequest,
     Delivery,
     DeliveryState,
+    Ending,
     Intervention,
     Lifecycle,
     Outcome,
@@ -141,6 +142,12 @@ def confirmation(command: Command, row: Row) -> str:
     return "begun again" if begins_again(command, row) else command.effect.confirmation
 
 
+_TAKEN_OVER = {
+    Ending.RESTARTED: "a later attempt has taken over",
+    Ending.SPLIT: "it was split: begin that part again which failed",
+}
+
+
 def refusal(
     command: Command, row: Row, *, pausing: bool = False, models: Sequence[str] = ()
 ) -> str:
@@ -153,7 +160,8 @@ def refusal(
     if command.of_result:
         return "" if row.over else f"there is no result yet: {row.status}"
     if begins_again(command, row):
-        return ""
+        # Where it was split, its parts are tasks of their own that can be begun again.
+        return _TAKEN_OVER.get(row.state.transition.ending or Ending.DONE, "")
     if row.over:
         return f"it is over: {row.status}; nothing reaches it any more"
     if command.of_decision:
@@ -251,13 +259,10 @@ def terms_in(command: Command, words: str) -> tuple[Terms, str]:
     return Terms(), words
 
 
-def question(
-    command: Command, row: Row, *, models: Sequence[str] = (), attempts_left: int | None = None
-) -> Question | None:
+def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Question | None:
     """What is asked before a command; `None` if it is done at once.
 
-    `models` are those that the worker may have, where they are known; `attempts_left` is `None`
-    where nobody counts.
+    `models` are those that the worker may have, where they are known.
     """
     name = row.label
     match command:
@@ -269,11 +274,10 @@ def question(
             return Question(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
         case Command.RESTART if row.over:
             title = f"Begin {row.name} again: what should the next attempt do differently?"
-            return Question(title=title, send="Begin again", quote=row.state.transition.reason)
+            return Question(title=title, send="Begin again", quote=_restart_facts(row))
         case Command.RESTART:
             title = f"Restart {name}: what should the next attempt do differently?"
-            quote = _restart_facts(row, attempts_left)
-            return Question(title=title, send="Restart", quote=quote)
+            return Question(title=title, send="Restart", quote=_restart_facts(row))
         case Command.STOP:
             quote = (
                 "It ends at once and counts as failed; the tasks that depend on it are not begun.\n"
@@ -346,15 +350,17 @@ def _kept(row: Row) -> str:
     )
 
 
-def _restart_facts(row: Row, left: int | None) -> str:
+def _restart_facts(row: Row) -> str:
     """What is to be answered, what a restart takes over, and what it does not."""
-    most = "" if left is None else f" of {row.number + left}"
+    used = f"What is used still counts: {budget_text(row.state.budget)}"
+    if row.over:
+        used = "The task has its budget once more; what is used stays counted."
     parts = (
-        _trouble(row),
-        f"Attempt {row.number + 1}{most} begins in a new workspace, without these changes and this "
+        row.state.transition.reason if row.over else _trouble(row),
+        f"Attempt {row.number + 1} begins in a new workspace, without these changes and this "
         "conversation. It is told what was tried, why that ended, and your note.",
         _kept(row),
-        f"What is used still counts: {budget_text(row.state.budget)}",
+        used,
     )
     return "\n".join(filter(None, parts))
 

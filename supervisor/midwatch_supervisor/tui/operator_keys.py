@@ -20,7 +20,7 @@ from midwatch_monitor.records import Action, Attempt, Delivery, Entry, Intervent
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
 from midwatch_supervisor.present.intervention_text import action_text, request_text, terms_text
-from midwatch_supervisor.present.lookup import assignment_of, models_of
+from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.command_palette import OnceCommandPalette
 from midwatch_supervisor.tui.keys import ACTS
@@ -258,9 +258,8 @@ class OperatorApp(App[int]):
         pending = _Pending(command=command, row=row, waiting=settled_by(command, row))
         if self._refused(pending):
             return
-        left = self._attempts_left(row) if command is Command.RESTART else None
         models = self._models(command, row)
-        asked = question(command, row, models=models, attempts_left=left)
+        asked = question(command, row, models=models)
         if asked is None:
             self._do(pending)
         else:
@@ -303,10 +302,6 @@ class OperatorApp(App[int]):
         if command is not Command.SWITCH:
             return ()
         return models_of(self.board.tasks[row.task], row.state.attempt.worker)
-
-    def _attempts_left(self, row: Row) -> int | None:
-        assignment = assignment_of(self.board.tasks[row.task])
-        return None if assignment is None else assignment.task.max_attempts - row.number
 
     def _do(self, pending: _Pending, words: str = "") -> None:
         if pending.row.attempt is not None:

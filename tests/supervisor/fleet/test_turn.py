@@ -32,6 +32,7 @@ from midwatch_supervisor.fleet.nodes.task_failures import UNREACHABLE
 from midwatch_supervisor.fleet.nodes.turn import Machine, Outcome, take_turn
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 
@@ -168,3 +169,42 @@ async def test_a_run_with_unreadable_settings_is_not_judged_by_others(yard: Yard
             calibrator=Calibrator(yard.journal),
             clock=lambda: AT,
         )
+
+
+async def test_a_task_that_is_begun_again_is_handed_out_to_a_node_again(
+    yard: Yard, tmp_path: Path
+) -> None:
+    models = {"worker": f"scripted:{__name__}@0", "supervisor": "none"}
+    raw = {"id": "a", "goal": "g", "acceptance": ["false"], "max_attempts": 1}
+    file = TaskFile.model_validate({"models": models, "tasks": [raw]})
+    (wanted,) = assignments(file, tmp_path)
+    await yard.submit(spec=wanted.model_dump_json())
+    await yard.up("node-a", "node-b")
+    runs = UnfinishedRuns(yard.journal)
+    assert await yard.turn("node-a") is Outcome.OVER
+    assert await runs.open() == []
+    (attempt,) = await yard.journal.attempts(1)
+    operator = OperatorActions(yard.journal, author="ada", clock=lambda: AT)
+    begun = await operator.begin_again(attempt, "Another way.", step=1)
+    assert begun.follows == "attempt 2 begins on a node of the fleet"
+    assert [run.id for run in await runs.open()] == [1]
+    assert (await runs.of(1)).ready() == [1]
+    assert await yard.turn("node-b") is Outcome.OVER
+    assert [each.node for each in await yard.journal.attempts(1)] == ["node-a", "node-b"]
+    assert await yard.reasons() == [
+        "failed: acceptance failed",
+        "submitted: begun again by ada",
+        "failed: acceptance failed",
+    ]
+
+
+async def test_what_nodes_said_before_does_not_end_what_is_begun_again(yard: Yard) -> None:
+    await yard.submit()
+    await yard.up("node-a")
+    long = UNREACHABLE.total_seconds() / 60
+    came = [await yard.turn("node-a", minutes=minutes) for minutes in (0, long)]
+    assert came == [Outcome.UNREACHABLE, Outcome.OVER]
+    (attempt,) = await yard.journal.attempts(1)
+    operator = OperatorActions(yard.journal, author="ada", clock=lambda: yard.now)
+    await operator.begin_again(attempt, "It is back.", step=0)
+    assert await yard.turn("node-a", minutes=long + 1) is Outcome.UNREACHABLE

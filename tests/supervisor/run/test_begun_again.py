@@ -1,6 +1,7 @@
 """A person has a task begun again that is over: by the run that is at work, or when it goes on."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -19,15 +20,19 @@ from midwatch_monitor.records import (
     DeliveryState,
     Draft,
     Ending,
+    Entry,
     Intervention,
     Lifecycle,
     OutcomeReport,
     Part,
+    Step,
     TaskTransition,
     Terms,
 )
 from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.run.launch import again, conduct, jobs_again
 
 NOTE = "Write the word one."
 
@@ -65,6 +70,10 @@ SCRIPTS = {
     "learn": first(*putting("two")),
     "after": Script(phases=(Phase(turns=putting("one")),)),
     "hang": first(Turn(calls=(Call(tool="hang"),))),
+    "slow": Script(
+        phases=(Phase(turns=putting("two")),),
+        again=(Phase(turns=(Turn(calls=(REPORT,)), Turn(calls=(Call(tool="hang"),)))),),
+    ),
     "big": first(Turn(calls=(Call(tool="hang"),))),
     "big.1": first(*putting("two")),
     "big.2": first(*putting("one")),
@@ -113,6 +122,10 @@ async def begin_again(harness: RunHarness, attempt: int, note: str = NOTE) -> No
     await OperatorActions(harness.journal, author="ada").begin_again(of, note, step=0)
 
 
+async def hear_nothing(entries: Sequence[Entry]) -> None:
+    """Whoever follows a run hears its entries."""
+
+
 async def prompt(harness: RunHarness, attempt: int) -> str:
     return (await harness.journal.messages(attempt))[0].body.decode()
 
@@ -128,6 +141,16 @@ async def test_a_failed_task_is_begun_again_when_its_run_goes_on(harness: RunHar
     one, two = await harness.journal.attempts(1)
     assert (two.number, two.workspace != one.workspace) == (2, True)
     assert f"Advice for you: {NOTE}" in await prompt(harness, two.id)
+
+
+async def test_a_process_whose_run_is_over_goes_on_with_it(harness: RunHarness) -> None:
+    await harness.run(tasks(task("learn")))
+    (run,) = await harness.journal.runs()
+    resources, jobs = await again(harness.journal, run, home=harness.home, learning=RunLearning)
+    assert await conduct(resources, jobs, hear_nothing, attended=True) == 1
+    await begin_again(harness, 1)
+    jobs = await jobs_again(resources)
+    assert await conduct(resources, jobs, hear_nothing, attended=True) == 0
 
 
 async def test_the_word_of_a_person_is_one_intervention_that_has_arrived(
@@ -193,6 +216,24 @@ async def test_what_was_used_stays_counted_and_the_budget_is_there_once_more(
     await harness.resume()
     budget = next(each.budget for each in await harness.told(Change, attempt=2) if each.budget)
     assert (budget.requests.used, budget.requests.limit) == (used, used + 12)
+
+
+async def test_an_interruption_loses_nothing_of_what_was_begun_again(harness: RunHarness) -> None:
+    await harness.run(tasks(task("slow")))
+    await begin_again(harness, 1)
+
+    async def works() -> bool:
+        return bool(await harness.told(Step, attempt=2))
+
+    interrupted = asyncio.create_task(harness.resume())
+    await harness.until(works)
+    interrupted.cancel()
+    await asyncio.gather(interrupted, return_exceptions=True)
+    await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=2)
+    assert await harness.resume() == 4
+    assert [each.number for each in await harness.journal.attempts(1)] == [1, 2]
+    budgets = [each.budget for each in await harness.told(Change, attempt=2) if each.budget]
+    assert len({each.requests.limit for each in budgets}) == 1
 
 
 async def test_what_failed_only_by_it_goes_on_and_what_began_stays(harness: RunHarness) -> None:

@@ -19,7 +19,6 @@ from midwatch_monitor.records import (
     Entry,
     Escalation,
     EscalationState,
-    Lifecycle,
     Record,
     TaskTransition,
 )
@@ -64,8 +63,13 @@ RETURNING id
 """
 
 
-def append(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:
-    """Store drafts in their order. Raises StaleIncarnationError for what comes too late."""
+def append(
+    connection: Connection, drafts: Sequence[Draft], *, opening: bool = False
+) -> list[Entry]:
+    """Store drafts in their order. Raises StaleIncarnationError for what comes too late.
+
+    `opening` is a person's word by which tasks that are over are so no more.
+    """
     drafts = mask_drafts(connection, drafts)
     if _ALONE.isdisjoint([type(draft.record) for draft in drafts]):
         return _store(connection, drafts)
@@ -75,7 +79,8 @@ def append(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:
             entries += _store(connection, list(part))
             continue
         for draft in part:
-            _refuse(connection, draft)
+            if not opening:
+                _refuse(connection, draft)
             (entry,) = _store(connection, [draft])
             index.take_in(connection, entry)
             entries.append(entry)
@@ -168,12 +173,7 @@ def _refuse(connection: Connection, draft: Draft) -> None:
 
 
 def _refuse_late(connection: Connection, draft: Draft) -> None:
-    """Over is over: nothing follows a completed, failed, canceled or rejected status.
-
-    Only a person opens a task again: no late result says that it is submitted (see `reopen`).
-    """
-    if isinstance(draft.record, TaskTransition) and draft.record.lifecycle is Lifecycle.SUBMITTED:
-        return
+    """Over is over: nothing follows a completed, failed, canceled or rejected status."""
     kind = kind_of(type(draft.record))
     query, what = _OF_TASK, f"task {draft.task}"
     values: dict[str, object] = {"kind": kind, "task": draft.task}

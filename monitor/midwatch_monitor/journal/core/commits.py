@@ -301,4 +301,4 @@ def reopen(
         return None
     (issued,) = append(connection, [order])
     stamp = Delivery(intervention=issued.id, state=DeliveryState.DELIVERED, step=step)
-    return issued, *append(connection, [replace(order, record=stamp), *states])
+    return issued, *append(connection, [replace(order, record=stamp), *states], opening=True)

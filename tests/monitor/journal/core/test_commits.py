@@ -237,6 +237,14 @@ async def test_a_person_opens_a_task_again_that_is_over(journal: Journal, attemp
     await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
 
 
+async def test_a_late_word_that_a_task_is_submitted_does_not_open_it(
+    journal: Journal, attempt: Attempt
+) -> None:
+    await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
+    with pytest.raises(StaleIncarnationError, match="is already failed"):
+        await journal.commit(Commit(drafts=(of_task(OPENED, attempt),)))
+
+
 async def test_a_task_is_opened_once_where_two_do_it_at_the_same_time(
     journal: Journal, attempt: Attempt
 ) -> None:

@@ -208,3 +208,15 @@ def test_a_report_tells_the_change_of_the_confidence() -> None:
     for number, confidence in enumerate((70, 45), start=1):
         fleet.say("a", reflecting(number, 10, confidence))
     assert [(each.step, each.change) for each in fleet.board.reports] == [(1, None), (2, -25)]
+
+
+def test_a_task_that_is_begun_again_waits_beside_its_ended_attempt_until_the_next_begins() -> None:
+    fleet = Fleet("a")
+    fleet.say("a", DONE)
+    fleet.say("a", task_transition(Lifecycle.COMPLETED))
+    fleet.say("a", task_transition(Lifecycle.SUBMITTED, reason="begun again by ada"))
+    (waits,) = fleet.board.queued.values()
+    assert (waits.status, waits.need, fleet.board.reopened) == ("queued", Need.QUEUED, {1})
+    assert fleet.board.rows[1].need is Need.OVER
+    fleet.board.meet_attempt(attempt(2, task=1, number=2))
+    assert (fleet.board.queued, fleet.board.reopened) == ({}, set())

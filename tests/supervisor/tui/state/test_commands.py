@@ -21,7 +21,15 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_stage.factories import alert, change, delivery, intervention, outcome, transition
+from midwatch_stage.factories import (
+    alert,
+    change,
+    delivery,
+    ended,
+    intervention,
+    outcome,
+    transition,
+)
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
@@ -59,13 +67,8 @@ RUNNING = ALWAYS | {Command.PAUSE}
 VERDICTS = {Command.ACCEPT, Command.REFUSE}
 
 
-def asked(
-    command: Command,
-    about: Row,
-    models: tuple[str, ...] = (),
-    attempts_left: int | None = None,
-) -> Question:
-    found = question(command, about, models=models, attempts_left=attempts_left)
+def asked(command: Command, about: Row, models: tuple[str, ...] = ()) -> Question:
+    found = question(command, about, models=models)
     assert found is not None
     return found
 
@@ -130,11 +133,12 @@ def test_a_pause_on_its_way_can_be_taken_back_and_not_repeated() -> None:
 def test_a_restart_of_what_is_over_asks_what_the_next_attempt_should_do_differently() -> None:
     over = row(transition(Lifecycle.FAILED, ending=Ending.STUCK, reason="stop by operator"))
     assert refusal(Command.RESTART, over) == ""
-    assert question(Command.RESTART, over) == Question(
-        title="Begin fix again: what should the next attempt do differently?",
-        send="Begin again",
-        quote="stop by operator",
-    )
+    found = asked(Command.RESTART, over)
+    assert found.title == "Begin fix again: what should the next attempt do differently?"
+    assert found.send == "Begin again"
+    first, *_, last = found.quote.splitlines()
+    assert first == "stop by operator"
+    assert last == "The task has its budget once more; what is used stays counted."
     assert confirmation(Command.RESTART, over) == "begun again"
 
 
@@ -245,12 +249,18 @@ def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
         ((PAUSE, delivery(1), PARKED), "Resume Guide Stop"),
         ((transition(Lifecycle.COMPLETED),), "Accept Reject result Begin again"),
         ((WORKING, HELD, transition(Lifecycle.FAILED)), "Accept Reject result Begin again"),
+        ((ended(Ending.RESTARTED),), "Accept Reject result"),
+        ((ended(Ending.SPLIT),), "Accept Reject result"),
     ],
 )
 def test_what_can_be_done_is_offered_the_most_likely_first(
     records: tuple[Record, ...], acts: str
 ) -> None:
     assert " ".join(each.does for each in offers(row(*records))) == acts
+
+
+def test_nothing_is_offered_about_what_has_not_begun() -> None:
+    assert offers(Row.queued(1, 1, "fix")) == ()
 
 
 def test_every_offer_has_a_key() -> None:
@@ -283,16 +293,15 @@ def test_a_grant_shows_what_is_used_of_each_limit() -> None:
 
 
 def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
-    found = asked(Command.RESTART, row(WORKING, ALERT), attempts_left=2)
+    found = asked(Command.RESTART, row(WORKING, ALERT))
     assert found.quote.splitlines() == [
         "cycle: cycle was seen",
-        "Attempt 2 of 3 begins in a new workspace, without these changes and this conversation. "
+        "Attempt 2 begins in a new workspace, without these changes and this conversation. "
         "It is told what was tried, why that ended, and your note.",
         "Kept: its workspace as it is, and what was learned; "
         "`midwatch diff fix#1` shows its changes.",
         "What is used still counts: 0 requests, 0 tokens, $0.00, 0 min",
     ]
-    assert "Attempt 2 begins" in asked(Command.RESTART, row(WORKING)).quote
 
 
 def test_a_stop_says_what_is_kept_and_what_is_not_begun() -> None:
