@@ -32,6 +32,8 @@ class Past:
     """The interventions that reached it, each with what came of it."""
     kept: tuple[str, ...] = ()
     """The files of its work that stand in the workspace of the attempt after it."""
+    completed: bool = False
+    """Whether its work was accepted; a person wants another attempt all the same."""
 
 
 def opening(
@@ -83,10 +85,16 @@ def _before(number: int, past: Sequence[Past], blocks: DataBlocks) -> str:
         f"## What was tried before\n\n{tried}",
         advice,
         _start(past[-1], blocks),
-        "Do not repeat what failed: begin with `report_error`, and say in it why the attempt "
-        "before failed and what you will do differently.",
+        _WANTED_AGAIN if past[-1].completed else _FAILED,
     ]
     return "\n\n".join(filter(None, parts))
+
+
+_WANTED_AGAIN = "The work of the attempt before was accepted; do it again as you are advised."
+_FAILED = (
+    "Do not repeat what failed: begin with `report_error`, and say in it why the attempt before "
+    "failed and what you will do differently."
+)
 
 
 def _start(last: Past, blocks: DataBlocks) -> str:

@@ -37,6 +37,24 @@ def raised(budget: Budget, grants: Iterable[Grant]) -> Budget:
     return budget
 
 
+def renewed(budget: Budget, whole: Budget) -> Budget:
+    """What there is for a task that is begun again: as much again as its whole budget was.
+
+    What was used stays counted, so that no reader of the meters sees them fall.
+    """
+    return Budget(
+        requests=_renew(budget.requests, whole.requests),
+        tokens=_renew(budget.tokens, whole.tokens),
+        cost_usd=_renew(budget.cost_usd, whole.cost_usd),
+        minutes=_renew(budget.minutes, whole.minutes),
+    )
+
+
+def _renew(meter: Meter, whole: Meter) -> Meter:
+    limit = None if whole.limit is None else meter.used + whole.limit
+    return replace(meter, limit=limit)
+
+
 def _raise(meter: Meter, more: float) -> Meter:
     return meter if meter.limit is None or not more else replace(meter, limit=meter.limit + more)
 

@@ -212,11 +212,17 @@ class Monitor:
                 if entry.attempt is not None:
                     await self._fold(entry, entry.attempt)
                     self._touched.add(entry.attempt)
-                if isinstance(entry.record, TaskTransition) and entry.record.lifecycle.over:
-                    self._over[entry.task] = entry.record
-                    self._touched |= {id for id, v in self._views.items() if v.task == entry.task}
+                if isinstance(entry.record, TaskTransition):
+                    self._fold_task(entry.task, entry.record)
                 self._after = entry.id  # at once: what is read twice would count twice
         self._read_at = now
+
+    def _fold_task(self, task: int, state: TaskTransition) -> None:
+        if state.lifecycle.over:
+            self._over[task] = state
+            self._touched |= {id for id, view in self._views.items() if view.task == task}
+        else:
+            self._over.pop(task, None)  # a person may have it begun again
 
     async def _fold(self, entry: Entry, attempt: int) -> None:
         view = self._views.get(attempt)

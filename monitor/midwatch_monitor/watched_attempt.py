@@ -300,7 +300,8 @@ class WatchedAttempt:
         if found is not None:
             del self.state.interventions.by_id[found.id]
             successor.state.interventions.by_id[found.id] = found
-            successor.begin_trial(found.id, found.intervention.answers, fresh=True)
+            if found.intervention.answers:  # else there is nothing to judge it by
+                successor.begin_trial(found.id, found.intervention.answers, fresh=True)
 
 
 def _of_conflict(key: AlertKey) -> bool:

@@ -61,6 +61,16 @@ def test_a_later_attempt_is_told_what_was_tried_and_advised() -> None:
     )
 
 
+def test_an_attempt_after_a_completed_one_is_not_told_that_it_failed() -> None:
+    past = Past(number=1, reason="every check passed", advice="Use less.", completed=True)
+    text = opening(TASK, "", number=2, past=(past,), blocks=BLOCKS)
+    assert "Advice for you: Use less." in text
+    assert text.endswith(
+        "The work of the attempt before was accepted; do it again as you are advised."
+    )
+    assert "report_error" not in text
+
+
 def test_a_later_attempt_is_told_what_was_found_tried_and_kept() -> None:
     past = Past(
         number=1,

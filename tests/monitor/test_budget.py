@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.budget import Outlook, done_percent, outlook, raised, spend
+from midwatch_monitor.budget import Outlook, done_percent, outlook, raised, renewed, spend
 from midwatch_monitor.records import Budget, Grant, Meter, Plan, PlanStep
 from midwatch_tools.instructions import budget_line, exhausted
 
@@ -131,3 +131,10 @@ def test_a_worker_that_never_reported_is_not_told_that_nothing_is_done() -> None
     line = budget_line(budget, PLAN, None, made=9, slack=0)
     assert "of the work" not in line
     assert "15 % of the requests are used" in line
+
+
+def test_what_is_begun_again_has_the_whole_budget_once_more_above_what_was_used() -> None:
+    whole = Budget(requests=Meter(limit=20), minutes=Meter(limit=5))
+    assert renewed(BUDGET, whole) == Budget(
+        requests=Meter(used=15, limit=35), tokens=Meter(used=100), minutes=Meter(limit=5)
+    )

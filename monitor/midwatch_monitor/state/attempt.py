@@ -244,6 +244,14 @@ class AttemptState:
         return self.transition.ending is Ending.SPLIT
 
     @property
+    def begun_again(self) -> InterventionState | None:
+        """The word by which a person, after its end, had its task begun again; `None` without."""
+        for each in self.interventions.delivered:
+            if each.after_end and each.action is Action.RESTART:
+                return each
+        return None
+
+    @property
     def parked(self) -> bool:
         """Whether it waits for a person, by a question or a pause."""
         return self.lifecycle is Lifecycle.INPUT_REQUIRED
@@ -434,7 +442,7 @@ class AttemptState:
 
         A restart is issued on one attempt and judged on the next.
         """
-        state = self.interventions.fold(entry, step=self.last_step)
+        state = self.interventions.fold(entry, step=self.last_step, after_end=self.over)
         delivery = entry.record
         if state is None or not isinstance(delivery, Delivery) or state.stamp is not delivery:
             return

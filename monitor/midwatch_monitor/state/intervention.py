@@ -69,6 +69,8 @@ class InterventionState:
     issued_at: datetime
     issued_step: int = 0
     """The attempt's last step when it was issued, where the reader knows it."""
+    after_end: bool = False
+    """Whether the attempt was over by then, where the reader knows it."""
     status: InterventionStatus
     stamp: Delivery | None = None
     """The newest one."""
@@ -77,7 +79,9 @@ class InterventionState:
     judged_at: datetime | None = None
 
     @classmethod
-    def begin(cls, entry: Entry, issued: Intervention, *, step: int = 0) -> "InterventionState":
+    def begin(
+        cls, entry: Entry, issued: Intervention, *, step: int = 0, after_end: bool = False
+    ) -> "InterventionState":
         """The state of an intervention that `entry` has just issued."""
         held = issued.needs_approval
         return cls(
@@ -87,6 +91,7 @@ class InterventionState:
             intervention=issued,
             issued_at=entry.at,
             issued_step=step,
+            after_end=after_end,
             status=InterventionStatus.HELD if held else InterventionStatus.ISSUED,
         )
 
@@ -181,16 +186,19 @@ class Interventions:
         """The intervention with that journal id; `None` if there is none."""
         return self.by_id.get(id)
 
-    def fold(self, entry: Entry, *, step: int = 0) -> InterventionState | None:
+    def fold(
+        self, entry: Entry, *, step: int = 0, after_end: bool = False
+    ) -> InterventionState | None:
         """Take in the next entry; the intervention that it is about, if it is about one.
 
         Args:
             entry: Of the attempt, task or run; other kinds and unknown interventions are skipped.
             step: The attempt's last step.
+            after_end: Whether the attempt is over.
         """
         match entry.record:
             case Intervention() as issued:
-                state = InterventionState.begin(entry, issued, step=step)
+                state = InterventionState.begin(entry, issued, step=step, after_end=after_end)
                 self.by_id[entry.id] = state
                 return state
             case Delivery() | OutcomeReport() as news:

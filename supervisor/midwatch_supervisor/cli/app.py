@@ -26,7 +26,7 @@ GROUPS = {
     "Decide": {
         "approve": ("operate.approval:approve", "Let what waits for approval take effect."),
         "reject": ("operate.approval:reject", "Turn down what waits for approval."),
-        "tell": ("operate.tell:tell", "Say something to a worker, pause it or stop it."),
+        "tell": ("operate.tell:tell", "Say something to a worker; pause, stop or restart it."),
         "grant": ("operate.tell:grant", "Give an attempt more budget."),
         "switch": ("operate.tell:switch", "Let another model go on with an attempt."),
         "merge": ("operate.merge:merge", "Merge a completed task's branch into yours."),

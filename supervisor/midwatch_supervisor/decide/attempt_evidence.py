@@ -126,6 +126,7 @@ class AttemptEvidence:
             ),
             tried=tuple(_tried(each) for each in delivered if each is not last),
             kept=last.terms.keep if last else (),
+            completed=self.state.lifecycle is Lifecycle.COMPLETED,
         )
 
     @property

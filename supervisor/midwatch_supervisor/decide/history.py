@@ -93,7 +93,7 @@ class History:
         reworded = {
             (act.intervention.escalation, act.action)
             for act in self.interventions
-            if act.intervention.by is Actor.OPERATOR
+            if act.intervention.by is Actor.OPERATOR and act.intervention.escalation is not None
         }
         for act in self.interventions:
             if act.attempt != attempt or act.intervention.petition is not None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Annotated
@@ -82,7 +83,7 @@ def _scripts() -> Mapping[Role, Mapping[str, Script]]:
         Role.WORKER: {
             key: Script(
                 phases=_phases(worker.phases),
-                again=_phases(worker.again),
+                again=_phases(worker.again) or _explained(_phases(worker.taught or worker.phases)),
                 taught=_phases(worker.taught),
                 heeds=heeded(key),
             )
@@ -97,6 +98,27 @@ def _phases(phases: Sequence[_PhaseData]) -> tuple[Phase, ...]:
         Phase(turns=tuple(_turn(turn) for turn in phase.turns), repeat=phase.repeat)
         for phase in phases
     )
+
+
+_EXPLAINED = Call(
+    tool="report_error",
+    args=_ARGS.dump_json(
+        {
+            "what_happened": "The attempt before is over, and its work is not what is wanted",
+            "category": "permanent",
+            "root_cause": "It went on in a way that a person, or the supervisor, ended",
+            "change": "I do it as I am advised",
+        }
+    ).decode(),
+)
+"""Without it no second attempt may work."""
+
+
+def _explained(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
+    """The same for an attempt that a person asked for with a note."""
+    first = phases[0]
+    begun = replace(first.turns[0], calls=(_EXPLAINED, *first.turns[0].calls))
+    return replace(first, turns=(begun, *first.turns[1:])), *phases[1:]
 
 
 def _turn(turn: _TurnData) -> Turn:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import StaleIncarnationError, UsageError
@@ -35,6 +36,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.operator.reopening import Reopening, reopening, store_reopening
 
 _NO_TERMS = Terms()
 GO_ON = "Go on."
@@ -98,6 +100,26 @@ class OperatorActions:
         )
         (entry,) = await self._write(attempt, intervention)
         return entry.id
+
+    async def begin_again(
+        self, attempt: Attempt, message: str, *, about: Sequence[AlertKey] = (), step: int
+    ) -> Reopening:
+        """Have the task of an attempt that is over begun again, with a note for the next attempt.
+
+        `about` are the alerts that still fired at its end, `step` is its last. Raises UsageError
+        where the task is not over, or cannot be begun again.
+        """
+        what = await reopening(self._journal, attempt)
+        order = Intervention(
+            action=Action.RESTART,
+            by=Actor.OPERATOR,
+            author=self.author,
+            message=message,
+            answers=tuple(about),
+        )
+        at = await self._now()
+        self._tell(await store_reopening(self._journal, what, order, step=step, at=at))
+        return what
 
     async def approve(self, attempt: Attempt, intervention: int, *, step: int) -> None:
         """Let a decision that waits for approval take effect; `step` is the attempt's last."""
@@ -205,7 +227,7 @@ class OperatorActions:
         )
 
     async def _write(self, attempt: Attempt, *records: Record) -> tuple[Entry, ...]:
-        at = self._clock() if self._clock else await present(self._journal)
+        at = await self._now()
         what = Commit(
             drafts=tuple(
                 Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
@@ -215,10 +237,16 @@ class OperatorActions:
         entries = await answer(self._journal, what)
         if entries is None:
             raise UsageError("somebody else has answered that just now")
+        self._tell(entries)
+        return entries
+
+    async def _now(self) -> datetime:
+        return self._clock() if self._clock else await present(self._journal)
+
+    def _tell(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             if self._bus is not None:
                 self._bus.publish(hint_of(entry))
-        return entries
 
 
 def _spoken(record: Record) -> bool:

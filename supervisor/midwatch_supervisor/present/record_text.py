@@ -68,6 +68,7 @@ from midwatch_supervisor.present.text_line import (
     TextLine,
     Tone,
     because,
+    blocked,
     bracketed,
     brief,
     numbered,
@@ -262,11 +263,11 @@ def _step_parts(step: Step) -> Parts:
 
 
 def _checkpoint(step: Step, report: Checkpoint) -> TextLine:
-    blockers = f", blocked by {'; '.join(report.blockers)}" if report.blockers else ""
+    said = ", ".join(filter(None, (_progress(report), blocked(report.blockers))))
     return TextLine(
         "◆",
         "checkpoint",
-        brief(f"{_progress(report)}{blockers}{because(report.notes)}"),
+        brief(f"{said}{because(report.notes)}"),
         Tone.ACCENT,
         _step_parts(step),
     )

@@ -69,6 +69,12 @@ def bracketed(text: str) -> str:
     return f" ({brief(text)})" if text else ""
 
 
+def blocked(blockers: Iterable[str]) -> str:
+    """What a worker says that it lacks: `blocked: a; b`; nothing without any."""
+    said = "; ".join(filter(None, map(brief, blockers)))
+    return f"blocked: {said}" if said else ""
+
+
 def by(author: str) -> str:
     """` by author` behind what was done; nothing if nobody is named."""
     return f" by {brief(author)}" if author else ""

@@ -60,7 +60,7 @@ def task_waits_for(task: TaskState) -> str:
     latest = task.latest
     if task.over:
         return ""
-    if latest is None:
+    if latest is None or latest.begun_again is not None:
         return task.turn or TURN
     return "the tasks that it was split into" if latest.split else attempt_waits_for(latest)
 

@@ -59,6 +59,11 @@ class Job:
         """Whether its attempt waits for a person."""
         return self.attempt_run is not None and self.attempt_run.parked
 
+    def reopen(self, state: TaskTransition) -> None:
+        """Let it go on though it was over: a person has it begun again."""
+        self.place, self.state, self.ending = Place.BLOCKED, state, None
+        self.over.clear()
+
     def part_of(self, whole: "Job") -> bool:
         """Whether it came of the split of another."""
         return self.assignment.parent == whole.name

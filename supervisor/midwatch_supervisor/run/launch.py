@@ -109,10 +109,7 @@ async def again(
     settings = settings or settings_of(run)
     sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
     breakers = _breakers(settings)
-    jobs = [
-        await job_again(journal, run, task, settings, breakers)
-        for task in await journal.tasks(run.id)
-    ]
+    jobs = await _jobs_again(journal, run, settings, breakers)
     known = [job.workspace for job in jobs if job.workspace is not None]
     sources = [job.assignment.workspace for job in jobs]
     label = known[0].parent.name if known else await free_label(run.id, home, sources)
@@ -127,7 +124,24 @@ async def again(
         clock=clock,
         learning=learning,
     )
-    return resources, tuple(jobs)
+    return resources, jobs
+
+
+async def jobs_again(resources: RunResources) -> tuple[Job, ...]:
+    """The tasks of a run that was conducted here before, to be gone on with."""
+    settings, breakers = resources.settings, resources.breakers
+    return await _jobs_again(resources.journal, resources.run, settings, breakers)
+
+
+async def _jobs_again(
+    journal: Journal, run: Run, settings: Settings, breakers: Breakers
+) -> tuple[Job, ...]:
+    return tuple(
+        [
+            await job_again(journal, run, task, settings, breakers)
+            for task in await journal.tasks(run.id)
+        ]
+    )
 
 
 def _breakers(settings: Settings) -> Breakers:

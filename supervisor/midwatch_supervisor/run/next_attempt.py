@@ -3,12 +3,30 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from midwatch_monitor.records import Action, Ending, Terms
+from midwatch_monitor.records import Action, Actor, Ending, Terms
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.run.task_agents import TaskAgents
 
 AGAIN = frozenset({Ending.RESTARTED, Ending.UNACCEPTED})
 """Endings after which another attempt may succeed. The others have a reason that stays."""
+
+
+def wanted_again(earlier: Sequence[AttemptEvidence]) -> bool:
+    """Whether a person wants another attempt after the last, however that ended."""
+    return bool(earlier) and earlier[-1].state.begun_again is not None
+
+
+def may_follow(earlier: Sequence[AttemptEvidence], *, most: int) -> bool:
+    """Whether the task may have another attempt; `most` is its `max_attempts`.
+
+    That limits what happens by itself. A person's word is above it.
+    """
+    if len(earlier) < most:
+        return True
+    orders = earlier[-1].state.interventions.delivered if earlier else ()
+    return any(
+        each.action is Action.RESTART and each.intervention.by is Actor.OPERATOR for each in orders
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

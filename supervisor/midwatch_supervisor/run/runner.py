@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
+from midwatch_monitor.budget import renewed
 from midwatch_monitor.errors import (
     ElsewhereError,
     JournalError,
@@ -21,6 +22,7 @@ from midwatch_monitor.records import (
     Commit,
     Draft,
     Ending,
+    Keeper,
     Lifecycle,
     Plan,
     TaskTransition,
@@ -37,7 +39,9 @@ from midwatch_supervisor.run.next_attempt import (
     NextAttempt,
     circular,
     end_terms,
+    may_follow,
     next_attempt,
+    wanted_again,
 )
 from midwatch_supervisor.run.split import assemble, carried, keeps_work, parts, whole_records
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
@@ -74,6 +78,10 @@ class Runner:
         self.jobs = {job.name: job for job in jobs}
         self._slots = asyncio.Semaphore(resources.settings.run.concurrency)
         self._tasks: list[asyncio.Task[None]] = []
+        self._states: dict[int, TaskTransition] = {}
+        """Where the tasks stand, by journal id, as read to see which are begun again."""
+        self._read = 0
+        """The newest entry that was read for that."""
 
     async def run(self) -> None:
         """Run until every task is over, or nothing is left to do but to wait for a person.
@@ -85,9 +93,9 @@ class Runner:
         """
         self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
-            while pending := [task for task in self._tasks if not task.done()]:
+            while await self._begun_again() or self._pending():
                 await asyncio.wait(
-                    pending,
+                    self._pending(),
                     timeout=self._resources.settings.monitor.poll_seconds,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
@@ -101,6 +109,30 @@ class Runner:
         for result in results:
             if isinstance(result, Exception):
                 raise result
+
+    def _pending(self) -> list["asyncio.Task[None]"]:
+        return [task for task in self._tasks if not task.done()]
+
+    async def _begun_again(self) -> bool:
+        """Run again the tasks that a person has begun again; whether there are any.
+
+        In a fleet the next turn of a task does that.
+        """
+        over = {job.task.id: job for job in self.jobs.values() if job.place is Place.OVER}
+        if not over or self._resources.run.keeper is Keeper.MONITOR:
+            return False
+        # Asked after it was noted who is over: what is read then is no older than their ends.
+        kinds, run = (TaskTransition,), self._resources.run.id
+        async for entry in self._resources.journal.all_entries(self._read, run=run, kinds=kinds):
+            self._read = entry.id
+            if isinstance(entry.record, TaskTransition):
+                self._states[entry.task] = entry.record
+        states = {id: state for id, state in self._states.items() if not state.lifecycle.over}
+        found = [over[id] for id in states if id in over]
+        for job in found:
+            job.reopen(states[job.task.id])
+        self._tasks += [asyncio.create_task(self._run_job(job)) for job in found]
+        return bool(found)
 
     def _waits_for_a_person(self) -> bool:
         for job in self.jobs.values():
@@ -166,12 +198,17 @@ class Runner:
     async def _wait_for(self, job: Job, names: Iterable[str]) -> None:
         """Let others run in its place until these tasks are over, then wait for its turn."""
         self._free(job)
-        job.place, job.awaits = Place.BLOCKED, frozenset(names)
-        for name in job.awaits:
-            await self.jobs[name].over.wait()
-        job.place, job.awaits = Place.QUEUED, frozenset()
-        await self._slots.acquire()
-        job.place, job.slot = Place.RUNNING, True
+        job.awaits = frozenset(names)
+        # One that was over may be begun again while others, or its turn, are waited for.
+        while not job.slot or not all(self.jobs[name].over.is_set() for name in job.awaits):
+            self._free(job)
+            job.place = Place.BLOCKED
+            for name in job.awaits:
+                await self.jobs[name].over.wait()
+            job.place = Place.QUEUED
+            await self._slots.acquire()
+            job.slot = True
+        job.place, job.awaits = Place.RUNNING, frozenset()
 
     def _free(self, job: Job) -> None:
         """Let another job run in its place, once."""
@@ -197,11 +234,11 @@ class Runner:
             for each in await journal.attempts(job.task.id)
         ]
         ended = known_end(earlier[-1].state.transition, earlier[-1].checks) if earlier else None
-        while ended is None or ended.ending in AGAIN:
+        while ended is None or ended.ending in AGAIN or wanted_again(earlier):
             unfinished = earlier.pop() if earlier and ended is None else None
             following = next_attempt(job.agents, earlier)
             if unfinished is None:
-                if len(earlier) >= job.assignment.task.max_attempts:
+                if not may_follow(earlier, most=job.assignment.task.max_attempts):
                     break
                 await self._wait_for_others(job, following)
                 attempt = await self._next_attempt(job, len(earlier) + 1, following)
@@ -273,7 +310,7 @@ class Runner:
             attempt=attempt,
             workspace=workspace,
             past=tuple(past),
-            spent=last.budget if last else await self._carried(job),
+            spent=self._left(job, last) if last else await self._carried(job),
             plan=Plan(steps=last.plan.steps) if last and kept else None,
         )
         try:
@@ -281,6 +318,12 @@ class Runner:
         finally:
             if not job.attempt_run.parked:
                 job.attempt_run = None
+
+    def _left(self, job: Job, last: AttemptEvidence) -> Budget:
+        """What the attempt before left; whoever begins a task again gives it its budget anew."""
+        if not wanted_again([last]):
+            return last.budget
+        return renewed(last.budget, budget_of(job.assignment.task, None))
 
     def _elsewhere(self, error: MidwatchError) -> bool:
         """Whether another node may do what failed here."""

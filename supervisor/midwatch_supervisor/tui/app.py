@@ -9,9 +9,10 @@ from importlib import import_module
 from time import monotonic
 from typing import ClassVar
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.command import Provider
 from textual.message import Message
 
 from midwatch_monitor.config.settings import ConsoleSettings
@@ -21,6 +22,7 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
+from midwatch_supervisor.tui.jump import JumpDialog, Target
 from midwatch_supervisor.tui.keys import (
     ACTS,
     EVERYWHERE,
@@ -83,13 +85,16 @@ class Console(OperatorApp):
     """What an operator sees and does; answers the exit code of the run, if it ran here."""
 
     TITLE = "Midwatch"
-    # Notices lie over the end of the tabs, where nothing is to be read, and not over the lines.
+    # What is told covers the line of the tabs and that of the titles below it, and no line of a
+    # list: at its foot, where Textual has it, a cursor that follows the end would be hidden.
     CSS = """
-    ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
-    Toast { margin: 0; padding: 0 1; }
+    ToastRack {
+        dock: top; align: right top; margin: 1 0 0 0; max-height: 3; scrollbar-size: 0 0;
+    }
+    Toast { width: auto; max-width: 100%; max-height: 3; margin: 0; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in EVERYWHERE]
-    COMMANDS = OperatorApp.COMMANDS | {ConsoleCommands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ConsoleCommands}
 
     @dataclass
     class Grew(Message):
@@ -157,6 +162,11 @@ class Console(OperatorApp):
         yield self.panes
         yield Footer()
 
+    @property
+    def conducts(self) -> bool:
+        """Whether the run is one of this process."""
+        return self._work is not None
+
     def on_mount(self) -> None:
         self.set_keymap(self._keys)
         self.log_capture.__enter__()
@@ -195,6 +205,13 @@ class Console(OperatorApp):
         else:
             self.notify(f"the run is over (exit code {self.code}); q leaves", timeout=10)
 
+    def _go_on(self) -> None:
+        """Conduct the run of this process again, where a task was begun again since it was over."""
+        if self._work is not None and self.code is not None and self.board.reopened:
+            self.board.reopened.clear()
+            self.code = None
+            self._conduct(self._work)
+
     @on(Grew)
     def _grew(self, message: Grew) -> None:
         self.board.take(message.batch)
@@ -225,10 +242,11 @@ class Console(OperatorApp):
 
     def pass_a_second(self) -> None:
         """Show what only time changes (ages, silence), and call a person if one is needed."""
+        self._go_on()
+        self._look_at_broker()
         self.refresh_panes()
         self.banner.report_drops(self._feed.dropped)
         self.banner.report_silence(self._feed.unanswered, self._feed.problem)
-        self._look_at_broker()
         if complaint := self.log_capture.take():
             self.banner.report("log", complaint, passing=True)
         self.banner.refresh_board()
@@ -327,6 +345,16 @@ class Console(OperatorApp):
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
+    def on_key(self, event: events.Key) -> None:
+        """Give a letter to the field that is typed in now, if it was sent to the lines before.
+
+        Letters that follow `/` at once are under way to the lines already. They would be acts.
+        """
+        focused = self.focused
+        if focused is not None and focused.check_consume_key(event.key, event.character):
+            event.prevent_default()
+            focused.post_message(events.Key(event.key, event.character))
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Whether there are lines to be filtered; the screens in front have their own way."""
         if action == "filter":
@@ -337,6 +365,20 @@ class Console(OperatorApp):
         """Filter the lines of the pane that is seen."""
         if self.panes.table is not None:
             self.panes.table.open_filter()
+
+    def action_jump(self) -> None:
+        """Ask for a pane, a task, an attempt or a step, and go there."""
+        from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+
+        inside = isinstance(self.screen, AttemptScreen)
+        self.push_screen(JumpDialog(self.board.all_rows(), in_attempt=inside), self._jump)
+
+    async def _jump(self, target: Target | None) -> None:
+        if target is not None and target.row is not None:
+            self._uncover()
+            self.open_attempt(target.row)
+        elif target is not None:
+            await self.run_action(target.action)
 
     async def action_back(self) -> None:
         """Leave the screen in front; else drop the filter, the notices, or the banner."""
@@ -359,6 +401,19 @@ class Console(OperatorApp):
             self.panes.show("fleet-pane")
             self.panes.fleet.regroup()
             self.notify(f"grouped by {self.panes.fleet.grouped_by}", timeout=2)
+
+    def action_sort(self) -> None:
+        """Sort the fleet by the next thing."""
+        if len(self.screen_stack) == 1:
+            self.panes.show("fleet-pane")
+            self.panes.fleet.sort_again()
+            sort = self.panes.fleet.sorted_by
+            self.notify(f"sorted by {sort.name}: {sort.says}", timeout=2)
+
+    def action_fold(self) -> None:
+        """Fold or unfold the group of the cursor's line."""
+        if len(self.screen_stack) == 1 and not self.panes.fold():
+            self.notify("there is nothing to fold or unfold on this line", timeout=3)
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen(key_groups(), self._keys, self.about))

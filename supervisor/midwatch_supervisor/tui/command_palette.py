@@ -1,15 +1,18 @@
 """The command palette: whatever a key does on the screen below, by its name."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 from textual import on
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.message import Message
+from textual.types import IgnoreReturnCallbackType
 from textual.widgets import Button, Input, OptionList
 
-from midwatch_supervisor.tui.keys import LIST, all_keys, spoken
+from midwatch_supervisor.tui.keys import ACTS, LIST, Key, all_keys, spoken
 
 
 class OnceCommandPalette(CommandPalette):
@@ -28,33 +31,69 @@ class OnceCommandPalette(CommandPalette):
             message.stop()
 
 
+@runtime_checkable
+class Refusing(Protocol):
+    """An app that says which of its commands make no sense now."""
+
+    def why_not(self, key: str) -> str:
+        """Why the command of a key, by the key's id, makes no sense now; empty if it does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A command with what it is found by."""
+
+    does: str
+    run: IgnoreReturnCallbackType
+    help: str
+    rank: float
+    """What its score is multiplied by: what cannot be done now, and Textual's own, come after."""
+
+
+_OURS, _NOT_NOW, _TEXTUALS = 1.0, 0.1, 0.01
+
+
 class ConsoleCommands(Provider):
     """Finds the panes and acts of the console, as the keys in force reach them."""
 
     async def discover(self) -> Hits:
-        """Everything, before a word is typed."""
+        """What can be done, before a word is typed."""
         for each in self._commands():
-            yield each
+            if each.rank != _NOT_NOW:
+                yield DiscoveryHit(each.does, each.run, help=each.help)
 
     async def search(self, query: str) -> Hits:
-        """What the typed letters fit."""
+        """What the typed letters fit; what makes no sense now says why."""
         matcher = self.matcher(query)
         for each in self._commands():
-            does = str(each.text)
-            if (score := matcher.match(does)) > 0:
-                yield Hit(score, matcher.highlight(does), each.command, help=each.help)
+            if (score := matcher.match(each.does) * each.rank) > 0:
+                yield Hit(score, matcher.highlight(each.does), each.run, help=each.help)
 
-    def _commands(self) -> Iterator[DiscoveryHit]:
-        """By the order of the tables of keys; moving in a list is left to the keys."""
+    def _commands(self) -> Iterator[_Found]:
+        """By the order of the tables of keys, the acts first; then Textual's own."""
         active = self.screen.active_bindings
         reached: dict[str, list[str]] = {}
         for key, each in active.items():
             reached.setdefault(each.binding.id or "", []).append(key)
-        for key in all_keys():
+        for key in dict.fromkeys((*ACTS, *all_keys())):
+            # Moving in a list is left to the keys.
             if key.id not in reached or key in LIST:
                 continue
             keys = reached[key.id]
             found = active[keys[0]]
-            run = partial(self.app.run_action, found.binding.action, found.node)
-            said = " or ".join(spoken(each) for each in keys)
-            yield DiscoveryHit(key.does, run, help=f"key {said}")
+            why = self._why_not(key)
+            said = f"key {' or '.join(spoken(each) for each in keys)}"
+            yield _Found(
+                does=key.does,
+                run=partial(self.app.run_action, found.binding.action, found.node),
+                help=f"{said}; not now: {why}" if why else said,
+                rank=_NOT_NOW if why else _OURS,
+            )
+        commands = self.app.get_system_commands(self.screen)  # pyright: ignore[reportUnknownMemberType] - a screen's type argument
+        for each in commands:
+            yield _Found(does=each.title, run=each.callback, help=each.help, rank=_TEXTUALS)
+
+    def _why_not(self, key: Key) -> str:
+        app = self.app
+        return app.why_not(key.id) if key in ACTS and isinstance(app, Refusing) else ""

@@ -131,17 +131,29 @@ def is_held(row: Row, *, pausing: bool = False) -> bool:
     return pausing or row.state.parked or any(each.action is Action.PAUSE for each in under_way)
 
 
+def begins_again(command: Command, row: Row) -> bool:
+    """Whether a command has a task begun again whose attempt is over."""
+    return command is Command.RESTART and row.over
+
+
+def confirmation(command: Command, row: Row) -> str:
+    """What a person is told once the command stands in the journal."""
+    return "begun again" if begins_again(command, row) else command.effect.confirmation
+
+
 def refusal(
-    command: Command, row: Row, *, pausing: bool = False, attempts_left: int | None = None
+    command: Command, row: Row, *, pausing: bool = False, models: Sequence[str] = ()
 ) -> str:
     """Why a command makes no sense for a row; empty if it does.
 
-    `pausing` is as for `is_held`; `attempts_left` is `None` where nobody counts.
+    `pausing` is as for `is_held`; `models` are as for `question`.
     """
     if row.attempt is None:
         return "it has not begun yet"
     if command.of_result:
         return "" if row.over else f"there is no result yet: {row.status}"
+    if begins_again(command, row):
+        return ""
     if row.over:
         return f"it is over: {row.status}; nothing reaches it any more"
     if command.of_decision:
@@ -155,8 +167,8 @@ def refusal(
             return "it is paused already, or waits for you"
         case Command.RESUME if not is_held(row, pausing=pausing):
             return f"it is not paused: {row.status}"
-        case Command.RESTART if attempts_left is not None and attempts_left <= 0:
-            return f"attempt {row.number} is the last that the task may have"
+        case Command.SWITCH if models and {*models} <= {row.state.model}:
+            return f"its worker may have no other model than {row.state.model}"
         case _:
             return ""
 
@@ -183,9 +195,7 @@ _LIKELY: Mapping[Need, Sequence[Command]] = {
 """What a person does about a row, the most likely first; of others as while it goes on."""
 
 
-def offers(
-    row: Row, *, pausing: bool = False, attempts_left: int | None = None
-) -> tuple[Offer, ...]:
+def offers(row: Row, *, pausing: bool = False) -> tuple[Offer, ...]:
     """What can be done about a row now, the most likely first. Arguments as of `refusal`."""
     likely = _LIKELY.get(row.need, _GOES_ON)
     if not row.over and (row.state.interventions.held or row.state.open_requests):
@@ -195,7 +205,7 @@ def offers(
     return tuple(
         Offer("pause" if each is Command.RESUME else each.value, _name(each, row))
         for each in likely
-        if not refusal(each, row, pausing=pausing, attempts_left=attempts_left)
+        if not refusal(each, row, pausing=pausing)
     )
 
 
@@ -257,6 +267,9 @@ def question(
             return _switch_question(row, models)
         case Command.GUIDE:
             return Question(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
+        case Command.RESTART if row.over:
+            title = f"Begin {row.name} again: what should the next attempt do differently?"
+            return Question(title=title, send="Begin again", quote=row.state.transition.reason)
         case Command.RESTART:
             title = f"Restart {name}: what should the next attempt do differently?"
             quote = _restart_facts(row, attempts_left)

@@ -1,7 +1,7 @@
 """An app whose keys are commands of an operator: asked, stored in the journal, and followed."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Protocol, runtime_checkable
@@ -26,6 +26,8 @@ from midwatch_supervisor.tui.operator_command import (
     Command,
     Offer,
     Waiting,
+    begins_again,
+    confirmation,
     is_held,
     offers,
     question,
@@ -42,6 +44,7 @@ from midwatch_supervisor.tui.widgets.line_list import LineList
 
 STORING = "acts"
 """The group of the workers that write what a person said."""
+NOBODY = "no attempt is chosen"
 _LONGEST = 300
 """Characters of a notification."""
 
@@ -53,6 +56,16 @@ class Chooser(Protocol):
     @property
     def chosen(self) -> Row | None:
         """The row that the keys act on."""
+        ...
+
+
+@runtime_checkable
+class Explainer(Protocol):
+    """A chooser that knows why it has chosen no row."""
+
+    @property
+    def unchosen(self) -> str:
+        """Why no row is chosen, for a person."""
         ...
 
 
@@ -114,10 +127,13 @@ class OperatorApp(App[int]):
         """What is said is stored in the order of the keys."""
         self._settled: set[int] = set()
         """What was settled here, by journal id; the board hears of it later."""
-        self._max_attempts: dict[int, int | None] = {}
-        """By task, where somebody counts."""
         self._pauses: set[int] = set()
         """The attempts of which a pause is being stored."""
+
+    @property
+    def conducts(self) -> bool:
+        """Whether the run is one of this process."""
+        return False
 
     @property
     def target(self) -> Row | None:
@@ -131,26 +147,38 @@ class OperatorApp(App[int]):
         row = None if chooser is None else chooser.chosen
         if row is None or (isinstance(chooser, Slipping) and chooser.slip(0)):
             return ()
-        left = self._attempts_left(row) if row.attempt is not None else None
-        return offers(row, pausing=row.attempt in self._pauses, attempts_left=left)
+        return offers(row, pausing=row.attempt in self._pauses)
 
     def refresh_footer(self) -> None:
         """Let the footer in front show what can be done now."""
-        for footer in self.screen.query(Footer):
-            footer.offer(self.offered())
+        # With every key: a query through the whole screen takes half a millisecond.
+        for each in self.screen.children:
+            if isinstance(each, Footer):
+                each.offer(self.offered())
 
     @on(LineList.Moved)
     def _moved(self) -> None:
         self.refresh_footer()
 
+    def why_not(self, key: str) -> str:
+        """Why the command of a key, by the key's id, makes no sense now; empty if it does."""
+        command, row = Command(key), self.target
+        if row is None:
+            return NOBODY
+        if command is Command.PAUSE and is_held(row, pausing=row.attempt in self._pauses):
+            command = Command.RESUME
+        return self._refusal(_Pending(command=command, row=row, waiting=settled_by(command, row)))
+
     def _chooser(self) -> Chooser | None:
         return next((each for each in self._places() if isinstance(each, Chooser)), None)
 
     def _places(self) -> Iterator[DOMNode]:
-        if self.screen.focused is not None:
-            yield from self.screen.focused.ancestors_with_self
-        yield self.screen
-        for tabs in self.screen.query(TabbedContent):
+        # What a dialog or the palette is about stands below it.
+        screen = next(each for each in reversed(self.screen_stack) if not each.is_modal)
+        if screen.focused is not None:
+            yield from screen.focused.ancestors_with_self
+        yield screen
+        for tabs in screen.query(TabbedContent):
             if tabs.active_pane is not None:
                 yield from tabs.active_pane.query("*")
 
@@ -201,7 +229,8 @@ class OperatorApp(App[int]):
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
         if row is None:
-            self.notify("no attempt is chosen", severity="warning")
+            why = chooser.unchosen if isinstance(chooser, Explainer) else NOBODY
+            self.notify(why, severity="warning")
         elif isinstance(chooser, Slipping) and (why := chooser.slip(self.glance_seconds)):
             self.notify(why, severity="warning")
         else:
@@ -219,9 +248,8 @@ class OperatorApp(App[int]):
         pending = _Pending(command=command, row=row, waiting=settled_by(command, row))
         if self._refused(pending):
             return
-        switch = command is Command.SWITCH
-        models = models_of(self.board.tasks[row.task], row.state.attempt.worker) if switch else ()
         left = self._attempts_left(row) if command is Command.RESTART else None
+        models = self._models(command, row)
         asked = question(command, row, models=models, attempts_left=left)
         if asked is None:
             self._do(pending)
@@ -240,11 +268,13 @@ class OperatorApp(App[int]):
             self._notify(f"{pending.row.label}: {why}", good=False)
         return bool(why)
 
-    def _refusal(self, pending: _Pending, *, answered: bool) -> str:
+    def _refusal(self, pending: _Pending, *, answered: bool = False) -> str:
         command, row = pending.command, pending.row
-        left = self._attempts_left(row) if command is Command.RESTART else None
-        if why := refusal(command, row, pausing=row.attempt in self._pauses, attempts_left=left):
+        models, pausing = self._models(command, row), row.attempt in self._pauses
+        if why := refusal(command, row, pausing=pausing, models=models):
             return why
+        if command is Command.RESTART and (newest := self._newest(row)) > row.number:
+            return f"attempt {newest} has taken over"
         if pending.settled or pending.id in self._settled:
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
                 return "that decision was settled meanwhile"
@@ -256,13 +286,17 @@ class OperatorApp(App[int]):
                 return "what waits has changed just now: look at it first"
         return ""
 
+    def _newest(self, row: Row) -> int:
+        return max(each.number for each in self.board.rows.values() if each.task == row.task)
+
+    def _models(self, command: Command, row: Row) -> Sequence[str]:
+        if command is not Command.SWITCH:
+            return ()
+        return models_of(self.board.tasks[row.task], row.state.attempt.worker)
+
     def _attempts_left(self, row: Row) -> int | None:
-        # What a task was started with is long, and the footer asks with every key.
-        if row.task not in self._max_attempts:
-            assignment = assignment_of(self.board.tasks[row.task])
-            self._max_attempts[row.task] = assignment and assignment.task.max_attempts
-        most = self._max_attempts[row.task]
-        return None if most is None else most - row.number
+        assignment = assignment_of(self.board.tasks[row.task])
+        return None if assignment is None else assignment.task.max_attempts - row.number
 
     def _do(self, pending: _Pending, words: str = "") -> None:
         if pending.row.attempt is not None:
@@ -278,14 +312,14 @@ class OperatorApp(App[int]):
         command, row = pending.command, pending.row
         try:
             async with self._in_turn:
-                id, what = await _write(self.operator, pending, attempt, words)
+                id, what = await _write(self.operator, pending, attempt, words, here=self.conducts)
         except MidwatchError as error:
             self._settled.discard(pending.id or 0)
             self._pauses.discard(attempt.id)
             said = one_line(f"{command} for {row.label} was not stored: {error}")
             self.notify(said, severity="error", markup=False)
             return False
-        said = f"{row.label}: {command.effect.confirmation}"
+        said = f"{row.label}: {confirmation(command, row)}"
         self._notify(f"{said}: {what}" if what else said)
         if id is not None:
             self._follow(id, row)
@@ -302,12 +336,16 @@ _Written = tuple[int | None, str]
 
 
 async def _write(
-    operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str
+    operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str, *, here: bool
 ) -> _Written:
     command, row = pending.command, pending.row
     if command.of_result:
         await operator.judge(attempt, accepted=command is Command.ACCEPT, comment=words)
         return None, ""
+    if begins_again(command, row):
+        about, step = [each.key for each in row.state.unresolved], row.state.last_step
+        begun = await operator.begin_again(attempt, words, about=about, step=step)
+        return None, begun.begins if here else begun.follows
     if command.effect.action is None:
         return await _settle(operator, pending, attempt, words)
     terms, message = terms_in(command, words)

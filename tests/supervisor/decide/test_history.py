@@ -1,5 +1,6 @@
 """What was done in a task, over all its attempts."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from midwatch_monitor.config.policy import PolicySettings
@@ -176,3 +177,11 @@ def test_a_diagnosis_travels_with_what_was_tried() -> None:
         Actor.SUPERVISOR,
         "Do less.",
     )
+
+
+def test_what_a_person_issued_in_other_words_was_not_turned_down() -> None:
+    proposed = replace(act(Action.NUDGE), escalation=3, needs_approval=True)
+    reworded = replace(proposed, by=Actor.OPERATOR, needs_approval=False)
+    turned_down = stamp(1, DeliveryState.REJECTED)
+    assert history((1, proposed), (1, turned_down)).rejected(1) == {Action.NUDGE}
+    assert history((1, proposed), (1, turned_down), (1, reworded)).rejected(1) == frozenset()

@@ -26,7 +26,7 @@ CODER = {
     "run_command",
     "write_file",
 }
-CLERK = {"list_orders", "reflect", "write_report"}
+CLERK = {"list_orders", "reflect", "report_error", "write_report"}
 REPORT = {"progress_percent", "confidence", "decision", "blockers", "files_done", "notes"}
 
 
@@ -70,6 +70,12 @@ def test_every_checkpoint_comes_with_work(task: TaskSpec) -> None:
 def test_every_worker_ends_with_a_word(task: TaskSpec) -> None:
     script = script_for(Role.WORKER, task.id)
     assert (script.again or script.phases)[-1].turns[-1].calls == ()
+
+
+@pytest.mark.parametrize("task", TASKS.tasks, ids=lambda task: task.id)
+def test_a_second_attempt_explains_the_first_before_it_works(task: TaskSpec) -> None:
+    first = script_for(Role.WORKER, task.id).again[0].turns[0]
+    assert first.calls[0].tool == "report_error"
 
 
 @pytest.mark.parametrize("key", STUCK)

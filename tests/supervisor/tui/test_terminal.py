@@ -113,7 +113,7 @@ async def test_the_console_stays_after_the_run_and_watch_finds_it_over(terminal:
     run.press("q")
     assert await run.left() == 0
     watch = await terminal("watch")
-    await watch.sees("Watching run 1")
+    await watch.sees("1/1")
     await watch.sees("completed")
     watch.press("q")
     assert await watch.left() == 0

@@ -16,12 +16,14 @@ from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Actor,
     Analysis,
+    AttemptTransition,
     Cause,
     Change,
     Delivery,
     DeliveryState,
     Entry,
     Intervention,
+    Lifecycle,
     PlanCheck,
     Record,
     Step,
@@ -110,12 +112,18 @@ class Gate:
     """
 
     def __init__(
-        self, errors: ErrorSettings, plan: PlanSettings, *, attempt: int, sees_files: bool = True
+        self,
+        errors: ErrorSettings,
+        plan: PlanSettings,
+        *,
+        attempt: int,
+        sees_files: bool = True,
+        analysed: bool = False,
     ) -> None:
         """Begin with an attempt of that number, of which nothing is known yet.
 
         Where nobody sees the files, whatever succeeded and does not only look may have been an
-        edit.
+        edit. Where the attempt before did not fail, it counts as `analysed`.
         """
         self._errors = errors
         self._plan = plan
@@ -128,7 +136,7 @@ class Gate:
         self._request = 0
         self._edited = 0
         self._moved = 0
-        self._analysed = False
+        self._analysed = analysed
         self._operators: set[int] = set()
         self._delivered: dict[int, int] = {}
         self._plan_step = 0
@@ -449,7 +457,11 @@ async def gate_of(
 ) -> Entrance:
     """The gate of the recorder's attempt as it stands; open where nothing is to be refused."""
     gate = Gate(
-        settings.errors, settings.plan, attempt=recorder.attempt.number, sees_files=sees_files
+        settings.errors,
+        settings.plan,
+        attempt=recorder.attempt.number,
+        sees_files=sees_files,
+        analysed=await _follows_completion(recorder),
     )
     entrance = Entrance(
         recorder.journal, recorder.attempt.id, gate, is_open=not gated or settings.mode is Mode.OFF
@@ -458,6 +470,16 @@ async def gate_of(
         recorder.listeners.append(entrance.hear)
         await entrance.rebuild()
     return entrance
+
+
+async def _follows_completion(recorder: Recorder) -> bool:
+    """Whether the attempt before was completed: a person had the task begun again."""
+    journal, attempt = recorder.journal, recorder.attempt
+    others = await journal.attempts(attempt.task) if attempt.number > 1 else []
+    before = [each.id for each in others if each.number == attempt.number - 1]
+    ends = await journal.entries(attempt=before[0], kinds=(AttemptTransition,)) if before else []
+    states = [each.record for each in ends if isinstance(each.record, AttemptTransition)]
+    return bool(states) and states[-1].lifecycle is Lifecycle.COMPLETED
 
 
 def _turn(messages: Sequence[ModelMessage]) -> Sequence[ToolCallPart]:

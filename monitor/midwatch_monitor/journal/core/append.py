@@ -19,6 +19,7 @@ from midwatch_monitor.records import (
     Entry,
     Escalation,
     EscalationState,
+    Lifecycle,
     Record,
     TaskTransition,
 )
@@ -167,7 +168,12 @@ def _refuse(connection: Connection, draft: Draft) -> None:
 
 
 def _refuse_late(connection: Connection, draft: Draft) -> None:
-    """Over is over: nothing follows a completed, failed, canceled or rejected status."""
+    """Over is over: nothing follows a completed, failed, canceled or rejected status.
+
+    Only a person opens a task again: no late result says that it is submitted (see `reopen`).
+    """
+    if isinstance(draft.record, TaskTransition) and draft.record.lifecycle is Lifecycle.SUBMITTED:
+        return
     kind = kind_of(type(draft.record))
     query, what = _OF_TASK, f"task {draft.task}"
     values: dict[str, object] = {"kind": kind, "task": draft.task}

@@ -5,6 +5,7 @@ and what it then writes.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -286,3 +287,18 @@ def commit_unmoved(
     So it does not begin, or go on with another attempt, between the look and the word.
     """
     return None if moved(connection, task, after) else commits.commit(connection, what)
+
+
+def reopen(
+    connection: Connection, order: Draft, states: Sequence[Draft], *, step: int, after: int
+) -> tuple[Entry, ...] | None:
+    """Store the restart of an attempt that is over, and the states of the tasks that it opens.
+
+    It is delivered at once: nobody is at work there who could stamp it. `step` is the attempt's
+    last. `None` where its task has moved since an entry.
+    """
+    if moved(connection, order.task, after):
+        return None
+    (issued,) = append(connection, [order])
+    stamp = Delivery(intervention=issued.id, state=DeliveryState.DELIVERED, step=step)
+    return issued, *append(connection, [replace(order, record=stamp), *states])

@@ -22,7 +22,7 @@ async def show_run(
     Left while the run only waits for a person, that is 3. Raises KeyboardInterrupt if it was left
     while the run worked. Both are resumable.
     """
-    from midwatch_supervisor.run.launch import conduct
+    from midwatch_supervisor.run.launch import conduct, jobs_again
     from midwatch_supervisor.tui.app import INTERRUPTED, Console
     from midwatch_supervisor.tui.state.feed import Feed
 
@@ -31,9 +31,11 @@ async def show_run(
     async def work() -> int:
         # Textual makes tasks begin eagerly from Python 3.12 on; a run is not made for that.
         asyncio.get_running_loop().set_task_factory(None)
-        run = conduct(resources, jobs, _hear_nothing, attended=True)
+        # Where a task is begun again once the run is over, it goes on here.
+        known = await jobs_again(resources) if conducted else jobs
+        run = conduct(resources, known, _hear_nothing, attended=True)
         conducted.append(asyncio.create_task(run))
-        return await asyncio.shield(conducted[0])
+        return await asyncio.shield(conducted[-1])
 
     settings, journal, bus = resources.settings, resources.journal, resources.bus
     feed = Feed(

@@ -16,10 +16,11 @@ from midwatch_supervisor.cli.journals import (
     JournalOption,
     journal_to_write,
 )
-from midwatch_supervisor.cli.operate.attempt import OpenAttempt, open_attempt
+from midwatch_supervisor.cli.operate.attempt import OpenAttempt, begun_attempt, open_attempt
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.actions import GRANTED
+from midwatch_supervisor.operator.reopening import reopening
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.numbers import grant_text
 
@@ -36,24 +37,57 @@ async def tell(
     pause: Annotated[bool, Parameter(negative="", help="Hold it until it is resumed.")] = False,
     resume: Annotated[bool, Parameter(negative="", help="Let it go on after a pause.")] = False,
     stop: Annotated[bool, Parameter(negative="", help="End the attempt at once.")] = False,
+    restart: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="End it, if it is not over, and begin the task again: TEXT says what the next "
+            "attempt should do differently.",
+        ),
+    ] = False,
     author: FromOption = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Say something to a worker, or pause, resume or stop its attempt."""
-    chosen = {Action.PAUSE: pause, Action.RESUME: resume, Action.STOP: stop}
+    """Say something to a worker, pause, resume or stop its attempt, or begin the task again."""
+    chosen = {
+        Action.PAUSE: pause,
+        Action.RESUME: resume,
+        Action.STOP: stop,
+        Action.RESTART: restart,
+    }
     actions = [action for action, wanted in chosen.items() if wanted] or [Action.NUDGE]
     if len(actions) > 1:
-        raise UsageError("choose one of --pause, --resume and --stop")
+        raise UsageError("choose one of --pause, --resume, --stop and --restart")
     (action,) = actions
     if action is Action.NUDGE and not text.strip():
-        raise UsageError("say something, or use --pause, --resume or --stop")
+        raise UsageError("say something, or use --pause, --resume, --stop or --restart")
+    if restart and not text.strip():
+        raise UsageError("say what the next attempt should do differently")
     async with await journal_to_write(journal) as opened:
+        if restart and (over := await begun_attempt(opened, attempt)).account.over:
+            await _begin_again(opened, over, text, author, dry_run=dry_run)
+            return
         target = await open_attempt(opened, attempt)
         _require_change(target, action)
         what = "guidance" if action is Action.NUDGE else action.value
         order = _Order(what=what, action=action, message=text)
         await _send(opened, target, order, author, dry_run=dry_run)
+
+
+async def _begin_again(
+    journal: Journal, target: OpenAttempt, note: str, author: str | None, *, dry_run: bool
+) -> None:
+    account, name = target.account, target.task.name
+    if dry_run:
+        write_line(f"{name}: {(await reopening(journal, account.attempt)).follows}")
+        return
+    async with desk_at(journal, author) as operator:
+        about = [alert.key for alert in account.unresolved]
+        begun = await operator.begin_again(
+            account.attempt, note, about=about, step=account.last_step
+        )
+    write_line(f"{name}: begun again: {begun.follows}")
 
 
 async def grant(

@@ -323,7 +323,11 @@ class AttemptScreen(Screen[None]):
     def _jump(self, step: int) -> None:
         self.action_side("timeline")
         if not self._timeline.jump(self.timeline, step):
-            self.notify(f"the timeline does not have step {step} any more", markup=False)
+            self.notify(f"the timeline does not have step {step}", markup=False)
+
+    def action_step(self, number: int) -> None:
+        """Go to a step."""
+        self._jump(number)
 
     def action_evidence(self) -> None:
         """Go to the next step of the evidence, after the last one to the first."""

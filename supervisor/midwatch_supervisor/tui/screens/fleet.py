@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from sys import maxsize
+
+from rich.style import Style
 
 from midwatch_monitor.records import Health, Lifecycle
 from midwatch_supervisor.present.plain import one_line
@@ -13,7 +16,8 @@ from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.checkpoint_history import trend
 from midwatch_supervisor.tui.state.preview_lines import trend_style
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.state.row_order import Group, Order, by_node, by_task
+from midwatch_supervisor.tui.state.row_groups import GROUPINGS, Heading, Standing
+from midwatch_supervisor.tui.state.row_order import SORTS, Line, Order, Sort, may_resort
 from midwatch_supervisor.tui.state.why import why
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style, tone_style
@@ -24,13 +28,6 @@ _BAR = 4
 """Cells of a progress bar."""
 _TREND = 5
 """Confidences that are drawn."""
-
-GROUPS: Sequence[tuple[str, Group | None]] = (
-    ("need", None),
-    ("task", by_task),
-    ("node", by_node),
-)
-"""What lines are grouped by, in the order of the key that changes it."""
 
 
 def sparkline(values: Sequence[int]) -> str:
@@ -46,18 +43,27 @@ def bar(percent: int | None) -> str:
     return f"{'━' * full}{'┄' * (_BAR - full)} {percent:>3}%"
 
 
+_SORTED = {"name": "task", "age": "idle", "confidence": "conf", "budget": "budget"}
+"""The columns that show what lines are sorted by."""
+
+
 def arranged(
-    columns: Sequence[Column[Row]], group: str, *, several_nodes: bool
+    columns: Sequence[Column[Row]], sort: str, *, several_nodes: bool
 ) -> list[Column[Row]]:
-    """The columns with what the lines are grouped by first, which stays and has a sign.
+    """The columns, where the one that is sorted by has a sign and stays.
 
     The node is left out where there is only one.
     """
     return [
-        replace(column, title=f"▾{group}", rank=0) if column.title == group else column
-        for column in sorted(columns, key=lambda column: column.title != group)
-        if several_nodes or column.title != "node" or group == "node"
+        _signed(column) if column.title == _SORTED.get(sort) else column
+        for column in columns
+        if several_nodes or column.title != "node"
     ]
+
+
+def _signed(column: Column[Row]) -> Column[Row]:
+    title = f"{column.title}↓"
+    return replace(column, title=title, rank=0, width=max(column.width, len(title)))
 
 
 def columns(
@@ -156,14 +162,22 @@ def _node(row: Row, colours: Palette) -> Cell:
     return one_line(row.state.node), colours.warn if row.adrift else colours.dim
 
 
-class FleetPane(Table[Row]):
-    """The fleet as a table, with its filter."""
+def _on_lines(column: Column[Row]) -> Column[Line]:
+    def drawn(line: Line, colours: Palette) -> Cell:
+        return column.draw(line, colours) if isinstance(line, Row) else ("", colours.text)
+
+    return Column(column.title, column.width, column.rank, drawn, column.grow)
+
+
+class FleetPane(Table[Line]):
+    """The fleet as a table, with its filter, and headings that fold."""
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
         self._all_columns = columns(now, board.wait)
         self._several = False
+        self._order = Order()
         super().__init__(
-            arranged(self._all_columns, GROUPS[0][0], several_nodes=False),
+            self._arranged(),
             name="fleet",
             hint="task, worker, model, node, status, health or rule",
             nothing=(
@@ -171,11 +185,14 @@ class FleetPane(Table[Row]):
                 "fleet, or `midwatch demo` brings some.\n"
                 "If a filter is set: no line holds its words; escape drops it."
             ),
+            key=lambda line: line.group if isinstance(line, Heading) else id(line),
         )
         self._board = board
-        self._group = 0
+        self._now = now
         self._settled = False
-        self._order = Order()
+        self._placed: Line | None = None
+        """What the cursor was on when lines were shown last."""
+        self._moved_at = self._sorted_at = now()
 
     def on_mount(self) -> None:
         self.list.focus()
@@ -183,16 +200,27 @@ class FleetPane(Table[Row]):
     @property
     def grouped_by(self) -> str:
         """What the lines are grouped by now."""
-        return GROUPS[self._group][0]
+        return self._order.grouping.name
+
+    @property
+    def sorted_by(self) -> Sort:
+        """What the lines are sorted by now."""
+        return self._order.sort
 
     @property
     def chosen(self) -> Row | None:
-        """The row of the cursor."""
-        return self.current
+        """The row of the cursor; a heading is none."""
+        return self.current if isinstance(self.current, Row) else None
+
+    @property
+    def place(self) -> str:
+        """Where one is among the lines; with a filter, how many rows it lets through."""
+        if not self.wanted:
+            return super().place
+        return f"{len(self._order.rows):,} of {self._order.count:,} match"
 
     def refresh_board(self) -> None:
         """Show the board as it is now; the cursor stays on its row."""
-        before, at = self.current, self.list.cursor
         if self._several is not self._board.several_nodes and self.list.is_mounted:
             self._several = self._board.several_nodes
             self._lay_out()
@@ -200,28 +228,101 @@ class FleetPane(Table[Row]):
         changed, gone = self._board.take_moved()
         if changed or gone:
             self._order.move(changed, gone=gone)
-        rows = self._order.rows
-        stays = self._settled or self.list.picked
-        self.show(rows, cursor=_place(rows, before, at) if stays else 0)
+        self._resort()
+        self._order.hold(self.chosen if self._stays else None)
+        self._show_lines()
+
+    @property
+    def _stays(self) -> bool:
+        """Whether the cursor stays on its line: it does once the history is read."""
+        return self._settled or self.list.picked
+
+    def _resort(self) -> None:
+        now = self._now()
+        if self.current is not self._placed:
+            self._moved_at = now
+        if may_resort(now, sorted_at=self._sorted_at, moved_at=self._moved_at):
+            self._sorted_at = now
+            self._order.resort()
+
+    def _show_lines(self) -> None:
+        before, at = self.current, self.list.cursor
+        self._order.fit(self.list.size.height or maxsize)
+        lines = self._order.lines
+        self.show(lines, cursor=_place(lines, before, at) if self._stays else 0)
+        self._placed = self.current
 
     def settle(self) -> None:
         """The history is read: from now on the cursor stays on its row, until then on the top."""
         self._settled = True
 
+    def _arranged(self) -> list[Column[Line]]:
+        found = arranged(self._all_columns, self._order.sort.name, several_nodes=self._several)
+        return [*map(_on_lines, found)]
+
     def _lay_out(self) -> None:
-        self.use(arranged(self._all_columns, self.grouped_by, several_nodes=self._several))
+        self.use(self._arranged())
 
     def regroup(self) -> None:
-        """Group by the next thing."""
-        before = self.current
-        self._group = (self._group + 1) % len(GROUPS)
-        self._order.group(GROUPS[self._group][1])
+        """Group by the next thing, and see the top of it."""
+        place = GROUPINGS.index(self._order.grouping) + 1
+        self._order.arrange(grouping=GROUPINGS[place % len(GROUPINGS)])
+        self._show_from_top()
+
+    def sort_again(self) -> None:
+        """Sort by the next thing, and see the top of it."""
+        place = SORTS.index(self._order.sort) + 1
+        self._order.arrange(sort=SORTS[place % len(SORTS)])
+        self._sorted_at = self._now()
         self._lay_out()
-        self.show(self._order.rows, cursor=_place(self._order.rows, before, self.list.cursor))
+        self._show_from_top()
+
+    def _show_from_top(self) -> None:
+        self._order.hold(None)
+        self.show(self._order.lines)
+        self.list.go(0)
+        self._placed = self.current
+
+    def fold(self) -> bool:
+        """Fold or unfold the group of the cursor's line; answers whether there is one."""
+        folded = None if self.current is None else self._order.fold(self.current)
+        if folded is not None:
+            lines = self._order.lines
+            self.show(lines, cursor=_place(lines, folded, self.list.cursor))
+            self._placed = self.current
+        return folded is not None
+
+    def _paint(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
+        line = self.items[index]
+        if isinstance(line, Row):
+            return super()._paint(index, width, colours)
+        cells = [(line.title, colours.heading)]
+        for standing, text in line.details:
+            gap = "  " if len(cells) == 1 else ", "
+            cells.append((f"{gap}{text}", _standing(standing, colours)))
+        return cells
 
 
-def _place(rows: Sequence[Row], row: Row | None, before: int) -> int | None:
-    """Where a row is now that was at a place before; `None` if it is not shown."""
-    if row is not None and before < len(rows) and rows[before] is row:
+def _standing(standing: Standing, colours: Palette) -> Style:
+    """How many stand so is told in words; what needs a person has a colour as well."""
+    if standing.need is Need.STUCK:
+        return colours.bad
+    urgent = standing.need < Need.WORKING or (standing.need is Need.OVER and not standing.calm)
+    return colours.warn if urgent and not standing.calm else colours.dim
+
+
+def _place(lines: Sequence[Line], line: Line | None, before: int) -> int | None:
+    """Where a line is now that was at a place before; `None` if it is not shown."""
+    if line is None:
+        return None
+    if before < len(lines) and _same(lines[before], line):
         return before
-    return rows.index(row) if row in rows else None
+    if isinstance(line, Row):
+        return lines.index(line) if line in lines else None
+    return next((place for place, each in enumerate(lines) if _same(each, line)), None)
+
+
+def _same(one: Line, other: Line) -> bool:
+    if isinstance(one, Heading) and isinstance(other, Heading):
+        return one.group == other.group
+    return one is other

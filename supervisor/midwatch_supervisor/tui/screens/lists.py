@@ -1,7 +1,7 @@
 """The queue of what waits for a person, the checkpoints as they come, and the nodes, as tables."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -9,7 +9,8 @@ from itertools import takewhile
 from midwatch_monitor.records import Course, NodeState, NodeStatus
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LOST_SIGN
-from midwatch_supervisor.tui.state.attention import Queue, QueueItem
+from midwatch_supervisor.present.text_line import blocked
+from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapsed
 from midwatch_supervisor.tui.state.board import STREAM, Board, Report
 from midwatch_supervisor.tui.state.node_list import AT_WORK, standing
 from midwatch_supervisor.tui.state.row import Need, Row
@@ -56,15 +57,42 @@ class AttentionPane(Table[QueueItem]):
             key=lambda item: item.key,
         )
         self._queue = queue
+        self._unfolded: set[Hashable] = set()
+        """What equal needs are shown one by one."""
 
     @property
     def chosen(self) -> Row | None:
-        """The attempt of the cursor; a lost node, labels and guidelines have none."""
+        """The attempt of the cursor; a lost node, labels, guidelines and equal needs have none."""
         return None if self.current is None else self.current.row
 
+    @property
+    def unchosen(self) -> str:
+        """Why no attempt is chosen."""
+        if self.current is not None and self.current.equal:
+            return f"{len(self.current.equal)} attempts are on this line: unfold it first (enter)"
+        return "no attempt is chosen"
+
     def refresh_board(self) -> None:
-        """Show the queue as it is now."""
-        self.take([*self._queue.calling, *self._queue.proposals])
+        """Show the queue as it is now; a filter lets through what is folded away, too."""
+        items = [*self._queue.calling, *self._queue.proposals]
+        before = self.current
+        self.take(items if self.wanted else collapsed(items, self._unfolded))
+        if before is not None and before.need is not None and self.current is not before:
+            self._see_again(before)
+
+    def _see_again(self, before: QueueItem) -> None:
+        """Stay on what is equal to a line where that was folded away."""
+        if all(each.key != before.key for each in self.items):
+            self.see(before.need)
+
+    def fold(self) -> bool:
+        """Fold or unfold the equal needs of the cursor's line; answers whether there are any."""
+        need = None if self.current is None else self.current.need
+        if need is None or all(each.key != need for each in self.items):
+            return False
+        self._unfolded ^= {need}
+        self.refresh_board()
+        return True
 
 
 def report_text(report: Report) -> str:
@@ -180,10 +208,8 @@ def _decision(report: Report, colours: Palette) -> Cell:
 
 
 def _blockers(report: Report, colours: Palette) -> Cell:
-    blockers = report.checkpoint.blockers
-    if not blockers:
-        return "-", colours.dim
-    return one_line(f"{len(blockers)}: {'; '.join(blockers)}"), colours.warn
+    said = blocked(report.checkpoint.blockers)
+    return (said, colours.warn) if said else ("-", colours.dim)
 
 
 def _notes(report: Report, colours: Palette) -> Cell:

@@ -156,7 +156,7 @@ class Panes(Vertical):
 
     def _arrange(self) -> None:
         """Put the preview where there is room for it."""
-        size, lists = self.app.size, isinstance(self.current, Table)
+        size, lists = self.screen.size, isinstance(self.current, Table)
         wanted = self._previewed and lists and not isinstance(self.current, NodesPane)
         beside = wanted and size.width >= _BESIDE
         self.set_class(beside, "beside")
@@ -186,17 +186,23 @@ class Panes(Vertical):
         self._wait()
         self.current.refresh_board()
         self._show_preview()
-        # A batch may come before the tabs are there, or while they are taken down.
-        if not self._tabs.query(f"#{ContentTab.add_prefix(_ATTENTION)}"):
-            return
-        waiting = self._queue.count
-        if waiting != self._waiting:
-            self._waiting = waiting
-            title = _title(_ATTENTION)
+        waiting, several = self._queue.count, bool(self._board.node_list.nodes)
+        if (waiting, several) != (self._waiting, self._several) and self._has_tabs:
+            self._waiting, title = waiting, _title(_ATTENTION)
             self._tabs.get_tab(_ATTENTION).label = f"{title} ({waiting})" if waiting else title
-        if self._board.node_list.nodes and not self._several:
-            self._several = True
-            self._tabs.show_tab(_NODES)
+            if several and not self._several:
+                self._several = True
+                self._tabs.show_tab(_NODES)
+
+    @property
+    def _has_tabs(self) -> bool:
+        """A batch may come before the tabs are there, or while they are taken down."""
+        return bool(self._tabs.query(f"#{ContentTab.add_prefix(_ATTENTION)}"))
+
+    def fold(self) -> bool:
+        """Fold or unfold what the cursor is on; answers whether there is anything to fold."""
+        pane = self.current
+        return isinstance(pane, FleetPane | AttentionPane) and pane.fold()
 
     @on(LineList.Opened, "#nodes")
     def _opened_node(self, message: LineList.Opened) -> None:
@@ -212,6 +218,8 @@ class Panes(Vertical):
         item = self._attention.current if self.current is self._attention else None
         if chosen is not None:
             self.post_message(self.Wanted(chosen))
+        elif self.fold():
+            return
         elif item is not None and item.version is not None:
             self.show_version(item.version.id)
         elif item is not None:

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -36,6 +37,9 @@ class PreviewView(ScrollView, can_focus=True):
         self._keys = keys
         self._row: Row | None = None
         self._lines: list[Line] = []
+        self._strips: list[Strip] = []
+        """The lines as they were drawn for a style; empty until they are needed."""
+        self._under: Style | None = None
 
     def on_mount(self) -> None:
         on_theme_change(self, self.refresh_board)
@@ -57,7 +61,7 @@ class PreviewView(ScrollView, can_focus=True):
             return
         lines = [] if row is None else self._drawn(row, width)
         if lines != self._lines:
-            self._lines = lines
+            self._lines, self._strips = lines, []
             size = Size(self.size.width, len(lines))
             if self.virtual_size != size:
                 self.virtual_size = size
@@ -79,12 +83,24 @@ class PreviewView(ScrollView, can_focus=True):
         """What it says, without its colours."""
         return "\n".join("".join(text for text, _ in line) for line in self._lines)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The visible lines; each is drawn once, until what it says or its background changes."""
+        under, width = self.rich_style, self.size.width
+        if not self._strips or under != self._under:
+            self._under = under
+            self._strips = [
+                Strip([Segment(text, under + style) for text, style in line]).adjust_cell_length(
+                    width, under
+                )
+                for line in self._lines
+            ]
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
-        index, width, under = y + round(self.scroll_offset.y), self.size.width, self.rich_style
-        if not 0 <= index < len(self._lines):
-            return Strip.blank(width, under)
-        segments = [Segment(text, under + style) for text, style in self._lines[index]]
-        return Strip(segments).adjust_cell_length(width, under)
+        index = y + round(self.scroll_offset.y)
+        if 0 <= index < len(self._strips):
+            return self._strips[index]
+        return Strip.blank(self.size.width, self._under)
 
     def action_move(self, lines: int) -> None:
         self.scroll_relative(y=lines, animate=False)

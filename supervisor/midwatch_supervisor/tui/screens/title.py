@@ -14,7 +14,7 @@ from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style, palette_of
-from midwatch_supervisor.tui.widgets.table import clock, span
+from midwatch_supervisor.tui.widgets.table import span
 
 NEEDED = "!"
 """Before whatever needs a person."""
@@ -35,8 +35,8 @@ def title_text(board: Board, waiting: int, now: datetime, colours: Palette) -> T
         (_done(board), colours.text),
         *_failed(totals.tasks[Lifecycle.FAILED], colours),
         (counted(round(totals.requests), "request"), colours.text),
-        (f"{amount(totals.tokens)} tokens", colours.text),
         (f"${dollars(totals.cost_usd)}", colours.text),
+        (f"{amount(totals.tokens)} tokens", colours.text),
     ]
     return Text.assemble(*((f"{text}  ", style) for text, style in parts), no_wrap=True)
 
@@ -64,7 +64,7 @@ def _failed(count: int, colours: Palette) -> list[Part]:
 
 
 def _runs(board: Board, now: datetime) -> str:
-    """Which run it is, since when, and for how long it has gone on."""
+    """Which run it is, and for how long it has gone on."""
     if not board.runs:
         return ""
     since = min(run.started_at for run in board.runs.values())
@@ -72,7 +72,7 @@ def _runs(board: Board, now: datetime) -> str:
     which = f"run {ids[0]}" if len(ids) == 1 else f"{len(ids)} runs"
     working = any(count for need, count in board.totals.needs.items() if need is not Need.OVER)
     until = now if working else board.last_at or now
-    return f"{which} since {clock(since, now.tzinfo)[:5]}, {span((until - since).total_seconds())}"
+    return f"{which}, {span((until - since).total_seconds())}"
 
 
 class TitleLine(Static):

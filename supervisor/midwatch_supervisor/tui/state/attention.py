@@ -1,8 +1,8 @@
 """The queue of what waits for a person: what it wants, and for how long. Pure."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from midwatch_monitor.records import (
@@ -19,10 +19,11 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
+from midwatch_monitor.rules.reports import MultipleBlockersDetector
 from midwatch_supervisor.present.intervention_text import request_text, terms_text
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, LOST_SIGN
-from midwatch_supervisor.present.text_line import Tone, bracketed
+from midwatch_supervisor.present.text_line import Tone, blocked, bracketed
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.node_list import LostNode, Unplaced
 from midwatch_supervisor.tui.state.row import Need, Row
@@ -54,6 +55,12 @@ class QueueItem:
     """The attempt, if it is one that needs a person."""
     version: KnownGuidelines | None = None
     """The guidelines, if it is a proposed version of them."""
+    want: str = ""
+    """What an attempt wants, without what its worker lacks."""
+    need: Hashable = None
+    """What is the same for attempts that need the same; `None` for what is not an attempt."""
+    equal: tuple["QueueItem", ...] = ()
+    """The attempts that need the same, if it stands for several."""
 
     def began(self, opened_at: datetime) -> bool:
         """Whether it began after the console was opened, or as it was."""
@@ -73,6 +80,7 @@ class QueueItem:
         return f"{self.name} {worker} {self.kind} {self.what} {self.rules}"
 
 
+_TIMES = "\N{MULTIPLICATION SIGN}"
 _PAUSED = "paused", "‖", Tone.WARN, "is paused"
 _ASKS = "asks", "·", Tone.ACCENT, ""
 _NEEDS = {
@@ -84,17 +92,20 @@ _NEEDS = {
 
 def waiting_attempt(row: Row) -> QueueItem:
     """An attempt that waits; nobody is called for what others may answer as well."""
-    what, since = _wanted(row)
+    want, since = _wanted(row)
     since = since or row.state.last_at
     paused = row.state.paused and row.need is Need.ANSWER
     kind, sign, tone, call = _PAUSED if paused else _NEEDS.get(row.need, _ASKS)
     if paused and row.state.paused_by_person:
         call = ""
     marks = _marks(row)
+    what = _with_blockers(row, want)
     return QueueItem(
         key=("attempt", row.attempt),
         mark=marks[0],
         known=frozenset(marks),
+        want=one_line(want) or one_line(what),
+        need=("equal", kind, want),
         name=one_line(row.label),
         kind=kind,
         what=one_line(what),
@@ -126,7 +137,7 @@ def _wanted(row: Row) -> tuple[str, datetime | None]:
     """What an attempt wants of a person, and since when."""
     state = row.state
     if row.need is Need.ANSWER:
-        return state.transition.reason or "p resumes it", state.needed_since
+        return state.transition.reason, state.needed_since
     if held := state.interventions.held:
         issued = held[0].intervention
         more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
@@ -137,7 +148,58 @@ def _wanted(row: Row) -> tuple[str, datetime | None]:
         return "; ".join(map(request_text, state.open_requests.values())), state.asked_since
     alerts = [alert for alert in state.firing if alert.severity is Severity.CRITICAL]
     times = [at for alert in alerts if (at := alert.at or alert.since_at) is not None]
-    return "; ".join(alert.summary or alert.key.rule for alert in alerts), min(times, default=None)
+    since = min(times, default=None)
+    # That there are several blockers says less than what they are.
+    if {alert.key.rule for alert in alerts} == {MultipleBlockersDetector.rule} and _lacks(row):
+        return _lacks(row), since
+    return "; ".join(alert.summary or alert.key.rule for alert in alerts), since
+
+
+def _with_blockers(row: Row, want: str) -> str:
+    """What an attempt wants; with what its worker lacks, where nobody is asked in words."""
+    lacks = _lacks(row)
+    if row.need is Need.ANSWER:
+        return want or "; ".join(filter(None, (lacks, "p resumes it")))
+    if row.need is not Need.STUCK or lacks in ("", want):
+        return want
+    return f"{want}; {lacks}"
+
+
+def _lacks(row: Row) -> str:
+    """What its worker said last that it lacks."""
+    said = row.state.checkpoint
+    return "" if said is None else blocked(said.blockers)
+
+
+_SEVERAL = 3
+"""So many attempts or more that need the same are one line."""
+
+
+def collapsed(items: Iterable[QueueItem], unfolded: Collection[Hashable]) -> list[QueueItem]:
+    """The queue with what is needed by several attempts as one line, where the first of them was.
+
+    Below those that are `unfolded` stand the attempts themselves.
+    """
+    by_need: dict[Hashable, list[QueueItem]] = {}
+    for item in items:
+        by_need.setdefault(item.need or item.key, []).append(item)
+    found: list[QueueItem] = []
+    for need, equal in by_need.items():
+        if len(equal) < _SEVERAL:
+            found += equal
+            continue
+        found.append(_several(equal, folded=need not in unfolded))
+        found += equal if need in unfolded else ()
+    return found
+
+
+def _several(equal: Sequence[QueueItem], *, folded: bool) -> QueueItem:
+    """One line for attempts that need the same; no act reaches any of them by it."""
+    first = equal[0]
+    name = f"{'▸' if folded else '▾'} {len(equal)} {_TIMES}"
+    return replace(
+        first, key=first.need, name=name, what=first.want, row=None, call="", equal=tuple(equal)
+    )
 
 
 def lost_node(loss: LostNode, adrift: int = 0) -> QueueItem:
@@ -252,7 +314,8 @@ class Queue:
     @property
     def count(self) -> int:
         """How many things wait for a person."""
-        return len(self.calling) + len(self.proposals)
+        of_nodes = len(self._board.node_list.losses) + len(self._board.unplaced)
+        return len(self.rows) + of_nodes + len(self.proposals)
 
 
 def _matters(record: Record) -> bool:

@@ -125,6 +125,8 @@ class Board:
         self.node_list = NodeList()
         self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
         self.last_at: datetime | None = None
+        self.reopened: set[int] = set()
+        """The tasks that a person has begun again, until the next attempt begins."""
         self._lifecycles: dict[int, Lifecycle] = {}
         """Of tasks that have moved, by id."""
         self._interventions = Interventions()
@@ -199,7 +201,7 @@ class Board:
         self.learning.meet(task)
         self._waiting_tasks.meet(task)
         self._unplaced = None
-        row = Row.queued(task.run, task.id, task.name, task.title)
+        row = Row.queued(task.run, task.id, task.name, task.title, task.project)
         self.queued[task.id] = row
         self._change(row)
 
@@ -207,6 +209,7 @@ class Board:
         """Learn of an attempt of a task that is known."""
         task = self.tasks[attempt.task]
         self.attempts[attempt.id] = attempt
+        self.reopened.discard(task.id)
         self._waiting_tasks.begin(task.id)
         if (waited := self.queued.pop(task.id, None)) is not None:
             self._unplaced = None
@@ -219,6 +222,7 @@ class Board:
             task=task.id,
             name=task.name,
             title=task.title,
+            project=task.project,
             state=AttemptState(attempt=attempt, detailed=False, judged=judged),
             movable=self._shared(task),
         )
@@ -274,12 +278,25 @@ class Board:
         counts[state.lifecycle] += 1
         if before is not None:
             counts[before] -= 1
+            if before.over and not state.lifecycle.over:
+                self._reopen(self.tasks[entry.task])
         row = self.queued.get(entry.task)
         if row is not None:
             transition = AttemptTransition(lifecycle=state.lifecycle, reason=state.reason)
             row.fold(Entry(id=0, record=transition, at=entry.at, task=row.task, attempt=None))
             self._unplaced = None
             self._change(row)
+
+    def _queue(self, task: Task) -> None:
+        """Show a task without an attempt that works on it."""
+        self.queued[task.id] = row = Row.queued(task.run, task.id, task.name, task.title)
+        self._change(row)
+
+    def _reopen(self, task: Task) -> None:
+        """Show a task that is begun again as one that waits for its turn."""
+        if task.id not in self.queued:
+            self.reopened.add(task.id)
+            self._queue(task)
 
     def _count(self, row: Row, entry: Entry) -> None:
         """Count what an entry adds to what the row has been until now."""

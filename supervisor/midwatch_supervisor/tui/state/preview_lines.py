@@ -167,17 +167,20 @@ class Preview:
         return [
             *self._text(title, width, c.warn),
             *self._text(said, width, c.text, "   "),
-            self._keys(acts),
+            *self._keys(acts, width),
         ]
 
-    def _keys(self, acts: Sequence[str]) -> Line:
-        cells: list[Cell] = [("  ", self.colours.text)]
+    def _keys(self, acts: Sequence[str], width: int) -> list[Line]:
+        lines: list[list[Cell]] = [[]]
+        used = 0
         for act in acts:
-            cells += [
-                (f" {self.keys.get(act, '')}", self.colours.accent),
-                (f" {_ANSWERS[act]} ", self.colours.text),
-            ]
-        return cells
+            key, does = f"   {self.keys.get(act, '')}", f" {_ANSWERS[act]}"
+            if lines[-1] and used + cell_len(key + does) > width:
+                lines.append([])
+                used = 0
+            lines[-1] += [(key, self.colours.accent), (does, self.colours.text)]
+            used += cell_len(key + does)
+        return [*lines]
 
     def _reports(self, width: int, *, titled: bool = False) -> list[Line]:
         if self.row.attempt is None:

@@ -52,6 +52,7 @@ class Row:
     task: int
     name: str
     title: str = ""
+    project: str = ""
     state: AttemptState
     movable: bool = False
     """Whether another node continues it when its own is gone."""
@@ -60,10 +61,10 @@ class Row:
     checkpoints: CheckpointHistory = field(default_factory=CheckpointHistory)
 
     @classmethod
-    def queued(cls, run: int, task: int, name: str, title: str = "") -> "Row":
+    def queued(cls, run: int, task: int, name: str, title: str = "", project: str = "") -> "Row":
         """The row of a task without an attempt."""
         state = AttemptState(attempt=_NOBODY, detailed=False)
-        return cls(run=run, task=task, name=name, title=title, state=state)
+        return cls(run=run, task=task, name=name, title=title, project=project, state=state)
 
     def fold(self, entry: Entry) -> None:
         """Take in the next entry of its attempt."""

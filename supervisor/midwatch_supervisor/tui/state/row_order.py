@@ -1,53 +1,119 @@
 """The lines of the fleet in their order. Pure."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+from sys import maxsize
 
-from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row_groups import (
+    BY_NEED,
+    DONE,
+    OPEN,
+    Grouping,
+    GroupKey,
+    Heading,
+    Standing,
+    Tally,
+    folds_done,
+    heading,
+    standing_of,
+)
 
-Group = Callable[[Row], str]
-"""The name of the group that a row stands in."""
+Line = Row | Heading
+"""One line of the fleet."""
+
+RESORT_AFTER = timedelta(seconds=3)
+"""How long lines that are sorted by what changes with time keep their order at least."""
+READ_FOR = timedelta(seconds=1)
+"""How long they keep it after the cursor was moved."""
 
 
-def by_task(row: Row) -> str:
-    """The group of a row by its task."""
-    return row.name
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort:
+    """One way to sort the lines of a group."""
+
+    name: str
+    says: str
+    """Which lines come first, in words."""
+    by_need: bool = False
+    measure: Callable[[Row], float] | None = None
+    """What changes with time, the smallest first; after it come what is queued and what is over."""
 
 
-def by_node(row: Row) -> str:
-    """The group of a row by its node."""
-    return row.state.node
+def _heard(row: Row) -> float:
+    return row.state.last_at.timestamp() if row.state.last_at else 0.0
 
 
-_Key = tuple[str, int, str, int, int]
+def _confidence(row: Row) -> float:
+    return 101 if row.state.confidence is None else row.state.confidence
+
+
+SORTS = (
+    Sort(name="need", says="what needs a person first", by_need=True),
+    Sort(name="name", says="from A to Z"),
+    Sort(name="age", says="the longest idle first", measure=_heard),
+    Sort(name="confidence", says="the lowest first", measure=_confidence),
+    Sort(name="budget", says="the most used first", measure=lambda row: -(row.used or 0)),
+)
+"""In the order of the key that changes it."""
+
+
+def may_resort(now: datetime, *, sorted_at: datetime, moved_at: datetime) -> bool:
+    """Whether lines may move that are sorted by what changes with time: nobody is reading them.
+
+    `sorted_at` is when they were sorted last, `moved_at` when the cursor was moved last.
+    """
+    return now - sorted_at >= RESORT_AFTER and now - moved_at >= READ_FOR
+
+
+_Key = tuple[GroupKey, int, float, Standing, str, int, int]
+_ANY = Standing(need=Need.ANSWER, calm=True, word="")
+"""Stands for where a row stands if that does not matter."""
+_RANKS = {Need.QUEUED: 1, Need.OVER: 2}
 
 _FEW = 16
 """Above this many and one in 20, sorting lines is cheaper than moving them one by one."""
 
 
 class Order:
-    """Rows by group, then by need of a person, then by name, the newest attempt first.
+    """Rows by group, then as they are sorted, then by name, the newest attempt first.
 
-    The order within one need does not depend on time, so that lines do not jump. It is kept from
+    By need, the order does not depend on time, so that lines do not jump. It is kept from
     change to change: a row that moves costs a search and a shift, and the others are not looked at.
     """
 
     def __init__(self) -> None:
-        self._group: Group | None = None
+        self.grouping = BY_NEED
+        self.sort = SORTS[0]
         self._words: tuple[str, ...] = ()
         self._all: list[Row] = []
         self._keys: list[_Key] = []
         """Those of `_all`, in the same places."""
         self._key_of: dict[Row, _Key] = {}
+        self._standing_of: dict[Row, Standing] = {}
         self._texts: dict[Row, str] = {}
         """What the filter looks at; made before, so that no key has to wait for it."""
+        self._tally = Tally()
+        self._folds: dict[GroupKey, bool] = {}
+        """What a person has folded or unfolded."""
+        self._room = maxsize
+        self._held: Row | None = None
+        self._lines: Sequence[Line] | None = None
         self.rows: list[Row] = []
-        """What is shown: the rows that hold every word of the filter."""
+        """The rows that hold every word of the filter, folded away or not."""
 
-    def group(self, group: Group | None) -> None:
-        """Group the rows by something else, or by nothing."""
-        self._group = group
-        self._key_of = {row: self._key(row) for row in self._all}
+    def arrange(self, *, grouping: Grouping | None = None, sort: Sort | None = None) -> None:
+        """Group or sort the rows by something else."""
+        if grouping is not None:
+            self.grouping = grouping
+            self._folds.clear()
+        self.sort = sort or self.sort
+        self._key_of = {row: self._key(row, self._standing_of[row]) for row in self._all}
         self._sort()
         self._sift()
 
@@ -58,51 +124,175 @@ class Order:
             self._words = words
             self._sift()
 
+    @property
+    def count(self) -> int:
+        """How many rows there are, with those that are not shown."""
+        return len(self._all)
+
+    def resort(self) -> None:
+        """Sort anew by what changes with time, if that is what the rows are sorted by."""
+        if self.sort.measure is not None:
+            self.arrange()
+
     def move(self, changed: Collection[Row], *, gone: Collection[Row] = ()) -> None:
-        """Take in rows that are new or need a person more or less, and drop those that are gone."""
-        moved = {row: key for row in changed if (key := self._key(row)) != self._key_of.get(row)}
+        """Take in rows that are new or need a person more or less, and drop those that are gone.
+
+        What else they are sorted by stays as it was until they are sorted anew.
+        """
+        moved: dict[Row, tuple[_Key, Standing]] = {}
+        for row in changed:
+            standing = standing_of(row)
+            key, before = self._key(row, standing, self._key_of.get(row)), self._key_of.get(row)
+            if key != before or standing != self._standing_of[row]:
+                moved[row] = key, standing
         left = [row for row in gone if row in self._key_of]
         self._texts.update((row, _text(row)) for row in changed)
         for row in left:
             del self._texts[row]
         if len(moved) + len(left) > max(_FEW, len(self._all) // 20):
-            for row in left:
-                del self._key_of[row]
-            self._key_of.update(moved)
-            self._sort()
+            self._replace(moved, left)
         else:
             for row in (*moved, *left):
                 self._take(row)
-            for row, key in moved.items():
-                self._put(row, key)
-        self._sift()
+            for row, (key, standing) in moved.items():
+                self._put(row, key, standing)
+        if moved or left or self._words:
+            self._sift()
+
+    def _replace(self, moved: dict[Row, tuple[_Key, Standing]], left: Collection[Row]) -> None:
+        for row in left:
+            del self._key_of[row], self._standing_of[row]
+        self._key_of.update((row, key) for row, (key, _) in moved.items())
+        self._standing_of.update((row, standing) for row, (_, standing) in moved.items())
+        self._sort()
 
     def _take(self, row: Row) -> None:
         key = self._key_of.pop(row, None)
         if key is not None:
             place = bisect_left(self._keys, key)
             del self._keys[place], self._all[place]
+            self._tally.add(key[0], self._standing_of.pop(row), -1)
 
-    def _put(self, row: Row, key: _Key) -> None:
+    def _put(self, row: Row, key: _Key, standing: Standing) -> None:
         place = bisect_left(self._keys, key)
         self._keys.insert(place, key)
         self._all.insert(place, row)
-        self._key_of[row] = key
+        self._key_of[row], self._standing_of[row] = key, standing
+        self._tally.add(key[0], standing)
 
     def _sort(self) -> None:
         self._all = sorted(self._key_of, key=self._key_of.__getitem__)
         self._keys = [self._key_of[row] for row in self._all]
+        self._tally = self._tally_of(self._all)
+
+    def _tally_of(self, rows: Collection[Row]) -> Tally:
+        tally = Tally()
+        counts = Counter((self._key_of[row][0], self._standing_of[row]) for row in rows)
+        for (group, standing), count in counts.items():
+            tally.add(group, standing, count)
+        return tally
 
     def _sift(self) -> None:
         found = self._all
         for word in self._words:
             found = [row for row in found if word in self._texts[row]]
-        self.rows = found
+        self.rows, self._lines = found, None
 
-    def _key(self, row: Row) -> _Key:
+    def _key(self, row: Row, standing: Standing, before: _Key | None = None) -> _Key:
+        """The key of a row; what it is sorted by stays as it was `before`."""
+        group, rank, measure = self.grouping.key(row, standing), 0, 0.0
+        if self.sort.measure is not None:
+            rank = _RANKS.get(standing.need, 0)
+            measure = self.sort.measure(row) if before is None else before[2]
+        stands = standing if self.sort.by_need else _ANY
         # Two runs may have the same names; the ids make every key one of a kind.
-        group = "" if self._group is None else self._group(row)
-        return group, row.need, row.name, -row.number, row.attempt or -row.task
+        return group, rank, measure, stands, row.name, -row.number, row.attempt or -row.task
+
+    # -- headings, and what they fold away --------------------------------------------------------
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """What is shown: headings, and the rows that are not folded away."""
+        if self._lines is None:
+            self._lines = self._sifted_lines() if self._words else self._folded_lines()
+        return self._lines
+
+    def fit(self, room: int) -> None:
+        """There is room for so many lines."""
+        if room != self._room:
+            self._room, self._lines = room, None
+
+    def hold(self, row: Row | None) -> None:
+        """Show a row even if it comes into a group that is folded: somebody is reading it."""
+        if row is not self._held:
+            self._held, self._lines = row, None
+
+    def fold(self, line: Line) -> Heading | None:
+        """Fold or unfold the group of a line; its heading then, or `None` if it has none.
+
+        While a filter is set, nothing is folded away.
+        """
+        group = line.group if isinstance(line, Heading) else self._key_of[line][0]
+        if self._words or group == OPEN or not self._has_heading(group, asked=True):
+            return None
+        self._folds[group] = not self._is_folded(group)
+        self._held = self._lines = None
+        return self._heading(group)
+
+    def _folded_lines(self) -> Sequence[Line]:
+        groups = sorted(group for group in self._tally.sizes if self._has_heading(group))
+        if not groups:
+            return self._all
+        lines: list[Line] = []
+        done = 0
+        for group in groups:
+            start = bisect_left(self._keys, group, key=itemgetter(0))
+            end = start + self._tally.sizes[group]
+            lines += self._all[done:start]
+            lines.append(self._heading(group))
+            lines += self._seen_of(group, start, end)
+            done = end
+        return [*lines, *self._all[done:]]
+
+    def _seen_of(self, group: GroupKey, start: int, end: int) -> Sequence[Row]:
+        if not self._is_folded(group):
+            return self._all[start:end]
+        held = self._held
+        there = held is not None and held in self._key_of and self._key_of[held][0] == group
+        return [held] if held is not None and there else ()
+
+    def _sifted_lines(self) -> Sequence[Line]:
+        if self.grouping is BY_NEED:
+            return self.rows
+        lines: list[Line] = []
+        for group, found in groupby(self.rows, key=lambda row: self._key_of[row][0]):
+            rows = [*found]
+            if self._has_heading(group):
+                counts = self._tally_of(rows).counts[group]
+                lines.append(heading(group, counts, folded=False))
+            lines += rows
+        return lines
+
+    def _has_heading(self, group: GroupKey, *, asked: bool = False) -> bool:
+        """Whether a group has a heading; `asked` for, what is over has one as well."""
+        if self.grouping is BY_NEED:
+            return group == DONE and (asked or group in self._folds or self._folds_over(DONE))
+        return self.grouping.lone_heading or self._tally.sizes[group] > 1
+
+    def _folds_over(self, group: GroupKey) -> bool:
+        rows, tally = len(self._all), self._tally
+        return tally.is_over(group) and folds_done(
+            rows=rows,
+            open_rows=rows - tally.over,
+            done_rows=tally.sizes[group],
+            room=self._room,
+        )
+
+    def _is_folded(self, group: GroupKey) -> bool:
+        return self._folds[group] if group in self._folds else self._folds_over(group)
+
+    def _heading(self, group: GroupKey) -> Heading:
+        return heading(group, self._tally.counts[group], folded=self._is_folded(group))
 
 
 def _text(row: Row) -> str:

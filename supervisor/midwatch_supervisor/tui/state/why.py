@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from midwatch_monitor.records import Activity, Lifecycle
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.text_line import Tone, because
+from midwatch_supervisor.present.text_line import Tone, because, blocked
 from midwatch_supervisor.present.waiting import Wait, attempt_waits_for
 from midwatch_supervisor.tui.state.attention import waiting_attempt
 from midwatch_supervisor.tui.state.checkpoint_history import EqualCheckpoints
@@ -65,7 +65,7 @@ def _ended(row: Row) -> Why:
 def _reported(newest: EqualCheckpoints) -> Why:
     said = newest.checkpoint
     if said.blockers:
-        return Why(f"blocked: {'; '.join(said.blockers)}{repeated(newest)}", Tone.WARN)
+        return Why(f"{blocked(said.blockers)}{repeated(newest)}", Tone.WARN)
     text = f'"{said.notes}"' if said.notes else f"reported: {said.decision}"
     return Why(f"{text}{repeated(newest)}", Tone.WARN if newest.count > 2 else Tone.PLAIN)
 

@@ -99,7 +99,7 @@ class Footer(Widget):
     def _learn(self, screen: Screen[object]) -> None:
         app = app_of(self)
         active = [each.binding for each in screen.active_bindings.values() if each.enabled]
-        self._active = [
+        shown = (
             Shown(
                 binding.key,
                 app.get_key_display(binding),
@@ -107,9 +107,11 @@ class Footer(Widget):
                 binding.action,
                 binding.id or "",
             )
-            for binding in active
+            for binding in reversed(active)
             if binding.show or binding.action == _HELP or binding.id in _ACTS
-        ]
+        )
+        # Of several keys of one act the first is shown.
+        self._active = [*{key.action: key for key in shown}.values()][::-1]
         self._arrange(app.offered() if isinstance(app, Offering) else ())
 
     def offer(self, offers: tuple[Offer, ...]) -> None:

@@ -370,7 +370,8 @@ class Table(Vertical, Generic[T]):
     def open_filter(self) -> None:
         """Let the operator type a filter."""
         self._filter.add_class("open")
-        self._filter.focus()
+        # At once: what is typed next must not act on the lines.
+        self.screen.set_focus(self._filter)
 
     def filter_by(self, wanted: str) -> None:
         """Show only the lines that hold these words; the keys stay with the lines."""

@@ -1,5 +1,6 @@
 """What is committed can be read back; what comes too late is refused."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -8,13 +9,19 @@ from sqlalchemy import Connection, insert
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.commits import reopen
 from midwatch_monitor.records import (
+    Action,
+    Actor,
     Attempt,
     AttemptTransition,
     Commit,
+    Delivery,
+    DeliveryState,
     Draft,
     Ending,
     Entry,
+    Intervention,
     Lifecycle,
     Message,
     Record,
@@ -207,3 +214,35 @@ async def test_an_entry_must_belong_to_a_task_that_exists(
 async def test_what_is_not_there_is_named(journal: Journal, attempt: Attempt) -> None:
     with pytest.raises(JournalError, match="has no attempt 7"):
         await journal.attempt(7)
+
+
+RESTART = Intervention(action=Action.RESTART, by=Actor.OPERATOR, author="ada", message="Again.")
+FAILED = TaskTransition(lifecycle=Lifecycle.FAILED)
+OPENED = TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason="begun again")
+
+
+def of_task(record: Record, attempt: Attempt) -> Draft:
+    return replace(draft(record, attempt), attempt=None)
+
+
+async def test_a_person_opens_a_task_again_that_is_over(journal: Journal, attempt: Attempt) -> None:
+    (over,) = await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
+    order, opened = draft(RESTART, attempt), of_task(OPENED, attempt)
+    entries = await journal.write(reopen, order, [opened], step=7, after=over.id)
+    assert entries is not None
+    stamp = Delivery(intervention=entries[0].id, state=DeliveryState.DELIVERED, step=7)
+    assert [entry.record for entry in entries] == [RESTART, stamp, OPENED]
+    whose = {"worker": "w", "model": "m", "node": "n", "workspace": ""}
+    await journal.add_attempt(task=attempt.task, number=2, at=attempt.started_at, **whose)
+    await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
+
+
+async def test_a_task_is_opened_once_where_two_do_it_at_the_same_time(
+    journal: Journal, attempt: Attempt
+) -> None:
+    (over,) = await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
+    order, opened = draft(RESTART, attempt), of_task(OPENED, attempt)
+    assert await journal.write(reopen, order, [opened], step=7, after=over.id)
+    last = await journal.last_id()
+    assert await journal.write(reopen, order, [opened], step=7, after=over.id) is None
+    assert await journal.last_id() == last

@@ -1,9 +1,12 @@
 """`midwatch approve`, `reject` and `tell` over a real journal."""
 
+import json
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
@@ -11,16 +14,20 @@ from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
     Change,
+    Commit,
     Delivery,
     DeliveryState,
+    Draft,
     Ending,
     Intervention,
     Lifecycle,
     Record,
     Step,
     StepKind,
+    TaskTransition,
 )
 from midwatch_stage.command import midwatch, write
+from midwatch_supervisor.present.assignment import assignments
 
 Capture = pytest.CaptureFixture[str]
 
@@ -28,6 +35,14 @@ HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
 PAUSE = Intervention(action=Action.PAUSE, by=Actor.OPERATOR)
 PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
 OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+
+
+@pytest.fixture
+def task_spec() -> str:
+    """The specification of a task `fix` as `midwatch run` stores it."""
+    tasks = [{"id": "fix", "goal": "Fix it.", "acceptance": ["true"]}]
+    file = TaskFile.model_validate({"workers": {"coder": {}}, "tasks": tasks})
+    return assignments(file, Path.cwd())[0].model_dump_json()
 
 
 pytestmark = pytest.mark.usefixtures("by_ada")
@@ -158,6 +173,7 @@ async def test_an_unknown_intervention_is_answered_with_what_waits(
         (["Look up."], Action.NUDGE, "Look up."),
         (["--pause"], Action.PAUSE, ""),
         (["Enough.", "--stop"], Action.STOP, "Enough."),
+        (["Go day by day.", "--restart"], Action.RESTART, "Go day by day."),
     ],
 )
 async def test_what_is_told_becomes_an_operators_intervention(
@@ -206,9 +222,11 @@ async def test_a_task_means_its_latest_attempt(
 @pytest.mark.parametrize(
     ("records", "argv", "said"),
     [
-        ((), [], "say something, or use --pause, --resume or --stop"),
-        ((), [" "], "say something, or use --pause, --resume or --stop"),
-        ((), ["--pause", "--stop"], "choose one of --pause, --resume and --stop"),
+        ((), [], "say something, or use --pause, --resume, --stop or --restart"),
+        ((), [" "], "say something, or use --pause, --resume, --stop or --restart"),
+        ((), ["--pause", "--stop"], "choose one of --pause, --resume, --stop and --restart"),
+        ((), ["--restart"], "say what the next attempt should do differently"),
+        ((OVER,), ["No.", "--restart"], "fix: it is not over: it goes on by itself"),
         ((), ["--resume"], "fix#1 does not wait for a person; it is submitted"),
         ((PARKED,), ["--pause"], "fix#1 is paused already, or waits for a person"),
         ((PAUSE,), ["--pause"], "fix#1 is paused already, or waits for a person"),
@@ -240,3 +258,62 @@ async def test_a_task_that_has_not_begun_hears_nothing(
     assert await midwatch("tell", "fix", "Hello.") == 2
     told = "fix has no attempt yet; `midwatch cancel fix` takes it back\n"
     assert capsys.readouterr().err == told
+
+
+async def over_in(journal: Journal, at: datetime, spec: str) -> Attempt:
+    """The failed attempt of a failed task."""
+    run = await journal.add_run(source="a.yaml", settings="{}", at=at)
+    task = await journal.add_task(run=run.id, name="fix", title="", spec=spec, at=at)
+    made = await journal.add_attempt(
+        task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=at
+    )
+    await write(journal, made, at, Step(number=7, kind=StepKind.MESSAGE), OVER)
+    end = TaskTransition(lifecycle=Lifecycle.FAILED)
+    await journal.commit(Commit(drafts=(Draft(record=end, at=at, task=task.id),)))
+    return made
+
+
+async def test_a_task_that_is_over_is_begun_again_with_a_note(
+    journal: Journal, at: datetime, capsys: Capture, task_spec: str
+) -> None:
+    made = await over_in(journal, at, task_spec)
+    before = await journal.last_id()
+    follows = "attempt 2 begins if run 1 is at work, else by `midwatch resume --run 1`\n"
+    argv = ("tell", "fix", "Go day by day.", "--restart")
+    assert await midwatch(*argv, "--dry-run") == 0
+    assert capsys.readouterr().out == f"fix: {follows}"
+    assert await journal.last_id() == before
+    assert await midwatch(*argv) == 0
+    assert capsys.readouterr().out == f"fix: begun again: {follows}"
+    order = Intervention(
+        action=Action.RESTART, by=Actor.OPERATOR, author="ada", message="Go day by day."
+    )
+    stamp = Delivery(intervention=before + 1, state=DeliveryState.DELIVERED, step=7)
+    reason = "begun again by ada: Go day by day."
+    state = TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason=reason)
+    entries = await journal.entries(before)
+    assert [entry.record for entry in entries] == [order, stamp, state]
+    assert [entry.attempt for entry in entries] == [made.id, made.id, None]
+
+
+async def test_who_speaks_to_an_attempt_that_is_over_hears_how_it_is_begun_again(
+    journal: Journal, at: datetime, capsys: Capture, task_spec: str
+) -> None:
+    await over_in(journal, at, task_spec)
+    assert await midwatch("tell", "fix", "Hello.") == 2
+    assert capsys.readouterr().err == (
+        "fix#1 is over: failed; nothing reaches it any more, but `midwatch tell fix --restart` "
+        "begins the task again\n"
+    )
+
+
+async def test_a_task_that_is_begun_again_waits_for_its_turn(
+    journal: Journal, at: datetime, capsys: Capture, task_spec: str
+) -> None:
+    await over_in(journal, at, task_spec)
+    await midwatch("tell", "fix", "Go day by day.", "--restart")
+    assert await midwatch("status", "--json") == 0
+    (line,) = [json.loads(each) for each in capsys.readouterr().out.splitlines()[1:]]
+    assert (line["status"], line["waits_for"]) == ("submitted", "its turn")
+    assert await midwatch("show", "fix") == 0
+    assert "begun again by ada: Go day by day." in capsys.readouterr().out

@@ -14,25 +14,30 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     BudgetRequest,
+    Commit,
     Delivery,
     DeliveryState,
+    Draft,
     Grant,
+    Hint,
     Intervention,
     Lifecycle,
     PlanCheck,
     Record,
     Ruling,
     Severity,
+    TaskTransition,
     Terms,
 )
 from midwatch_stage.console import ConsoleDriver, console_of
-from midwatch_stage.factories import alert, delivery, intervention, message, outcome, transition
+from midwatch_stage.factories import AT, alert, delivery, intervention, message, outcome, transition
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.tui.widgets.dialogs import TextDialog
 
 ALERT = alert(severity=Severity.CRITICAL, summary="the same [red]three[/red] acts", step=4)
 WORKING = transition()
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
+FAILED = transition(Lifecycle.FAILED, reason="a check failed")
 DONE = transition(Lifecycle.COMPLETED, reason="every check passed")
 HELD = intervention(
     Action.NUDGE, Actor.POLICY, message="Look [b]up.", answers=(ALERT.key,), needs_approval=True
@@ -84,6 +89,16 @@ def sit(tmp_path: Path) -> Sit:
     return seat
 
 
+async def end_task(seat: ConsoleDriver[Journal]) -> None:
+    """Let the task `fix` be over, as its run would."""
+    state = TaskTransition(lifecycle=Lifecycle.FAILED)
+    task = seat.attempt.task
+    (entry,) = await seat.journal.commit(Commit(drafts=(Draft(record=state, at=AT, task=task),)))
+    seat.before = entry.id
+    seat.bus.publish(Hint(entry=entry.id, kind="task_state", task=task))
+    await seat.until(lambda: seat.app.read >= seat.before)
+
+
 async def test_guidance_is_about_the_firing_alerts(sit: Sit) -> None:
     async with sit(ALERT) as seat:
         await seat.press("i", *"hi", "ctrl+j", "x", "enter")
@@ -133,11 +148,35 @@ async def test_a_restart_carries_its_note(sit: Sit) -> None:
         ]
 
 
-async def test_the_last_attempt_is_not_restarted(sit: Sit) -> None:
+async def test_a_persons_restart_is_above_the_number_of_attempts(sit: Sit) -> None:
     async with sit(attempts=1) as seat:
-        await seat.press("b")
-        assert seat.app.told == ["fix#1: attempt 1 is the last that the task may have"]
-        assert await seat.written() == []
+        await seat.press("b", *"no", "enter")
+        assert await seat.written() == [replace(MINE, action=Action.RESTART, message="no")]
+
+
+async def test_a_task_that_is_over_is_begun_again_with_a_note(sit: Sit) -> None:
+    async with sit(FAILED) as seat:
+        await end_task(seat)
+        await seat.press("b", *"no", "enter")
+        order, stamp, state = await seat.written()
+        assert order == replace(MINE, action=Action.RESTART, message="no")
+        assert isinstance(stamp, Delivery)
+        assert (stamp.state, stamp.step) == (DeliveryState.DELIVERED, 4)
+        reason = "begun again by ada: no"
+        assert state == TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason=reason)
+        assert seat.app.told == [
+            "fix#1: begun again: attempt 2 begins if run 1 is at work, else by `midwatch resume "
+            "--run 1`"
+        ]
+
+
+async def test_what_a_later_attempt_has_taken_over_is_not_begun_again(sit: Sit) -> None:
+    async with sit(FAILED) as seat:
+        whose = {"worker": "coder", "model": "m", "node": "n", "workspace": ""}
+        await seat.journal.add_attempt(task=1, number=2, at=AT, **whose)
+        await seat.write(message(5))
+        await seat.press("G", "b")
+        assert seat.app.told == ["fix#1: attempt 2 has taken over"]
 
 
 def stamp(id: int, state: DeliveryState, comment: str = "") -> Delivery:

@@ -12,6 +12,8 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
+from midwatch_stage.factories import AT
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import INTERRUPTED, Console, Work
 from midwatch_supervisor.tui.screens.fleet import FleetPane
@@ -64,14 +66,14 @@ async def test_the_top_line_counts_who_needs_a_person_who_works_and_what_it_cost
                 "$0.00" not in (said := str(app.query_one(TitleLine).render())) or "1/6" not in said
             ):
                 await pilot.pause()
-        assert said.split("  ")[2:] == [
+        assert said.rstrip().split("  ")[2:] == [
             "! 3 need you",
             "■ 1 stuck",
             "● 1 working",
             "✓ 1/6",
             "53 requests",
-            "48 k tokens",
             "$0.00",
+            "48 k tokens",
         ]
 
 
@@ -144,3 +146,29 @@ async def test_a_run_that_breaks_off_leaves_the_console_open(opened: Open) -> No
         await pilot.pause()
         assert app.is_running
         assert app.code == 1
+
+
+async def test_a_run_of_this_process_goes_on_where_a_task_is_begun_again(
+    opened: Open, six_tasks: Journal
+) -> None:
+    begun: list[int] = []
+
+    async def ends_at_once() -> int:
+        begun.append(len(begun))
+        return len(begun)
+
+    async with opened(work=ends_at_once) as (app, pilot):
+        await pilot.pause()
+        assert (begun, app.code) == ([0], 1)
+        while not app.board.attempts:
+            await pilot.pause()
+        task = next(iter(app.board.attempts.values())).task
+        for lifecycle in (Lifecycle.COMPLETED, Lifecycle.SUBMITTED):
+            state = TaskTransition(lifecycle=lifecycle)
+            app.board.fold(Entry(id=0, record=state, at=AT, task=task, attempt=None))
+        app.pass_a_second()
+        await pilot.pause()
+        assert (begun, app.code) == ([0, 1], 2)
+        app.pass_a_second()
+        await pilot.pause()
+        assert begun == [0, 1]

@@ -14,11 +14,13 @@ from midwatch_monitor.records import Activity, Change, Lifecycle, Record
 from midwatch_stage.factories import AT, after, attempt, entry, reflecting, task, transition
 from midwatch_supervisor.tui.screens.fleet import FleetPane, bar, span, sparkline
 from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.palette import THEMES
 
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED)
+DONE = transition(Lifecycle.COMPLETED)
 REPORT = reflecting(1, 50, 70)
 
 
@@ -27,7 +29,8 @@ class Watch(App[None]):
 
     def __init__(self, board: Board) -> None:
         super().__init__()
-        self.pane = FleetPane(board, lambda: after(minutes=3))
+        self.time = after(minutes=3)
+        self.pane = FleetPane(board, lambda: self.time)
         self.opened: list[int] = []
         for theme in THEMES:
             self.register_theme(theme)
@@ -89,8 +92,9 @@ class FleetDriver:
 
     @property
     def shown(self) -> list[str]:
-        """The names of all lines."""
-        return [row.name for row in self.app.pane.items]
+        """The names of all lines; of a heading, its title."""
+        items = self.app.pane.items
+        return [each.name if isinstance(each, Row) else each.title for each in items]
 
     @property
     def chosen(self) -> str:
@@ -154,7 +158,7 @@ ALL = "! task state step progress conf why, or latest checkpoint idle budget wor
     ("width", "titles"),
     [
         (200, ALL),
-        (80, "! task state step progress conf why, or latest checkpoint"),
+        (80, "! task state progress conf why, or latest checkpoint"),
         (12, "! task state why, or latest checkpoint"),
     ],
 )
@@ -181,16 +185,122 @@ async def test_the_cursor_stands_on_the_top_until_the_history_is_read() -> None:
         assert (seat.chosen, seat.shown) == ("c", ["c", "a", "b"])
 
 
-async def test_grouped_lines_begin_with_their_group() -> None:
+async def test_v_goes_from_one_grouping_to_the_next() -> None:
     async with seated() as seat:
         await seat.add("a", "b", "c")
         await seat.say("c", ASKS)
-        begins: list[tuple[str, str]] = []
-        for _ in range(3):
+        shown: dict[str, str] = {}
+        for _ in range(6):
             seat.app.pane.regroup()
             await seat.pilot.pause()
-            begins.append((seat.titles[0], "".join(seat.shown)))
-        assert begins == [("▾task", "abc"), ("▾node", "bca"), ("!", "cab")]
+            shown[seat.app.pane.grouped_by] = " ".join(seat.shown)
+        assert shown == {
+            "task": "a b c",
+            "state": "▾ waits for you (1) c ▾ working (2) a b",
+            "worker": "▾ coder (3) c a b",
+            "project": "▾ no project (3) c a b",
+            "node": "▾ node-0 (1) b ▾ node-1 (2) c a",
+            "need": "c a b",
+        }
+
+
+async def by_node(seat: FleetDriver) -> None:
+    await seat.add("a", "b", "c")
+    while seat.app.pane.grouped_by != "node":
+        seat.app.pane.regroup()
+    await seat.draw()
+
+
+async def test_a_heading_says_how_many_stand_where_and_is_no_attempt() -> None:
+    async with seated() as seat:
+        await by_node(seat)
+        await seat.say("c", ASKS)
+        assert seat.lines[2].strip() == "▾ node-1 (2)  1 waits for you, 1 working"
+        await seat.pilot.press("g")
+        assert (seat.lines[0], seat.chosen) == (">▾ node-0 (1)  1 working", "")
+        await seat.pilot.press("j")
+        assert seat.chosen == "b"
+
+
+async def test_who_folds_a_group_stands_on_its_heading() -> None:
+    async with seated() as seat:
+        await by_node(seat)
+        await seat.pilot.press("G")
+        assert (seat.chosen, seat.app.pane.fold()) == ("c", True)
+        assert seat.shown == ["▾ node-0 (1)", "b", "▸ node-1 (2)"]
+        assert seat.lines[2].startswith(">▸ node-1")
+        await seat.say("a", ASKS)
+        assert seat.lines[2] == ">▸ node-1 (2)  1 waits for you, 1 working"
+        assert seat.app.pane.fold()
+        assert seat.shown[2:] == ["▾ node-1 (2)", "a", "c"]
+
+
+async def test_what_is_over_makes_room_for_what_is_not() -> None:
+    async with seated(height=10) as seat:
+        await seat.add(*(f"t{n:02}" for n in range(20)))
+        await seat.pilot.press("G")
+        for n in range(15):
+            seat.fold(f"t{n:02}", DONE)
+        await seat.draw()
+        assert seat.shown[-2:] == ["t19", "▸ done (15)"]
+        seat.app.pane.open_filter()
+        await seat.pilot.press(*"t03")
+        assert seat.shown == ["t03"]
+
+
+async def test_a_row_under_the_cursor_is_seen_to_its_end() -> None:
+    async with seated(height=10) as seat:
+        await seat.add(*(f"t{n:02}" for n in range(20)))
+        await seat.pilot.press("j")
+        for n in range(15):
+            seat.fold(f"t{n:02}", DONE)
+        await seat.draw()
+        assert (seat.shown[-2:], seat.chosen) == (["▸ done (15)", "t01"], "t01")
+        await seat.pilot.press("k")
+        await seat.draw()
+        assert (seat.shown[-1], seat.chosen) == ("▸ done (15)", "")
+
+
+async def test_o_goes_from_one_sort_to_the_next_and_the_column_has_a_sign() -> None:
+    async with seated(200) as seat:
+        await seat.add("a", "b")
+        await seat.say("a", reflecting(1, 50, 70))
+        await seat.say("b", reflecting(1, 50, 20))
+        seen: list[tuple[str, str, list[str]]] = []
+        for _ in range(5):
+            seat.app.pane.sort_again()
+            await seat.pilot.pause()
+            signed = [title for title in seat.titles if title.endswith("↓")]
+            seen.append((seat.app.pane.sorted_by.name, "".join(seat.shown), signed))
+        assert seen == [
+            ("name", "ab", ["task↓"]),
+            ("age", "ab", ["idle↓"]),
+            ("confidence", "ba", ["conf↓"]),
+            ("budget", "ab", ["budget↓"]),
+            ("need", "ab", []),
+        ]
+
+
+async def test_lines_sorted_by_confidence_stand_still_while_somebody_goes_through_them() -> None:
+    async with seated(200) as seat:
+        await seat.add("a", "b", "c")
+        for name, confidence in (("a", 20), ("b", 50), ("c", 70)):
+            await seat.say(name, reflecting(1, 50, confidence))
+        for _ in range(3):
+            seat.app.pane.sort_again()
+        seat.fold("a", reflecting(2, 50, 90))
+        seen: list[str] = []
+        for key, at in (("", 181), ("", 183), ("j", 183.5), ("", 184), ("", 185)):
+            if key:
+                seat.fold("b", reflecting(3, 50, 99))
+                await seat.pilot.press(key)
+            seat.app.time = after(at)
+            await seat.draw()
+            seen.append("".join(seat.shown))
+        assert seen == ["abc", "bca", "bca", "bca", "bca"]
+        seat.app.time = after(187)
+        await seat.draw()
+        assert (seat.shown, seat.chosen) == (["c", "a", "b"], "a")
 
 
 async def test_a_filter_shows_the_lines_that_hold_its_words_until_it_is_dropped() -> None:

@@ -124,7 +124,9 @@ async def nobody(six_tasks: Journal) -> AsyncGenerator[Reader]:
         (("R", "enter"), Feedback(accepted=False, author="ada")),
     ],
 )
-@pytest.mark.parametrize("way", [("1", "enter"), pytest.param(("1",), marks=pytest.mark.matrix)])
+@pytest.mark.parametrize(
+    "way", [("1", "j", "enter"), pytest.param(("1", "j"), marks=pytest.mark.matrix)]
+)
 async def test_r9_a_key_accepts_or_rejects_in_the_fleet_and_in_the_attempt_view(
     reader: Reader, way: tuple[str, ...], keys: tuple[str, ...], verdict: Feedback
 ) -> None:
@@ -135,7 +137,7 @@ async def test_r9_a_key_accepts_or_rejects_in_the_fleet_and_in_the_attempt_view(
 async def test_r40_rejecting_asks_what_went_wrong_and_stores_the_verdict_at_once(
     reader: Reader,
 ) -> None:
-    await reader.press("1", "R")
+    await reader.press("1", "j", "R")
     title = reader.app.screen.query_one(".title", Static)
     assert str(title.content) == "Reject the result of discount#1: what went wrong? (optional)"
     await reader.press(*"no", "enter")

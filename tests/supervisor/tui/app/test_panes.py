@@ -32,6 +32,9 @@ async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
             yield driver
 
 
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
 def said(watch: Watch, name: str) -> list[str]:
     """What a list shows, line by line, without its columns."""
     return [" ".join(line.split()) for line in watch.lines(name)]
@@ -103,12 +106,57 @@ async def test_the_queue_names_what_waits_for_an_answer_before_what_is_stuck(bus
     ]
 
 
+@pytest.fixture
+async def four_stuck(watch: Watch) -> Watch:
+    await watch.write(WORKING, reflects(1, 60), PARKED, task="port")
+    for name in ("a", "b", "c", "d"):
+        await watch.write(WORKING, CYCLE, task=name)
+    await watch.press("3")
+    return watch
+
+
+async def test_equal_needs_are_one_line_that_enter_unfolds(four_stuck: Watch) -> None:
+    folded = [
+        "? 0s answer port#1 Which [b]port? -",
+        f">■ 0s stuck ▸ 4 {TIMES} the same three acts -",
+    ]
+    await four_stuck.press("j")
+    assert said(four_stuck, "attention") == folded
+    await four_stuck.press("enter")
+    assert said(four_stuck, "attention")[1:3] == [
+        f">■ 0s stuck ▾ 4 {TIMES} the same three acts -",
+        "■ 0s stuck a#1 the same three acts cycle",
+    ]
+    await four_stuck.press("j", "j", "z")
+    assert said(four_stuck, "attention") == folded
+
+
+async def test_no_act_is_taken_on_a_line_of_several(four_stuck: Watch) -> None:
+    await four_stuck.press("j", "c")
+    assert four_stuck.app.told[-1] == "4 attempts are on this line: unfold it first (enter)"
+    assert await four_stuck.written() == []
+
+
+async def test_a_filter_shows_equal_needs_one_by_one(four_stuck: Watch) -> None:
+    await four_stuck.press("slash", *"stuck", "enter")
+    assert len(said(four_stuck, "attention")) == 4
+
+
+async def test_the_cursor_stays_on_what_is_folded_away(watch: Watch) -> None:
+    for name in ("a", "b"):
+        await watch.write(WORKING, CYCLE, task=name)
+    await watch.press("3", "j")
+    for name in ("c", "d"):
+        await watch.write(WORKING, CYCLE, task=name)
+    assert said(watch, "attention") == [f">■ 0s stuck ▸ 4 {TIMES} the same three acts -"]
+
+
 async def test_an_answered_attempt_leaves_the_queue_and_the_count_on_its_tab(busy: Watch) -> None:
     label = busy.app.query_one("#panes", TabbedContent).get_tab("attention-tab")
-    assert str(label.label) == "Attention (2)"
+    assert str(label.label) == "Needs you (2)"
     await busy.press("3")
     await busy.write(WORKING, task="port")
-    assert str(label.label) == "Attention (1)"
+    assert str(label.label) == "Needs you (1)"
     assert said(busy, "attention") == [">■ 0s stuck loops#1 the same three acts cycle"]
 
 
@@ -141,6 +189,29 @@ async def test_v_groups_the_fleet_from_any_pane(busy: Watch) -> None:
     await busy.press("4", "v")
     assert busy.tab == "fleet-tab"
     assert "grouped by task" in busy.app.noticed
+
+
+async def test_o_sorts_the_fleet_from_any_pane(busy: Watch) -> None:
+    await busy.press("4", "o", "o")
+    assert busy.tab == "fleet-tab"
+    assert busy.app.noticed == [
+        "sorted by name: from A to Z",
+        "sorted by age: the longest idle first",
+    ]
+
+
+async def test_enter_and_z_fold_a_group_of_the_fleet(busy: Watch) -> None:
+    await busy.press("v", "v", "v", "g", "enter")
+    assert said(busy, "fleet") == [">▸ coder (3) 1 waits for you, 1 stuck, 1 working"]
+    await busy.press("z")
+    assert busy.list("fleet").count == 4
+
+
+async def test_where_nothing_folds_z_says_so_and_a_heading_is_no_attempt(busy: Watch) -> None:
+    await busy.press("1", "z", "v", "v", "v", "g", "p")
+    assert "there is nothing to fold or unfold on this line" in busy.app.told
+    assert busy.app.told[-1] == "no attempt is chosen"
+    assert await busy.written() == []
 
 
 async def test_the_overview_counts_who_does_what(busy: Watch) -> None:

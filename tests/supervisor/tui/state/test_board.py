@@ -29,7 +29,7 @@ from midwatch_stage.factories import (
 )
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.state.row_order import Order, by_node, by_task
+from midwatch_supervisor.tui.state.row_order import Order
 
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED)
@@ -133,18 +133,6 @@ def test_the_newest_attempt_of_a_task_stands_above_the_older_ones() -> None:
     fleet.board.meet_attempt(attempt(2, task=1, number=2))
     assert fleet.lines == "aa"
     assert [row.number for row in fleet.order.rows] == [2, 1]
-
-
-def test_groups_keep_the_order_of_need_within_them() -> None:
-    fleet = Fleet("abcd")
-    fleet.say("d", ASKS)
-    assert fleet.lines == "dabc"
-    fleet.order.group(by_node)
-    assert fleet.lines == "dbac"
-    fleet.order.group(by_task)
-    assert fleet.lines == "abcd"
-    fleet.order.group(None)
-    assert fleet.lines == "dabc"
 
 
 def test_a_filter_hears_of_what_changes() -> None:

@@ -9,6 +9,7 @@ from midwatch_monitor.records import (
     BudgetRequest,
     Delivery,
     DeliveryState,
+    Ending,
     Grant,
     Lifecycle,
     Meter,
@@ -26,6 +27,7 @@ from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
     Command,
     Question,
+    confirmation,
     is_held,
     offers,
     question,
@@ -87,8 +89,8 @@ def problem(found: Question, words: str) -> str:
         ((WORKING, HELD, delivery(2, DeliveryState.REJECTED)), RUNNING),
         ((WORKING, BUDGET), RUNNING | {Command.APPROVE, Command.REJECT}),
         ((PARKED,), ALWAYS | {Command.RESUME}),
-        ((HELD, ALERT, transition(Lifecycle.COMPLETED)), VERDICTS),
-        ((transition(Lifecycle.CANCELED),), VERDICTS),
+        ((HELD, ALERT, transition(Lifecycle.COMPLETED)), VERDICTS | {Command.RESTART}),
+        ((transition(Lifecycle.CANCELED),), VERDICTS | {Command.RESTART}),
     ],
 )
 def test_what_can_be_done_depends_on_where_the_attempt_stands(
@@ -125,9 +127,20 @@ def test_a_pause_on_its_way_can_be_taken_back_and_not_repeated() -> None:
     assert sensible(row(WORKING), pausing=True) == ALWAYS | {Command.RESUME}
 
 
-@pytest.mark.parametrize(("left", "refused"), [(None, False), (1, False), (0, True), (-1, True)])
-def test_a_restart_needs_an_attempt_that_is_left(left: int | None, refused: bool) -> None:
-    assert bool(refusal(Command.RESTART, row(WORKING), attempts_left=left)) is refused
+def test_a_restart_of_what_is_over_asks_what_the_next_attempt_should_do_differently() -> None:
+    over = row(transition(Lifecycle.FAILED, ending=Ending.STUCK, reason="stop by operator"))
+    assert refusal(Command.RESTART, over) == ""
+    assert question(Command.RESTART, over) == Question(
+        title="Begin fix again: what should the next attempt do differently?",
+        send="Begin again",
+        quote="stop by operator",
+    )
+    assert confirmation(Command.RESTART, over) == "begun again"
+
+
+@pytest.mark.parametrize(("models", "refused"), [((), False), (("m",), True), (("m", "n"), False)])
+def test_a_switch_needs_another_model(models: tuple[str, ...], refused: bool) -> None:
+    assert bool(refusal(Command.SWITCH, row(WORKING, model="m"), models=models)) is refused
 
 
 def test_every_command_but_verdicts_and_decisions_is_an_intervention_of_its_own() -> None:
@@ -238,12 +251,6 @@ def test_what_can_be_done_is_offered_the_most_likely_first(
     records: tuple[Record, ...], acts: str
 ) -> None:
     assert " ".join(each.does for each in offers(row(*records))) == acts
-
-
-def test_only_what_the_task_has_attempts_left_for_is_offered() -> None:
-    found = [each.key for each in offers(row(WORKING), attempts_left=0)]
-    assert found == ["guide", "pause", "stop"]
-    assert offers(Row.queued(1, 1, "fix")) == ()
 
 
 def test_every_offer_has_a_key() -> None:

@@ -1,5 +1,6 @@
 """What stands in the queue for a person, in what words and order."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -24,22 +25,32 @@ from midwatch_stage.factories import (
     delivery,
     entry,
     intervention,
+    reflecting,
     task,
     transition,
 )
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.bell import Bell
-from midwatch_supervisor.tui.state.attention import Queue, QueueItem, next_of, waiting_attempt
+from midwatch_supervisor.tui.state.attention import (
+    Queue,
+    QueueItem,
+    collapsed,
+    next_of,
+    waiting_attempt,
+)
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.widgets.table import matches
 
 WORKING = transition()
+TIMES = "\N{MULTIPLICATION SIGN}"
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 REVISION = PlanCheck(
     plan_step=2, assumption="", reality="none", impact="", proposed=("x",), ruling=Ruling.PENDING
 )
 STOP = intervention(Action.STOP, message="It is\x1b[31m lost.", needs_approval=True)
 PAUSE = intervention(Action.PAUSE)
+LACKS = reflecting(1, blockers=("no rates", "the tests\ncontradict the docs"))
+BLOCKED = "blocked: no rates; the tests contradict the docs"
 GRANT = intervention(
     Action.GRANT_BUDGET,
     Actor.SUPERVISOR,
@@ -82,6 +93,15 @@ def asking(reason: str) -> Record:
             "stuck",
             0,
             "cycle was seen; silence was seen",
+        ),
+        ((WORKING, LACKS, asking("Which port?")), "answer", 3, "Which port?"),
+        ((WORKING, LACKS, asking("")), "answer", 3, f"{BLOCKED}; p resumes it"),
+        ((WORKING, LACKS, stuck()), "stuck", 0, f"cycle was seen; {BLOCKED}"),
+        (
+            (WORKING, LACKS, alert("multiple_blockers", Severity.CRITICAL, at=AT)),
+            "stuck",
+            0,
+            BLOCKED,
         ),
         (
             (WORKING, BUDGET, REVISION),
@@ -134,3 +154,59 @@ def test_who_asks_stands_last_in_the_queue_and_leaves_it_once_answered() -> None
     assert [each.attempt for each in queue.rows] == [2, 1]
     write(5, 1, intervention(petition=2))
     assert [each.attempt for each in queue.rows] == [2]
+
+
+def waiting(*groups: tuple[int, Record]) -> list[QueueItem]:
+    """The lines of so many attempts of each need, one after the other."""
+    each = [record for count, record in groups for _ in range(count)]
+    return [
+        waiting_attempt(row(WORKING, record, id=id, name=f"t{id}"))
+        for id, record in enumerate(each, start=1)
+    ]
+
+
+def test_equal_needs_of_several_are_one_line_that_unfolds_into_them() -> None:
+    items = waiting((1, asking("Which port?")), (4, stuck()), (2, STOP))
+    found = collapsed(items, ())
+    assert [(each.name, each.kind, len(each.equal)) for each in found] == [
+        ("t1#1", "answer", 0),
+        (f"▸ 4 {TIMES}", "stuck", 4),
+        ("t6#1", "approval", 0),
+        ("t7#1", "approval", 0),
+    ]
+    unfolded = collapsed(items, {found[1].key})
+    assert [each.name for each in unfolded[1:6]] == [f"▾ 4 {TIMES}", "t2#1", "t3#1", "t4#1", "t5#1"]
+
+
+def test_no_act_reaches_an_attempt_by_a_line_of_several() -> None:
+    (line,) = collapsed(waiting((3, STOP)), ())
+    assert line.row is None
+
+
+def test_needs_are_equal_whatever_their_workers_lack() -> None:
+    lacking = [
+        waiting_attempt(row(WORKING, reflecting(1, blockers=(lacks,)), stuck(), id=id))
+        for id, lacks in enumerate(("a", "b", "c"), start=1)
+    ]
+    (line,) = collapsed(lacking, ())
+    assert line.what == "cycle was seen"
+
+
+def test_what_several_workers_lack_alike_is_said_of_all_of_them() -> None:
+    lacking = [
+        waiting_attempt(row(WORKING, LACKS, alert("multiple_blockers", Severity.CRITICAL), id=id))
+        for id in (1, 2, 3)
+    ]
+    (line,) = collapsed(lacking, ())
+    assert line.what == BLOCKED
+
+
+def test_what_is_not_equal_in_words_stays_apart() -> None:
+    items = waiting((2, asking("Which port?")), (2, asking("Which host?")))
+    assert collapsed(items, ()) == items
+
+
+def test_lines_that_are_no_attempts_stay_as_they_are() -> None:
+    (item,) = waiting((1, STOP))
+    others = [replace(item, key=("node", n), need=None) for n in range(4)]
+    assert collapsed(others, ()) == others

@@ -1,0 +1,174 @@
+"""Going to a pane, a task, an attempt or a step by its name."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import nlargest, nsmallest
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.widgets.dialogs import ClosesOnce
+from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.table import Column, Table
+
+SHOWN = 100
+"""Targets that are listed at most: nobody looks through more, but types another letter."""
+_NEAR = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Something that one can go to by its name."""
+
+    name: str
+    what: str
+    """What it is, for people."""
+    action: str = ""
+    """Textual's action that goes there; empty for a row."""
+    row: Row | None = None
+
+
+def places(*, in_attempt: bool) -> tuple[Target, ...]:
+    """What a key goes to: the panes and, in the view of an attempt, its sides."""
+    panes = (("app", key) for key in EVERYWHERE if key.action.startswith("pane("))
+    sides = (("screen", key) for key in ATTEMPT if key.action.startswith("side("))
+    return tuple(
+        Target(name=key.id.split(".")[-1], what=key.does, action=f"{where}.{key.action}")
+        for where, key in (*(sides if in_attempt else ()), *panes)
+    )
+
+
+def targets(
+    text: str, known: Sequence[Target], rows: Iterable[Row], *, in_attempt: bool
+) -> list[Target]:
+    """What a text may mean, the likeliest first: equal names, then those that begin with it.
+
+    Then come names and last titles that hold it, and of one task the newest attempt. A number
+    means a step of the attempt that is looked at. An empty text means the places that are `known`.
+    """
+    wanted = text.strip().lower()
+    if not wanted:
+        return [*known]
+    found = nsmallest(SHOWN, _ranked(wanted, known, rows), key=lambda each: each[:-1])
+    steps = in_attempt and wanted.isdecimal()
+    step = Target(
+        name=wanted, what="Show this step of the attempt", action=f"screen.step({wanted})"
+    )
+    return [*([step] if steps else ()), *(target for *_, target in found)]
+
+
+_Ranked = tuple[int, str, int, int, Target]
+
+
+def _ranked(wanted: str, known: Sequence[Target], rows: Iterable[Row]) -> Iterator[_Ranked]:
+    """What may be meant; the first place says how well it fits."""
+    for place, target in enumerate(known):
+        if wanted in target.name:
+            yield _fit(wanted, target.name), "", place, 0, target
+    for row in rows:
+        name = row.name.lower()
+        label = f"{name}#{row.number}"
+        if wanted in label:
+            fit = min(_fit(wanted, name), _fit(wanted, label))
+        elif wanted in row.title.lower():
+            fit = 3
+        else:
+            continue
+        yield fit, name, -row.number, -row.task, _target(row)
+
+
+def _fit(wanted: str, name: str) -> int:
+    return 0 if name == wanted else 1 if name.startswith(wanted) else 2
+
+
+def _target(row: Row) -> Target:
+    title = f": {one_line(row.title)}" if row.title else ""
+    return Target(name=one_line(row.label), what=f"{row.status}{title}", row=row)
+
+
+def near(text: str, names: Iterable[str]) -> list[str]:
+    """The names that have at least half of a text's pairs of letters, the best first."""
+    wanted = text.strip().lower()
+    pairs = {wanted[place : place + 2] for place in range(len(wanted) - 1)}
+
+    def shared(name: str) -> int:
+        return sum(pair in name for pair in pairs)
+
+    best = nlargest(_NEAR, dict.fromkeys(name.lower() for name in names), key=shared)
+    return [name for name in best if pairs and shared(name) * 2 >= len(pairs)]
+
+
+class JumpDialog(ModalScreen[Target | None], ClosesOnce[Target | None]):
+    """Asks where to go; the list below shows what is meant, and enter takes its line."""
+
+    DEFAULT_CSS = """
+    JumpDialog { align: center top; }
+    JumpDialog > .box {
+        width: 76; max-width: 96%; height: 16; max-height: 100%; margin: 2 0 0 0;
+        padding: 0 1; border: round $primary; background: $surface;
+    }
+    JumpDialog Table { background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Cancel"),
+        Binding("down", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+    ]
+
+    def __init__(self, rows: Iterable[Row], *, in_attempt: bool) -> None:
+        """Let one choose among the panes and `rows` and, in an attempt, its sides and steps."""
+        super().__init__()
+        self._rows = tuple(rows)
+        self._in_attempt = in_attempt
+        self._places = places(in_attempt=in_attempt)
+        self._found = Table[Target](
+            [
+                Column("name", 20, 0, lambda target, c: (target.name, c.strong), grow=1),
+                Column("what it is", 20, 1, lambda target, c: (target.what, c.text), grow=2),
+            ],
+            name="targets",
+            nothing="",
+        )
+        self._found.list.can_focus = False
+
+    def compose(self) -> ComposeResult:
+        step = ", or the number of a step" if self._in_attempt else ""
+        with Vertical(classes="box") as box:
+            box.border_title = "Go to"
+            box.border_subtitle = "enter goes there · esc: cancel"
+            yield Input(placeholder=f"pane, task, attempt{step}", id="jump", compact=True)
+            yield self._found
+
+    def on_mount(self) -> None:
+        self.query_one("#jump").focus()
+        self._found.show(self._places)
+
+    @on(Input.Changed, "#jump")
+    def _typed(self, message: Input.Changed) -> None:
+        found = targets(message.value, self._places, self._rows, in_attempt=self._in_attempt)
+        if not found:
+            self._found.say(self._unknown(message.value))
+        self._found.show(found, cursor=0)
+
+    def _unknown(self, text: str) -> str:
+        names = (*(each.name for each in self._places), *(row.name for row in self._rows))
+        found = ", ".join(map(one_line, near(text, names)))
+        said = f"Nothing is called {one_line(text)!r}."
+        return f"{said} Near it: {found}." if found else said
+
+    @on(Input.Submitted, "#jump")
+    @on(LineList.Opened)
+    def _taken(self) -> None:
+        if self._found.current is not None:
+            self.dismiss(self._found.current)
+
+    def action_move(self, lines: int) -> None:
+        self._found.list.action_move(lines)

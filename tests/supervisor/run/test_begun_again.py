@@ -1,0 +1,289 @@
+"""A person has a task begun again that is over: by the run that is at work, or when it goes on."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from pydantic_ai import RunContext
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    AttemptTransition,
+    Change,
+    Commit,
+    Delivery,
+    DeliveryState,
+    Draft,
+    Ending,
+    Intervention,
+    Lifecycle,
+    OutcomeReport,
+    Part,
+    TaskTransition,
+    Terms,
+)
+from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.operator.actions import OperatorActions
+
+NOTE = "Write the word one."
+
+
+async def put(ctx: RunContext[object], text: str) -> str:
+    """Write the file that is checked."""
+    await ctx.workspace.write_bytes("out.txt", text.encode())
+    return "written"
+
+
+async def hang() -> str:
+    """Hang."""
+    await asyncio.Event().wait()
+    return "awake"
+
+
+def putting(text: str) -> tuple[Turn, ...]:
+    return Turn(calls=(Call(tool="put", args=f'{{"text": "{text}"}}'),)), Turn(say="Done.")
+
+
+REPORT = Call(
+    tool="report_error",
+    args='{"what_happened": "The file held the wrong word.", "category": "permanent", '
+    '"root_cause": "I took the wrong word from the goal.", "change": "I write the word one."}',
+)
+
+
+def first(*turns: Turn) -> Script:
+    """A script whose later attempts write the right word."""
+    again = (Turn(calls=(REPORT,)), *putting("one"))
+    return Script(phases=(Phase(turns=turns),), again=(Phase(turns=again),))
+
+
+SCRIPTS = {
+    "learn": first(*putting("two")),
+    "after": Script(phases=(Phase(turns=putting("one")),)),
+    "hang": first(Turn(calls=(Call(tool="hang"),))),
+    "big": first(Turn(calls=(Call(tool="hang"),))),
+    "big.1": first(*putting("two")),
+    "big.2": first(*putting("one")),
+}
+
+
+def script_for(role: Role, key: str) -> Script:
+    return SCRIPTS[key]
+
+
+def tasks(*lines: str) -> str:
+    return "\n".join(
+        [
+            f'models: {{worker: "scripted:{__name__}@0", supervisor: none}}',
+            f'workers: {{clerk: {{kind: task, tools: ["{__name__}:put", "{__name__}:hang"]}}}}',
+            "defaults: {max_attempts: 1, budget: {requests: 12}}",
+            "tasks:",
+            *(f"  - {line}" for line in lines),
+        ]
+    )
+
+
+def task(name: str, more: str = "") -> str:
+    return f"{{id: {name}, goal: Do it., acceptance: [grep -qx one out.txt], {more}}}"
+
+
+async def states(harness: RunHarness, id: int) -> list[TaskTransition]:
+    entries = await harness.journal.entries(task=id, kinds=(TaskTransition,))
+    return [each.record for each in entries if isinstance(each.record, TaskTransition)]
+
+
+async def end(harness: RunHarness, id: int, lifecycle: Lifecycle) -> None:
+    """Let a task be over."""
+    state = TaskTransition(lifecycle=lifecycle)
+    await harness.journal.commit(
+        Commit(drafts=(Draft(record=state, at=datetime.now(UTC), task=id),))
+    )
+
+
+async def lifecycle(harness: RunHarness, id: int) -> Lifecycle:
+    return (await states(harness, id))[-1].lifecycle
+
+
+async def begin_again(harness: RunHarness, attempt: int, note: str = NOTE) -> None:
+    of = await harness.journal.attempt(attempt)
+    await OperatorActions(harness.journal, author="ada").begin_again(of, note, step=0)
+
+
+async def prompt(harness: RunHarness, attempt: int) -> str:
+    return (await harness.journal.messages(attempt))[0].body.decode()
+
+
+async def test_a_failed_task_is_begun_again_when_its_run_goes_on(harness: RunHarness) -> None:
+    assert await harness.run(tasks(task("learn"))) == 1
+    await begin_again(harness, 1)
+    (*_, waiting) = await states(harness, 1)
+    reason = f"begun again by ada: {NOTE}"
+    assert waiting == TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason=reason)
+    assert await harness.resume() == 0
+    assert await lifecycle(harness, 1) is Lifecycle.COMPLETED
+    one, two = await harness.journal.attempts(1)
+    assert (two.number, two.workspace != one.workspace) == (2, True)
+    assert f"Advice for you: {NOTE}" in await prompt(harness, two.id)
+
+
+async def test_the_word_of_a_person_is_one_intervention_that_has_arrived(
+    harness: RunHarness,
+) -> None:
+    await harness.run(tasks(task("learn")))
+    await begin_again(harness, 1)
+    await harness.resume()
+    (order,) = await harness.told(Intervention)
+    assert (order.action, order.by, order.author) == (Action.RESTART, Actor.OPERATOR, "ada")
+    assert [each.state for each in await harness.told(Delivery)] == [DeliveryState.DELIVERED]
+    assert await harness.told(OutcomeReport) == []  # no alert fired by which it could be judged
+
+
+async def test_a_run_at_work_takes_up_what_is_begun_again(harness: RunHarness) -> None:
+    run = asyncio.create_task(harness.run(tasks(task("learn"), task("hang"))))
+
+    async def failed() -> bool:
+        return bool(await harness.journal.tasks(1)) and (
+            await lifecycle(harness, 1) is Lifecycle.FAILED
+        )
+
+    async def completed() -> bool:
+        return await lifecycle(harness, 1) is Lifecycle.COMPLETED
+
+    await harness.until(failed)
+    await begin_again(harness, (await harness.journal.attempts(1))[0].id)
+    await harness.until(completed)
+    (hanging,) = await harness.journal.attempts(2)
+    await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=hanging.id)
+    assert await run == 4
+    assert len(await harness.journal.attempts(1)) == 2
+
+
+async def test_a_stopped_and_a_completed_task_are_begun_again_too(harness: RunHarness) -> None:
+    run = asyncio.create_task(harness.run(tasks(task("hang"), task("after"))))
+
+    async def hanging() -> bool:
+        return any(each.lifecycle is Lifecycle.WORKING for each in await harness.told(Change))
+
+    await harness.until(hanging)
+    of = {(await harness.journal.task(n)).name: n for n in (1, 2)}
+    (stopped,) = await harness.journal.attempts(of["hang"])
+    await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=stopped.id)
+    assert await run == 4
+    (completed,) = await harness.journal.attempts(of["after"])
+    for attempt in (stopped, completed):
+        await begin_again(harness, attempt.id)
+    assert await harness.resume() == 0
+    for id in (1, 2):
+        assert await lifecycle(harness, id) is Lifecycle.COMPLETED
+        assert len(await harness.journal.attempts(id)) == 2
+    again = (await harness.journal.attempts(of["after"]))[-1].id
+    assert "The work of the attempt before was accepted" in await prompt(harness, again)
+
+
+async def test_what_was_used_stays_counted_and_the_budget_is_there_once_more(
+    harness: RunHarness,
+) -> None:
+    await harness.run(tasks(task("learn")))
+    used = [each.budget for each in await harness.told(Change) if each.budget][-1].requests.used
+    await begin_again(harness, 1)
+    await harness.resume()
+    budget = next(each.budget for each in await harness.told(Change, attempt=2) if each.budget)
+    assert (budget.requests.used, budget.requests.limit) == (used, used + 12)
+
+
+async def test_what_failed_only_by_it_goes_on_and_what_began_stays(harness: RunHarness) -> None:
+    after = task("after", "depends_on: [learn]")
+    assert await harness.run(tasks(task("learn"), after)) == 1
+    assert await harness.journal.attempts(2) == []
+    await begin_again(harness, 1)
+    (*_, opened) = await states(harness, 2)
+    assert opened == TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason="learn is begun again")
+    assert await harness.resume() == 0
+    before = len(await states(harness, 2))
+    await begin_again(harness, (await harness.journal.attempts(1))[-1].id)
+    assert await harness.resume() == 0
+    assert len(await states(harness, 2)) == before
+    assert len(await harness.journal.attempts(1)) == 3
+
+
+async def test_what_a_person_withdrew_stays_withdrawn(harness: RunHarness) -> None:
+    await harness.run(tasks(task("learn"), task("after", "depends_on: [learn]")))
+    third = await harness.journal.add_task(
+        run=1,
+        name="idle",
+        title="",
+        spec=(await harness.journal.task(2)).spec.replace('"after"', '"idle"'),
+        at=datetime.now(UTC),
+    )
+    await end(harness, third.id, Lifecycle.CANCELED)
+    await begin_again(harness, 1)
+    assert await lifecycle(harness, third.id) is Lifecycle.CANCELED
+
+
+async def test_a_part_is_begun_again_with_the_whole_and_a_split_whole_is_not(
+    harness: RunHarness,
+) -> None:
+    run = asyncio.create_task(harness.run(tasks(task("big"))))
+
+    async def hanging() -> bool:
+        return any(each.lifecycle is Lifecycle.WORKING for each in await harness.told(Change))
+
+    await harness.until(hanging)
+    check = ("grep -qx one out.txt",)
+    both = tuple(Part(title=f"part {n}", goal="Do it.", acceptance=check) for n in (1, 2))
+    terms = Terms(parts=both)
+    await harness.say(Intervention(action=Action.SPLIT, by=Actor.OPERATOR, terms=terms))
+    assert await run == 1
+    names = {each.name: each.id for each in await harness.journal.tasks(1)}
+    (part,) = await harness.journal.attempts(names["big.1"])
+    with pytest.raises(UsageError, match="big: it was split: begin that part again which failed"):
+        await begin_again(harness, 1)
+    await begin_again(harness, part.id)
+    assert await harness.resume() == 0
+    for id in names.values():
+        assert await lifecycle(harness, id) is Lifecycle.COMPLETED
+
+
+async def test_what_is_not_over_or_has_a_later_attempt_is_not_begun_again(
+    harness: RunHarness,
+) -> None:
+    await harness.run(tasks(task("learn")))
+    await begin_again(harness, 1)
+    with pytest.raises(UsageError, match="learn: it is not over: it goes on by itself"):
+        await begin_again(harness, 1)
+    await harness.resume()
+    with pytest.raises(UsageError, match="learn: a later attempt has taken over"):
+        await begin_again(harness, 1)
+    ends = [each.ending for each in await harness.told(AttemptTransition) if each.ending]
+    assert ends == [Ending.UNACCEPTED, Ending.DONE]
+
+
+async def test_only_its_own_program_can_begin_an_agent_again_that_is_only_watched(
+    harness: RunHarness,
+) -> None:
+    at = datetime.now(UTC)
+    run = await harness.journal.add_run(source="mine.py", settings="{}", at=at)
+    of = await harness.journal.add_task(run=run.id, name="mine", title="", spec="{}", at=at)
+    attempt = await harness.journal.add_attempt(
+        task=of.id, number=1, worker="w", model="m", node="n", workspace="", at=at
+    )
+    await harness.say(AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE))
+    await end(harness, of.id, Lifecycle.COMPLETED)
+    with pytest.raises(UsageError, match="only the program that it runs in"):
+        await begin_again(harness, attempt.id)
+
+
+async def test_a_restart_by_a_person_is_above_the_number_of_attempts(harness: RunHarness) -> None:
+    run = asyncio.create_task(harness.run(tasks(task("hang"))))
+
+    async def hanging() -> bool:
+        return any(each.lifecycle is Lifecycle.WORKING for each in await harness.told(Change))
+
+    await harness.until(hanging)
+    await harness.say(Intervention(action=Action.RESTART, by=Actor.OPERATOR, message=NOTE))
+    assert await run == 0
+    assert len(await harness.journal.attempts(1)) == 2

@@ -1,0 +1,78 @@
+"""The command palette finds what can be done now first, and says why the rest cannot be done."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from textual.command import DiscoveryHit, Hit
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Lifecycle
+from midwatch_stage.console import ConsoleDriver, console_of
+from midwatch_stage.factories import transition
+from midwatch_supervisor.tui.command_palette import ConsoleCommands
+
+Watch = ConsoleDriver[Journal]
+AGAIN = "Restart it, or begin the task again, with a note"
+APPROVE = "Approve a decision or a worker's request"
+
+
+@pytest.fixture
+async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
+    async with (
+        await Journal.open(tmp_path / "journal.db") as journal,
+        console_of(journal, transition()) as driver,
+    ):
+        yield driver
+
+
+async def found(watch: Watch, letters: str = "") -> dict[str, str]:
+    """What the palette lists for some letters, the best first: each command with its help."""
+    commands = ConsoleCommands(watch.app.screen)
+    hits: list[Hit | DiscoveryHit] = []
+    async for hit in commands.search(letters) if letters else commands.discover():
+        assert isinstance(hit, Hit | DiscoveryHit)
+        hits.append(hit)
+    hits.sort(key=lambda hit: hit.score, reverse=True)
+    return {str(hit.text): hit.help or "" for hit in hits}
+
+
+async def test_our_own_commands_come_first_and_what_makes_no_sense_is_left_out(
+    watch: Watch,
+) -> None:
+    lines = [*await found(watch)]
+    assert lines[0] == "Send guidance to the worker"
+    assert lines.index("Leave the console") < lines.index("Quit")
+    assert APPROVE not in lines
+
+
+@pytest.mark.parametrize("letters", ["restart", "begin again", "restart task"])
+async def test_a_restart_is_found_by_its_names(watch: Watch, letters: str) -> None:
+    first, *_ = await found(watch, letters)
+    assert first == AGAIN
+
+
+@pytest.mark.parametrize("letters", ["quit", "theme", "pause", "guid", "approve"])
+async def test_what_is_found_of_ours_comes_before_what_is_textuals(
+    watch: Watch, letters: str
+) -> None:
+    lines = [*await found(watch, letters)]
+    ours = {*await found(watch), APPROVE} - {"Quit", "Theme", "Keys", "Maximize", "Screenshot"}
+    assert [each in ours for each in lines] == sorted(
+        (each in ours for each in lines), reverse=True
+    )
+
+
+async def test_what_is_searched_for_and_makes_no_sense_now_says_why(watch: Watch) -> None:
+    help = (await found(watch, "approve"))[APPROVE]
+    assert help == "key a; not now: no decision waits for approval"
+    await watch.write(transition(Lifecycle.COMPLETED))
+    assert "not now: it is over" in (await found(watch, "pause"))["Pause or resume the attempt"]
+
+
+async def test_without_an_attempt_no_act_is_listed(watch: Watch) -> None:
+    await watch.press("4")
+    assert not {AGAIN, "Stop the attempt"} & {*await found(watch)}
+    assert (await found(watch, "stop"))[
+        "Stop the attempt"
+    ] == "key x; not now: no attempt is chosen"

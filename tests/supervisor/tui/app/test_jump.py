@@ -1,0 +1,136 @@
+"""Going to a pane, a task, an attempt or a step by its name."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from textual.widgets import Static
+
+from midwatch_monitor.journal import Journal
+from midwatch_stage.console import ConsoleDriver, console_of
+from midwatch_stage.factories import reflecting, step, transition
+from midwatch_stage.rows import row
+from midwatch_supervisor.tui.jump import JumpDialog, Target, near, places, targets
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.state.row import Row
+
+Seat = ConsoleDriver[Journal]
+WORKING = transition()
+
+
+def titled(row: Row, title: str) -> Row:
+    row.title = title
+    return row
+
+
+ROWS = (
+    titled(row(id=1, name="delivery"), "Deliveries skip holidays"),
+    row(id=4, name="delivery", number=2),
+    row(id=2, name="delivery-notes"),
+    row(id=3, name="express-delivery"),
+    titled(row(id=5, name="plan"), "A plan for Nodes"),
+)
+
+
+def names(text: str, *, in_attempt: bool = False) -> list[str]:
+    known = places(in_attempt=in_attempt)
+    return [each.name for each in targets(text, known, ROWS, in_attempt=in_attempt)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("delivery", ["delivery#2", "delivery#1", "delivery-notes#1", "express-delivery#1"]),
+        ("Delivery#1", ["delivery#1", "express-delivery#1"]),
+        ("nodes", ["nodes", "plan#1"]),
+        ("holiday", ["delivery#1"]),
+        ("17", []),
+        ("nowhere", []),
+    ],
+)
+def test_equal_names_come_first_and_of_a_task_the_newest_attempt(
+    text: str, found: list[str]
+) -> None:
+    assert names(text) == found
+
+
+def test_without_a_word_the_panes_are_offered_and_in_an_attempt_its_sides_before_them() -> None:
+    assert names("")[:3] == ["fleet", "checkpoints", "attention"]
+    assert names("", in_attempt=True)[:2] == ["timeline", "alerts"]
+
+
+def test_in_an_attempt_a_number_is_a_step_and_a_side_comes_before_a_task() -> None:
+    assert names("17", in_attempt=True) == ["17"]
+    assert names("plan", in_attempt=True) == ["plan", "plan#1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("delivry", ["delivery"]), ("deliverx", ["delivery"]), ("zzz", []), ("x", [])],
+)
+def test_near_a_name_that_is_none_is_what_shares_most_of_its_letters(
+    text: str, found: list[str]
+) -> None:
+    assert near(text, ["delivery", "plan", "fleet"]) == found
+
+
+def test_what_agents_wrote_does_nothing_in_the_list() -> None:
+    evil = titled(row(name="a\x1b[31m"), "\u202eb")
+    (found,) = targets("a", (), [evil], in_attempt=False)
+    assert (found.name, found.what) == ("a#1", f"{evil.status}: b")
+    assert isinstance(found, Target)
+
+
+@pytest.fixture
+async def seat(tmp_path: Path) -> AsyncGenerator[Seat]:
+    """A console on the tasks `fix` and `port`; the first of them has made twenty steps."""
+    steps = (step(number) for number in range(1, 20))
+    async with (
+        await Journal.open(tmp_path / "journal.db") as journal,
+        console_of(journal, WORKING, *steps) as driver,
+    ):
+        await driver.write(WORKING, task="port")
+        await driver.write(reflecting(20))
+        yield driver
+
+
+async def test_a_pane_is_reached_by_its_name_from_anywhere(seat: Seat) -> None:
+    await seat.press("colon", *"over", "enter")
+    assert seat.tab == "overview-tab"
+    await seat.open_attempt()
+    await seat.press("colon", *"fleet", "enter")
+    assert (seat.tab, seat.opened) == ("fleet-tab", None)
+
+
+async def test_an_attempt_is_reached_by_its_name_also_from_another(seat: Seat) -> None:
+    await seat.press("colon", *"fix", "enter")
+    assert seat.opened == "fix"
+    await seat.press("colon", *"port#1", "enter")
+    assert seat.opened == "port"
+    assert len(seat.app.screen_stack) == 2
+
+
+async def test_in_an_attempt_a_side_and_a_step_are_reached(seat: Seat) -> None:
+    view = await seat.open_attempt()
+    await seat.press("colon", *"plan", "enter")
+    assert view.side == "plan"
+    await seat.press("colon", *"7", "enter")
+    assert view.side == "timeline"
+    await seat.until(lambda: seat.lines("timeline")[seat.list("timeline").cursor][0] == ">")
+    assert "   7 " in seat.lines("timeline")[seat.list("timeline").cursor]
+    await seat.press("colon", *"70", "enter")
+    assert seat.app.noticed == ["the timeline does not have step 70"]
+
+
+async def test_a_line_below_is_chosen_by_the_arrows(seat: Seat) -> None:
+    await seat.press("colon", "down", "down", "down", "up", "enter")
+    assert seat.tab == "attention-tab"
+
+
+async def test_an_unknown_name_says_what_is_near_and_goes_nowhere(seat: Seat) -> None:
+    await seat.press("colon", *"flet", "enter")
+    said = str(seat.app.screen.query_one("#targets-pane > .nothing", Static).content)
+    assert said == "Nothing is called 'flet'. Near it: fleet."
+    assert isinstance(seat.app.screen, JumpDialog)
+    await seat.press("escape")
+    assert not isinstance(seat.app.screen, JumpDialog | AttemptScreen)

@@ -1,0 +1,99 @@
+"""The preview beside the list or below it, and what it follows."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import pytest
+from textual.widgets import TabbedContent
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Lifecycle
+from midwatch_stage.console import ConsoleDriver, console_on
+from midwatch_stage.factories import reflecting, transition
+from midwatch_supervisor.tui.screens.preview import PreviewView
+
+Open = Callable[[int, int], AbstractAsyncContextManager[ConsoleDriver[Journal]]]
+
+
+@pytest.fixture
+def opened(six_tasks: Journal) -> Open:
+    """Opens the console on six tasks in a size."""
+
+    @asynccontextmanager
+    async def show(width: int, height: int) -> AsyncGenerator[ConsoleDriver[Journal]]:
+        async with console_on(six_tasks, size=(width, height)) as seat:
+            await seat.until(lambda: len(seat.app.board.rows) == 6)
+            await seat.until(lambda: len(seat.app.queue.rows) == 3)
+            yield seat
+
+    return show
+
+
+def shown(seat: ConsoleDriver[Journal]) -> PreviewView:
+    return seat.app.query_one(PreviewView)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "place"),
+    [
+        (160, 45, "beside"),
+        (140, 24, "beside"),
+        (120, 36, "below"),
+        (139, 28, "below"),
+        (120, 27, ""),
+        (80, 24, ""),
+        (40, 10, ""),
+    ],
+)
+async def test_the_preview_stands_where_there_is_room(
+    opened: Open, width: int, height: int, place: str
+) -> None:
+    async with opened(width, height) as seat:
+        lists = seat.app.query_one(TabbedContent).region
+        region = shown(seat).region
+        found = ""
+        if region.area:
+            found = "beside" if region.x >= lists.right else "below" if region.y else "over"
+        assert found == place
+
+
+async def test_the_preview_follows_the_cursor_and_what_happens(opened: Open) -> None:
+    async with opened(160, 45) as seat:
+        assert "labels#1 ─ WHY" in shown(seat).text
+        await seat.press("j")
+        assert "PROPOSED: RESTART by supervisor" in shown(seat).text
+        await seat.press("r", "enter")
+        await seat.until(lambda: "PROPOSED" not in shown(seat).text)
+
+
+async def test_every_list_of_attempts_has_the_preview_and_the_sums_have_the_whole_width(
+    opened: Open,
+) -> None:
+    async with opened(160, 45) as seat:
+        for pane, there in (("2", True), ("3", True), ("4", False), ("5", False), ("1", True)):
+            await seat.press(pane)
+            assert bool(shown(seat).region.area) is there
+        await seat.press("3")
+        assert "delivery#1 ─ WHY" in shown(seat).text
+
+
+async def test_space_hides_the_preview_and_shows_it_again(opened: Open) -> None:
+    async with opened(120, 36) as seat:
+        await seat.press("space")
+        assert not shown(seat).region.area
+        await seat.press("space")
+        assert "labels#1 ─ WHY" in shown(seat).text
+
+
+async def test_a_long_preview_scrolls_by_the_keys_of_a_list(opened: Open) -> None:
+    async with opened(120, 28) as seat:
+        said = (reflecting(n, n, 90 - n, notes=f"{n} of 12. " * 20) for n in range(1, 12))
+        await seat.write(transition(), *said, transition(Lifecycle.INPUT_REQUIRED))
+        await seat.press("g")
+        preview = shown(seat)
+        assert "fix#1" in preview.text
+        preview.focus()
+        await seat.press("G")
+        assert preview.scroll_offset.y > 0
+        await seat.press("g")
+        assert preview.scroll_offset.y == 0

@@ -1,0 +1,158 @@
+"""What the first screen says of the chosen row, and in a few words of every row."""
+
+from datetime import timedelta
+
+import pytest
+from rich.cells import cell_len
+
+from midwatch_monitor.records import (
+    Action,
+    Activity,
+    Actor,
+    BudgetRequest,
+    Change,
+    Grant,
+    Lifecycle,
+    Record,
+    Severity,
+)
+from midwatch_stage.factories import (
+    AT,
+    alert,
+    away,
+    ended,
+    feedback,
+    intervention,
+    reflecting,
+    transition,
+)
+from midwatch_stage.rows import row
+from midwatch_supervisor.present.waiting import Wait
+from midwatch_supervisor.tui.state.preview_lines import Preview
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.state.why import why
+from midwatch_supervisor.tui.widgets.palette import palette
+
+COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
+KEYS = {"approve": "a", "modify": "m", "reject": "r", "guide": "i", "pause": "p"}
+WORKING = transition()
+ASKS = transition(Lifecycle.INPUT_REQUIRED, reason="Which paper size is used?")
+STUCK = alert(
+    "declining_confidence",
+    Severity.CRITICAL,
+    summary="confidence 50 to 24 %",
+    evidence=(55, 58, 66),
+    at=AT + timedelta(minutes=1),
+)
+HELD = intervention(
+    Action.RESTART, Actor.SUPERVISOR, message="Go forward one day at a time.", needs_approval=True
+)
+AGAIN = reflecting(7, 12, 24, notes="No way out of this.")
+
+
+def preview(made: Row, width: int = 70, **more: str) -> list[str]:
+    """The lines of the preview, two minutes after the beginning."""
+    now = AT + timedelta(minutes=2)
+    drawn = Preview(row=made, width=width, now=now, colours=COLOURS, keys=KEYS, **more).lines()
+    return ["".join(text for text, _ in line).rstrip() for line in drawn]
+
+
+def text(made: Row, width: int = 70, **more: str) -> str:
+    return "\n".join(preview(made, width, **more))
+
+
+@pytest.mark.parametrize("width", [38, 70, 120, 200])
+def test_no_line_is_wider_than_the_preview(width: int) -> None:
+    wide = reflecting(9, 50, 30, notes="日本" * 60, blockers=("y" * 300,))
+    made = row(WORKING, STUCK, AGAIN, wide, HELD)
+    assert max(cell_len(line) for line in preview(made, width)) <= width
+
+
+def test_an_alert_is_told_with_its_evidence_and_since_when() -> None:
+    (line,) = [line for line in preview(row(WORKING, STUCK)) if "confidence 50" in line]
+    assert line.startswith(" ■ confidence 50 to 24 %")
+    assert line.endswith("steps 55, 58, 66, since 1 min")
+
+
+def test_a_proposal_that_waits_is_told_in_full_with_the_keys_that_answer_it() -> None:
+    plan = intervention(
+        Action.REPLAN,
+        Actor.SUPERVISOR,
+        message="Do it in two parts. " * 9,
+        plan=("Count the days.", "Skip the holidays."),
+        needs_approval=True,
+    )
+    said = text(row(WORKING, STUCK, plan), 50)
+    assert "PROPOSED: REPLAN by supervisor, waits 1 min" in said
+    assert said.count("Do it in two") + said.count("Do it\n   in two") == 9
+    assert "1. Count the days." in said
+    assert "2. Skip the holidays." in said
+    assert "a approve   m edit   r reject   i say something" in said
+
+
+def test_a_question_and_a_request_are_told_with_theirs() -> None:
+    assert "i say something   p resume" in text(row(WORKING, ASKS))
+    asked = BudgetRequest(wanted=Grant(requests=20), reason="many tests")
+    said = text(row(WORKING, asked))
+    assert "asks for budget: 20 requests (many tests)" in said
+    assert "a approve   r reject   i say something" in said
+
+
+def test_equal_checkpoints_are_one_line_with_a_count_the_newest_on_top() -> None:
+    said = text(row(WORKING, reflecting(3, 10, 50), *[AGAIN] * 8))
+    newest = next(line for line in said.splitlines() if "24%" in line)
+    assert "24% ↓ continue" in newest
+    assert newest.endswith("\N{MULTIPLICATION SIGN}8, 7 s")
+    assert said.index("24%") < said.index("50%")
+
+
+def test_blockers_stand_in_full_below_their_checkpoint() -> None:
+    blocked = reflecting(3, 10, 50, blockers=("no key for the sandbox", "the port is taken"))
+    said = preview(row(WORKING, blocked))
+    assert said[-2:] == ["  ✗ no key for the sandbox", "  ✗ the port is taken"]
+
+
+def test_a_task_that_has_not_begun_says_what_it_waits_for() -> None:
+    waits = text(Row.queued(1, 1, "labels", "Labels for parcels"), waits="the task totals")
+    assert "Labels for parcels" in waits
+    assert "queued; waits for the task totals" in waits
+
+
+def test_a_wide_preview_has_the_checkpoints_beside_the_rest() -> None:
+    head, first, *_ = preview(row(WORKING, STUCK, AGAIN), 120)
+    assert "fix#1 ─ WHY" in head
+    assert "CHECKPOINTS" in head
+    assert "confidence 50" in first.partition("│")[0]
+    assert "24%" in first.partition("│")[2]
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ((WORKING,), "-"),
+        ((WORKING, Change(activity=Activity.COMMAND, doing="pytest -q")), "pytest -q"),
+        ((WORKING, AGAIN), '"No way out of this."'),
+        (
+            (WORKING, AGAIN, AGAIN),
+            '"No way out of this." \N{MULTIPLICATION SIGN}2, 1 s',
+        ),
+        ((WORKING, reflecting(3, 10, 50, blockers=("no key",))), "blocked: no key"),
+        ((WORKING, AGAIN, STUCK), "confidence 50 to 24 %"),
+        ((WORKING, STUCK, ASKS), "Which paper size is used?"),
+        ((WORKING, away()), "waits for the provider: HTTP 503 from http://far.test/v1"),
+        ((WORKING, STUCK, ended(reason="every check passed")), "every check passed"),
+        (
+            (WORKING, ended(reason="done"), feedback(accepted=False, comment="too slow")),
+            "not accepted: too slow",
+        ),
+    ],
+)
+def test_a_line_says_the_most_urgent_thing_of_its_attempt(
+    records: tuple[Record, ...], said: str
+) -> None:
+    assert why(row(*records), None).text == said
+
+
+def test_a_line_of_a_task_that_has_not_begun_says_what_it_waits_for() -> None:
+    made = Row.queued(1, 1, "labels")
+    assert why(made, Wait(what="the task totals", short="after totals")).text == "after totals"
