@@ -14,7 +14,6 @@ from midwatch_monitor.budget import forecast
 from midwatch_monitor.records import (
     Action,
     Activity,
-    Actor,
     Alert,
     AlertKey,
     AlertState,
@@ -220,12 +219,6 @@ class AttemptState:
     def paused(self) -> bool:
         """Whether it stands still until a person resumes it."""
         return self.parked and any(each.action is Action.PAUSE for each in self.waits)
-
-    @property
-    def paused_by_person(self) -> bool:
-        """Whether a person holds it, who need not be told."""
-        pauses = [each.intervention for each in self.waits if each.action is Action.PAUSE]
-        return self.paused and pauses[-1].by is Actor.OPERATOR
 
     @property
     def question(self) -> InterventionState | None:

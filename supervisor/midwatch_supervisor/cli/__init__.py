@@ -36,4 +36,4 @@ def _announce(words: Sequence[str]) -> None:
     web = "--web" in words
     if web or (sys.stderr.isatty() and "TEXTUAL_DRIVER" not in os.environ):
         what = "the server of the console; its address follows" if web else "the console"
-        print(f"Starting {what}…", file=sys.stderr, flush=True)
+        sys.stderr.write(f"Starting {what}…\n")

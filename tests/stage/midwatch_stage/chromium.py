@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -41,10 +42,11 @@ class Page:
 
     async def open(self, address: str) -> None:
         """Go to an address."""
-        targets = (await self._call("Target.getTargets"))["targetInfos"]
-        target = next(each["targetId"] for each in targets if each["type"] == "page")
-        attached = await self._call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = {"sessionId": attached["sessionId"]}
+        if not self._session:
+            targets = (await self._call("Target.getTargets"))["targetInfos"]
+            target = next(each["targetId"] for each in targets if each["type"] == "page")
+            attached = await self._call("Target.attachToTarget", targetId=target, flatten=True)
+            self._session = {"sessionId": attached["sessionId"]}
         await self._call("Page.navigate", url=address)
 
     async def text(self) -> str:
@@ -70,16 +72,16 @@ class Page:
     async def press(self, *keys: str) -> None:
         """Press keys, one after the other: letters, or `Enter` and `Escape`."""
         for key in keys:
-            code, number, text = _KEYS.get(key, ("", ord(key.upper()), key))
+            code, number, text = _KEYS.get(key) or ("", ord(key.upper()), key)
             about = {"key": key, "code": code, "windowsVirtualKeyCode": number, "text": text}
             kind = "keyDown" if text else "rawKeyDown"
             await self._call("Input.dispatchKeyEvent", type=kind, **about)
             await self._call("Input.dispatchKeyEvent", type="keyUp", **about)
 
-    async def picture(self, file: Path) -> None:
-        """Store what is seen as a PNG."""
+    async def picture(self) -> bytes:
+        """What is seen, as a PNG."""
         answer = await self._call("Page.captureScreenshot", format="png")
-        file.write_bytes(base64.b64decode(answer["data"]))
+        return base64.b64decode(answer["data"])
 
     async def _call(self, method: str, **params: Any) -> dict[str, Any]:
         id = next(self._ids)
@@ -104,19 +106,16 @@ async def chromium(folder: Path) -> AsyncGenerator[Page]:
         "about:blank",
         stdout=DEVNULL,
         stderr=PIPE,
+        start_new_session=True,
     )
     try:
         assert browser.stderr is not None
         async with asyncio.timeout(60):
             said = (await browser.stderr.readuntil(b"/devtools/browser/")).decode()
             said += (await browser.stderr.readline()).decode()
-        draining = asyncio.create_task(browser.stderr.read())
         (address,) = re.findall(r"ws://\S+", said)
         async with ClientSession() as session, session.ws_connect(address, max_msg_size=0) as link:
             yield Page(link)
-        browser.kill()
-        await draining
     finally:
-        if browser.returncode is None:
-            browser.kill()
-        await browser.wait()
+        os.killpg(browser.pid, signal.SIGKILL)  # the processes of its pages as well
+        await browser.communicate()

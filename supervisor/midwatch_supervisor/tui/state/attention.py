@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from midwatch_monitor.records import (
+    Action,
+    Actor,
     Alert,
     AttemptTransition,
     BudgetRequest,
@@ -96,8 +98,8 @@ def waiting_attempt(row: Row) -> QueueItem:
     since = since or row.state.last_at
     paused = row.state.paused and row.need is Need.ANSWER
     kind, sign, tone, call = _PAUSED if paused else _NEEDS.get(row.need, _ASKS)
-    if paused and row.state.paused_by_person:
-        call = ""
+    if paused and _holder(row) is Actor.OPERATOR:
+        call = ""  # who paused it need not be told
     marks = _marks(row)
     what = _with_blockers(row, want)
     return QueueItem(
@@ -115,6 +117,11 @@ def waiting_attempt(row: Row) -> QueueItem:
         call=call and f"{row.label} {call}: {what}",
         row=row,
     )
+
+
+def _holder(row: Row) -> Actor:
+    """Who paused an attempt last."""
+    return [each for each in row.state.waits if each.action is Action.PAUSE][-1].intervention.by
 
 
 def _marks(row: Row) -> list[Hashable]:

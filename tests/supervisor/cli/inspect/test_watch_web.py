@@ -23,6 +23,7 @@ from aiohttp import (
 )
 
 from midwatch_monitor.records import Attempt
+from midwatch_stage.processes import children, ended
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.inspect.webserver import Limits, WebServer
 
@@ -100,22 +101,6 @@ async def look(browser: ClientSession, served: Served) -> tuple[ClientWebSocketR
     """Open a console; its socket, and the number of its process."""
     window = await browser.ws_connect(f"{served.origin}/ws", origin=served.origin)
     return window, int(await window.receive_bytes())
-
-
-async def ended(process: int) -> None:
-    """Wait for a process to be gone; a minute at most."""
-    try:
-        descriptor = os.pidfd_open(process)
-    except ProcessLookupError:
-        return
-    over = asyncio.Event()
-    asyncio.get_running_loop().add_reader(descriptor, over.set)
-    try:
-        async with asyncio.timeout(60):
-            await over.wait()
-    finally:
-        asyncio.get_running_loop().remove_reader(descriptor)
-        os.close(descriptor)
 
 
 async def closed(window: ClientWebSocketResponse) -> None:
@@ -342,18 +327,6 @@ def read_process(number: int) -> tuple[str, str]:
     """The words that it was started with, and its environment."""
     folder = Path(f"/proc/{number}")
     return (folder / "cmdline").read_text(), (folder / "environ").read_text()
-
-
-def children(of: int) -> list[int]:
-    found: list[int] = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            after_name = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(after_name[1]) == of:
-            found.append(int(entry.parent.name))
-    return found
 
 
 @pytest.mark.parametrize(
