@@ -251,8 +251,8 @@ class AttemptScreen(Screen[None]):
         standing, waiting = header(
             self.timeline, self._now(), palette_of(self), self._calibration, adrift=self._row.adrift
         )
-        self.query_one("#standing", Static).update(standing)
-        self.query_one("#waiting", Static).update(waiting)
+        self.query_one("#standing", Static).update(standing, layout=False)
+        self.query_one("#waiting", Static).update(waiting, layout=False)
 
     def _show_detail(self) -> None:
         if self._detail.open:

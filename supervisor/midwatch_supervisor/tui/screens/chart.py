@@ -129,7 +129,7 @@ class Chart(Vertical):
             draw = canvas.plot if each.line else canvas.scatter
             draw(each.steps, each.values, marker=each.marker, color=self._colour(each).rgb)
         self._plot.refresh()
-        self.query_one(".legend", Static).update(self._legend(found))
+        self.query_one(".legend", Static).update(self._legend(found), layout=False)
 
     def _legend(self, found: Sequence[Series]) -> Text:
         # Plotext's own legend breaks where a series has no point within the limits.

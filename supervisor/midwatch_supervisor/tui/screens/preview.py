@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from itertools import zip_longest
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -37,8 +38,8 @@ class PreviewView(ScrollView, can_focus=True):
         self._keys = keys
         self._row: Row | None = None
         self._lines: list[Line] = []
-        self._strips: list[Strip] = []
-        """The lines as they were drawn for a style; empty until they are needed."""
+        self._strips: dict[int, Strip] = {}
+        """The lines that were seen, as they were drawn."""
         self._under: Style | None = None
 
     def on_mount(self) -> None:
@@ -60,12 +61,19 @@ class PreviewView(ScrollView, can_focus=True):
         if not self.display or width < 1:
             return
         lines = [] if row is None else self._drawn(row, width)
-        if lines != self._lines:
-            self._lines, self._strips = lines, []
-            size = Size(self.size.width, len(lines))
-            if self.virtual_size != size:
-                self.virtual_size = size
-            self.refresh()
+        changed = [
+            n for n, (one, other) in enumerate(zip_longest(lines, self._lines)) if one != other
+        ]
+        if not changed:
+            return
+        self._lines = lines
+        # Another size lays the whole screen out anew: what fits has always the same.
+        size = Size(self.size.width, max(len(lines), self.size.height))
+        if self.virtual_size != size:
+            self.virtual_size = size
+        for number in changed:
+            self._strips.pop(number, None)
+        self.refresh_lines(changed[0], changed[-1] - changed[0] + 1)
 
     def _drawn(self, row: Row, width: int) -> list[Line]:
         waits = self._board.turn(row) if row.attempt is None else ""
@@ -85,22 +93,20 @@ class PreviewView(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The visible lines; each is drawn once, until what it says or its background changes."""
-        under, width = self.rich_style, self.size.width
-        if not self._strips or under != self._under:
-            self._under = under
-            self._strips = [
-                Strip([Segment(text, under + style) for text, style in line]).adjust_cell_length(
-                    width, under
-                )
-                for line in self._lines
-            ]
+        under = self.rich_style
+        if under != self._under:
+            self._under, self._strips = under, {}
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        index = y + round(self.scroll_offset.y)
-        if 0 <= index < len(self._strips):
-            return self._strips[index]
-        return Strip.blank(self.size.width, self._under)
+        index, width = y + round(self.scroll_offset.y), self.size.width
+        under = self._under or self.rich_style
+        if index >= len(self._lines):
+            return Strip.blank(width, under)
+        if index not in self._strips:
+            segments = [Segment(text, under + style) for text, style in self._lines[index]]
+            self._strips[index] = Strip(segments).adjust_cell_length(width, under)
+        return self._strips[index]
 
     def action_move(self, lines: int) -> None:
         self.scroll_relative(y=lines, animate=False)

@@ -107,4 +107,4 @@ class TitleLine(Static):
             text = Text.assemble((f"({mark}) ", colours.warn), text)
         if text != self._shown:
             self._shown = text
-            self.update(text)
+            self.update(text, layout=False)

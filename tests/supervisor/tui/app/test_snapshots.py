@@ -26,10 +26,11 @@ from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.feed import Feed, NodesNow
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
-SIZES = [(80, 24), (120, 40), (200, 60)]
+SIZES = [(80, 24), (120, 36), (160, 45)]
 ABOUT = ("Run 1: 6 tasks", "Sandbox for commands: bubblewrap")
 SCREENS = {
     "fleet": (),
+    "fleet_approval": ("j",),
     "checkpoints": ("2",),
     "attention": ("3",),
     "overview": ("4",),
