@@ -280,6 +280,8 @@ class Table(Vertical, Generic[T]):
         if now is None or before is None or self._key(now) != self._key(before):
             self.list.picked = False
             self._slipped_at = monotonic()
+            # The cursor may be where it was, and on another line.
+            self.post_message(LineList.Moved(self.list, self.list.cursor))
 
     def slip(self, glance: float) -> str:
         """Why no act is taken on the item of the cursor: nobody can have read it yet.
@@ -412,8 +414,6 @@ class Table(Vertical, Generic[T]):
         self.refresh_board()
         if self._matches and not self._is_match(self.list.cursor):
             self.go_to_match(1)
-        # The cursor may be where it was, and on another line.
-        self.post_message(LineList.Moved(self.list, self.list.cursor))
         if before is not self._searched:
             self.refresh_bindings()
 

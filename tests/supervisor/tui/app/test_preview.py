@@ -11,6 +11,7 @@ from midwatch_monitor.records import Lifecycle
 from midwatch_stage.console import ConsoleDriver, console_on
 from midwatch_stage.factories import reflecting, transition
 from midwatch_supervisor.tui.screens.preview import PreviewView
+from midwatch_supervisor.tui.widgets.footer import Footer
 
 Open = Callable[[int, int], AbstractAsyncContextManager[ConsoleDriver[Journal]]]
 
@@ -64,6 +65,16 @@ async def test_the_preview_follows_the_cursor_and_what_happens(opened: Open) -> 
         assert "PROPOSED: RESTART by supervisor" in shown(seat).text
         await seat.press("r", "enter")
         await seat.until(lambda: "PROPOSED" not in shown(seat).text)
+
+
+async def test_lines_that_are_grouped_anew_have_the_preview_and_the_keys_of_the_cursors_line(
+    opened: Open,
+) -> None:
+    async with opened(120, 36) as seat:
+        await seat.press("v")
+        assert seat.app.panes.fleet.chosen is seat.app.target
+        assert "delivery#1 ─ WHY" in shown(seat).text
+        assert "a Approve" in seat.app.query_one(Footer).render_line(0).text
 
 
 async def test_every_list_of_attempts_has_the_preview_and_the_sums_have_the_whole_width(
