@@ -13,6 +13,7 @@ from midwatch_supervisor.present.text_line import blocked
 from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapsed
 from midwatch_supervisor.tui.state.board import STREAM, Board, Report
 from midwatch_supervisor.tui.state.node_list import AT_WORK, standing
+from midwatch_supervisor.tui.state.preview_lines import LOW
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
@@ -20,8 +21,6 @@ from midwatch_supervisor.tui.widgets.table import Column, Table, clock, matches,
 
 LATE = 30.0
 """Seconds without a beat that are shown as too many: a node beats once a second."""
-_LOW = 40
-"""Under this confidence a number is drawn as a warning."""
 _COURSES = {Course.ESCALATE: "bad", Course.PIVOT: "warn"}
 _SIGNS: Mapping[NodeState, tuple[str, str]] = {
     NodeState.LOST: (LOST_SIGN, "bad"),
@@ -193,14 +192,14 @@ def _progress(report: Report, colours: Palette) -> Cell:
 
 def _confidence(report: Report, colours: Palette) -> Cell:
     stated = report.checkpoint.confidence
-    return f"{stated:>3}%", colours.warn if stated < _LOW else colours.accent
+    return f"{stated:>3}%", colours.warn if stated < LOW else colours.text
 
 
 def _change(report: Report, colours: Palette) -> Cell:
     change = report.change
-    if change is None:
-        return "   -", colours.dim
-    return f"{change:>+4}" if change else "   =", colours.warn if change < 0 else colours.good
+    if not change:
+        return "   -" if change is None else "   =", colours.dim
+    return f"{change:>+4}", colours.warn if change < 0 else colours.good
 
 
 def _decision(report: Report, colours: Palette) -> Cell:
