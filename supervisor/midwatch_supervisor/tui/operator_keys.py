@@ -155,10 +155,12 @@ class OperatorApp(App[int]):
 
     def refresh_footer(self) -> None:
         """Let the footer in front show what can be done now."""
-        # With every key: a query through the whole screen takes half a millisecond.
-        for each in self.screen.children:
-            if isinstance(each, Footer):
-                each.offer(self.offered())
+        # With every key: a query through the whole screen takes half a millisecond. An app that
+        # is being taken down has no screen any more.
+        for screen in self.screen_stack[-1:]:
+            for each in screen.children:
+                if isinstance(each, Footer):
+                    each.offer(self.offered())
 
     @on(LineList.Moved)
     def _moved(self) -> None:

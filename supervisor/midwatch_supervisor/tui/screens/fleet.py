@@ -94,7 +94,7 @@ def columns(
         Column("idle", 4, 6, idle),
         Column("budget", 6, 4, _budget),
         Column("worker", 8, 8, lambda row, c: (one_line(row.state.attempt.worker), c.dim)),
-        Column("model", 12, 9, lambda row, c: (one_line(row.state.model), c.dim), grow=1),
+        Column("model", 20, 9, lambda row, c: (one_line(row.state.model), c.dim), grow=1),
         Column("node", 10, 7, _node, grow=1),
     ]
 

@@ -61,16 +61,16 @@ class PreviewView(ScrollView, can_focus=True):
         if not self.display or width < 1:
             return
         lines = [] if row is None else self._drawn(row, width)
+        # Another size lays the whole screen out anew: what fits has always the same.
+        size = Size(self.size.width, max(len(lines), self.size.height))
+        if self.virtual_size != size:
+            self.virtual_size = size
         changed = [
             n for n, (one, other) in enumerate(zip_longest(lines, self._lines)) if one != other
         ]
         if not changed:
             return
         self._lines = lines
-        # Another size lays the whole screen out anew: what fits has always the same.
-        size = Size(self.size.width, max(len(lines), self.size.height))
-        if self.virtual_size != size:
-            self.virtual_size = size
         for number in changed:
             self._strips.pop(number, None)
         self.refresh_lines(changed[0], changed[-1] - changed[0] + 1)
