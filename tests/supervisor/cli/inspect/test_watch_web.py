@@ -232,7 +232,9 @@ async def test_so_many_browsers_and_no_more(
 async def test_the_console_of_a_browser_that_vanished_ends_whatever_is_on_the_way(
     serve: Serve, browser: ClientSession, program: str
 ) -> None:
-    async with serve(program, QUICK) as served:
+    # The server gives up a browser that answers no heartbeat, also while its console starts.
+    limits = Limits(heartbeat_seconds=3, grace_seconds=0.4)
+    async with serve(program, limits) as served:
         await enter(browser, served)
         async with vanished(browser, served) as process:
             await ended(process)
@@ -275,9 +277,12 @@ async def vanished(browser: ClientSession, served: Served) -> AsyncGenerator[int
         )
         await loop.sock_sendall(window, request.encode())
         seen = b""
-        # The head of the answer, two bytes of a frame, and the number of the process in it.
-        while (found := re.search(rb"\r\n\r\n\x82.(\d+)", seen, re.DOTALL)) is None:
-            seen += await loop.sock_recv(window, 256)
+        # The head of the answer, two bytes of a frame, and the number of the process in it; before
+        # that there may be heartbeats.
+        while (found := re.search(rb"\r\n\r\n.*?\x82.(\d+)", seen, re.DOTALL)) is None:
+            news = await loop.sock_recv(window, 256)
+            assert news, f"the server closed the connection after {seen!r}"
+            seen += news
         yield int(found[1])
 
 
