@@ -463,8 +463,8 @@ class Table(Vertical, Generic[T]):
         # Each line begins with the cell of the cursor's sign.
         titles = Text.assemble(" ", *heading(self._layout, colours), no_wrap=True)
         if self._place:
-            titles.truncate(max(0, self._width - cell_len(self._place)), pad=True)
-            titles.append(f" {self._place}", colours.dim)
+            titles.truncate(max(0, self._width - cell_len(self._place) - 1), pad=True)
+            titles.append(f"  {self._place}", colours.dim)
         self._titles.update(titles, layout=False)
 
 
