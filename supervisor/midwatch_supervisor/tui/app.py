@@ -5,6 +5,7 @@ import gc
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from time import monotonic
 from typing import ClassVar
@@ -171,9 +172,8 @@ class Console(OperatorApp):
     def on_mount(self) -> None:
         self.set_keymap(self._keys)
         self.log_capture.__enter__()
-        calm_collector()
         self._listen()
-        self.call_after_refresh(self.run_worker, _import_ahead())
+        self.call_after_refresh(self.run_worker, _import_ahead)
         if self._work is not None:
             self._conduct(self._work)
         # What only time changes: idle times, ages.
@@ -274,7 +274,7 @@ class Console(OperatorApp):
     def _call_desktop(self, said: str) -> None:
         program = notifier()
         if program is not None:
-            self.run_worker(notify_desktop(program, said), group="desktop")
+            self.run_worker(partial(notify_desktop, program, said), group="desktop")
         elif self._driver is not None and not self.is_headless:
             self._driver.write(escape(said))
 
@@ -457,7 +457,7 @@ class Console(OperatorApp):
             return
         self._leaving = True
         self.notify("what you said is being stored first; leave again to drop it", timeout=_LONG)
-        self.run_worker(self._leave_when_stored(), group="leaving")
+        self.run_worker(self._leave_when_stored, group="leaving")
 
     async def _leave_when_stored(self) -> None:
         self._leaving = stored = await self.stored()

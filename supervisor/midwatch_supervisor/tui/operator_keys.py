@@ -46,7 +46,7 @@ from midwatch_supervisor.tui.widgets.line_list import LineList
 
 STORING = "acts"
 """The group of the workers that write what a person said."""
-NOBODY = "no attempt is chosen"
+NOTHING_CHOSEN = "no attempt is chosen"
 _LONGEST = 300
 """Characters of a notification."""
 
@@ -63,11 +63,11 @@ class Chooser(Protocol):
 
 @runtime_checkable
 class Explainer(Protocol):
-    """A chooser that knows why it has chosen no row."""
+    """A chooser that may know why it has chosen no row."""
 
     @property
     def unchosen(self) -> str:
-        """Why no row is chosen, for a person."""
+        """Why no row is chosen, for a person; empty if there is no more to say."""
         ...
 
 
@@ -170,7 +170,7 @@ class OperatorApp(App[int]):
         """Why the command of a key, by the key's id, makes no sense now; empty if it does."""
         command, row = Command(key), self.target
         if row is None:
-            return NOBODY
+            return NOTHING_CHOSEN
         if command is Command.PAUSE and is_held(row, pausing=row.attempt in self._pauses):
             command = Command.RESUME
         return self._refusal(_Pending(command=command, row=row, waiting=settled_by(command, row)))
@@ -235,8 +235,8 @@ class OperatorApp(App[int]):
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
         if row is None:
-            why = chooser.unchosen if isinstance(chooser, Explainer) else NOBODY
-            self.notify(why, severity="warning")
+            why = chooser.unchosen if isinstance(chooser, Explainer) else ""
+            self.notify(why or NOTHING_CHOSEN, severity="warning")
         elif why := self._unread(chooser):
             self.notify(why, severity="warning")
         else:
@@ -313,7 +313,8 @@ class OperatorApp(App[int]):
             if pending.command is Command.PAUSE:
                 self._pauses.add(attempt.id)
                 self.refresh_footer()
-            self.run_worker(self._perform(pending, attempt, words), group=STORING)
+            # Not a coroutine yet: what is dropped by leaving before it began is no fault.
+            self.run_worker(partial(self._perform, pending, attempt, words), group=STORING)
 
     async def _perform(self, pending: _Pending, attempt: Attempt, words: str) -> bool:
         command, row = pending.command, pending.row

@@ -111,8 +111,8 @@ def test_each_waiting_is_ended_by_a_command(told: tuple[Record, ...], answers: l
 
 
 def test_a_result_without_git_is_in_its_folder() -> None:
-    lines = block(make.ended(), DONE, branch="", folder=".midwatch/work/r1/fix-1")
-    assert "  folder   .midwatch/work/r1/fix-1" in lines
+    lines = block(make.ended(), DONE, branch="", folder="workspaces/fix-1")
+    assert "  folder   workspaces/fix-1" in lines
     assert not any(line.startswith("  take") for line in lines)
 
 

@@ -69,8 +69,9 @@ async def shown(console: "Console") -> int | None:
 
     Cancelled, it is left in order: cancelled amid its start, Textual prints tracebacks.
     """
-    from midwatch_supervisor.tui.app import INTERRUPTED
+    from midwatch_supervisor.tui.app import INTERRUPTED, calm_collector
 
+    calm_collector()
     showing = asyncio.ensure_future(console.run_async())
     try:
         return await asyncio.shield(showing)

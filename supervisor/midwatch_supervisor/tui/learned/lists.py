@@ -65,7 +65,7 @@ def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
         name="lessons",
         hint="words, class, tag, file, task, project, `waiting` or `obsolete`",
         nothing=(
-            "No lesson yet, or none that the filter lets through (escape drops it).\n"
+            "No lesson yet.\n"
             "One is drawn from each attempt that failed or whose result was rejected: reject one\n"
             "that is over in the fleet or in its view, or with `midwatch feedback`."
         ),
@@ -142,7 +142,7 @@ def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
         name="facts",
         hint="words, `waiting`, `unreviewed`, `replaced`, tag, file, task or project",
         nothing=(
-            "No fact yet, or none that the filter lets through (escape drops it).\n"
+            "No fact yet.\n"
             "Workers record what they find out about their workspace, and more is taken out of\n"
             "finished attempts: `learning.facts` in the configuration."
         ),
@@ -229,7 +229,7 @@ def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
         name="guidelines",
         hint="state, words of the text, project, or who decided",
         nothing=(
-            "No guidelines yet, or none that the filter lets through (escape drops it).\n"
+            "No guidelines yet.\n"
             "`midwatch learn` looks back at attempts that are over and proposes a version;\n"
             "with `learning.guidelines.enabled` every run does so at its end."
         ),

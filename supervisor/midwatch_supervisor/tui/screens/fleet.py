@@ -11,14 +11,14 @@ from midwatch_monitor.records import Health, Lifecycle
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
 from midwatch_supervisor.present.waiting import Wait
+from midwatch_supervisor.tui.screens.preview_lines import trend_style
 from midwatch_supervisor.tui.screens.title import NEEDED
+from midwatch_supervisor.tui.screens.why import why
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.checkpoint_history import trend
-from midwatch_supervisor.tui.state.preview_lines import trend_style
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.state.row_groups import GROUPINGS, Heading, Standing
 from midwatch_supervisor.tui.state.row_order import SORTS, Line, Order, Sort, may_resort
-from midwatch_supervisor.tui.state.why import why
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style, tone_style
 from midwatch_supervisor.tui.widgets.table import Column, Table, span
@@ -182,8 +182,7 @@ class FleetPane(Table[Line]):
             hint="task, worker, model, node, status, health or rule",
             nothing=(
                 "There is no task here yet: `midwatch run FILE`, `midwatch submit FILE` to a "
-                "fleet, or `midwatch demo` brings some.\n"
-                "If a filter is set: no line holds its words; escape drops it."
+                "fleet, or `midwatch demo` brings some."
             ),
             key=lambda line: line.group if isinstance(line, Heading) else id(line),
         )
@@ -249,7 +248,8 @@ class FleetPane(Table[Line]):
         before, at = self.current, self.list.cursor
         self._order.fit(self.list.size.height or maxsize)
         lines = self._order.lines
-        self.show(lines, cursor=_place(lines, before, at) if self._stays else 0)
+        cursor = _place(lines, before, at) if self._stays else 0
+        self.show(lines, cursor=cursor, total=self._order.count)
         self._placed = self.current
 
     def settle(self) -> None:

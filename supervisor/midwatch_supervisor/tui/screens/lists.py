@@ -10,10 +10,10 @@ from midwatch_monitor.records import Course, NodeState, NodeStatus
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LOST_SIGN
 from midwatch_supervisor.present.text_line import blocked
+from midwatch_supervisor.tui.screens.preview_lines import LOW
 from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapsed
 from midwatch_supervisor.tui.state.board import STREAM, Board, Report
 from midwatch_supervisor.tui.state.node_list import AT_WORK, standing
-from midwatch_supervisor.tui.state.preview_lines import LOW
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
@@ -51,7 +51,7 @@ class AttentionPane(Table[QueueItem]):
             ],
             name="attention",
             hint="task, worker, what it needs, or rule",
-            nothing="Nothing waits for a person, or nothing that the filter lets through.",
+            nothing="Nothing waits for a person.",
             text=lambda item: item.text.lower(),
             key=lambda item: item.key,
         )
@@ -66,10 +66,10 @@ class AttentionPane(Table[QueueItem]):
 
     @property
     def unchosen(self) -> str:
-        """Why no attempt is chosen."""
+        """Why no attempt is chosen, where the line stands for several."""
         if self.current is not None and self.current.equal:
             return f"{len(self.current.equal)} attempts are on this line: unfold it first (enter)"
-        return "no attempt is chosen"
+        return ""
 
     def refresh_board(self) -> None:
         """Show the queue as it is now; a filter lets through what is folded away, too."""
@@ -126,7 +126,7 @@ class CheckpointsPane(Table[Report]):
             ],
             name="checkpoints",
             hint="task, worker, decision, blocker or note",
-            nothing="No checkpoint yet, or none that the filter lets through.",
+            nothing="No checkpoint yet.",
             follow=True,
         )
         self._board = board
@@ -277,7 +277,7 @@ class NodesPane(Table[Host]):
             ],
             name="nodes",
             hint="node, state, label, version or attempt",
-            nothing="No node has been here yet, or none that the filter lets through.",
+            nothing="No node has been here yet.",
             text=lambda host: host.text.lower(),
             key=lambda host: host.status.name,
         )

@@ -13,8 +13,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from midwatch_supervisor.tui.keys import LIST
+from midwatch_supervisor.tui.screens.preview_lines import Line, Preview
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.preview_lines import Line, Preview
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.palette import on_theme_change, palette_of
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from midwatch_monitor.records import Lifecycle
-from midwatch_monitor.state.attempt import AttemptStatus
+from midwatch_monitor.state.attempt_status import AttemptStatus
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.state.row import Need, Row
 

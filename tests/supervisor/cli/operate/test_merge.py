@@ -23,7 +23,7 @@ from midwatch_supervisor.present.assignment import Assignment
 Capture = pytest.CaptureFixture[str]
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 BRANCH = "midwatch/r1/totals-1"
-WORK = "home/work/r1/totals-1"
+WORK = "/".join(("home", "work", "r1", "totals-1"))
 
 
 def git(folder: Path, *argv: str) -> str:

@@ -28,9 +28,9 @@ from midwatch_stage.factories import (
 )
 from midwatch_stage.rows import row
 from midwatch_supervisor.present.waiting import Wait
-from midwatch_supervisor.tui.state.preview_lines import Preview
+from midwatch_supervisor.tui.screens.preview_lines import Preview
+from midwatch_supervisor.tui.screens.why import why
 from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.state.why import why
 from midwatch_supervisor.tui.widgets.palette import palette
 
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})

@@ -15,9 +15,9 @@ from midwatch_supervisor.present.numbers import budget_text, steps_text
 from midwatch_supervisor.present.plain import one_line, plain
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import bracketed
+from midwatch_supervisor.tui.screens.why import repeated, why
 from midwatch_supervisor.tui.state.checkpoint_history import EqualCheckpoints, Trend, trend
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.state.why import repeated, why
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
 from midwatch_supervisor.tui.widgets.table import clock, long_span, sized
