@@ -68,6 +68,8 @@ WIDE = ("learned_lessons", "learned_guidelines")
 """Of these, what is also looked at on a large terminal."""
 FLEET = {"nodes": ("6",), "nodes_fleet": (), "nodes_attention": ("3",), "nodes_overview": ("4",)}
 """Of several nodes, one of which is lost."""
+STILL = 3
+"""So often in a row a picture must be the same: what was asked for may come a turn later."""
 SIDES = ("timeline", "alerts", "chart", "plan", "messages", "checks")
 
 
@@ -121,11 +123,12 @@ async def settled(app: Console, pilot: Pilot[int]) -> str:
     for words in app.screen.query(TextArea):
         words.cursor_blink = False
     await pilot.pause()
-    before, seen = "", picture(app)
+    seen, equal = picture(app), 0
     async with asyncio.timeout(30):
-        while before != seen:
+        while equal < STILL:
             await pilot.pause()
             before, seen = seen, picture(app)
+            equal = equal + 1 if before == seen else 0
     return seen
 
 
