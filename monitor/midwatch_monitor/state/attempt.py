@@ -143,6 +143,8 @@ class AttemptState:
     """As they were recorded last, in the order in which they were first seen."""
     left: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
     """Those that fired when the attempt ended, as they were before that."""
+    unresolved: tuple[Alert, ...] = ()
+    """The alerts that fire now, or that still fired when the attempt ended."""
     acknowledged: set[AlertKey] = field(default_factory=set[AlertKey])
     """Firing alerts that a person has seen."""
     silenced: set[AlertKey] = field(default_factory=set[AlertKey])
@@ -279,12 +281,6 @@ class AttemptState:
         return () if self.over else self.unresolved
 
     @property
-    def unresolved(self) -> tuple[Alert, ...]:
-        """The alerts that fire now, or that still fired when the attempt ended."""
-        alerts = (self.left.get(key, alert) for key, alert in self.alerts.items())
-        return tuple(alert for alert in alerts if alert.firing)
-
-    @property
     def health(self) -> Health:
         """How it fares, or fared when it ended; unknown in an outage. Never ok while one fires."""
         if not self.judged and not self.alerts:
@@ -380,6 +376,8 @@ class AttemptState:
         self.alerts[alert.key] = alert
         if alert.resolution is Resolution.ENDED and before is not None and before.firing:
             self.left[alert.key] = before
+        known = (self.left.get(key, each) for key, each in self.alerts.items())
+        self.unresolved = tuple(each for each in known if each.firing)
         if not alert.firing:
             self.acknowledged.discard(alert.key)
 

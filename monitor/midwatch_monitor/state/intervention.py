@@ -212,7 +212,7 @@ class Interventions:
     @property
     def held(self) -> tuple[InterventionState, ...]:
         """Those that wait for approval."""
-        return tuple(each for each in self if each.needs_approval)
+        return tuple([each for each in self.by_id.values() if each.needs_approval])
 
     @property
     def on_their_way(self) -> tuple[InterventionState, ...]:

@@ -18,6 +18,7 @@ from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import ClosesOnce
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.table import Column, Table
+from midwatch_supervisor.tui.widgets.text_field import TextField
 
 _IN_TITLE = 3
 """How well a text fits that only the title holds."""
@@ -167,7 +168,7 @@ class JumpDialog(ModalScreen[Target | None], ClosesOnce[Target | None]):
         with Vertical(classes="box") as box:
             box.border_title = "Go to"
             box.border_subtitle = "enter goes there · esc: cancel"
-            yield Input(placeholder=f"pane, task, attempt{step}", id="jump", compact=True)
+            yield TextField(placeholder=f"pane, task, attempt{step}", id="jump", compact=True)
             yield self._found
 
     def on_mount(self) -> None:

@@ -37,7 +37,7 @@ from midwatch_supervisor.tui.state.feed import Batch
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.line_list import LineList
-from midwatch_supervisor.tui.widgets.palette import palette_of
+from midwatch_supervisor.tui.widgets.palette import on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 from midwatch_supervisor.tui.widgets.table import Table
 from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace
@@ -157,6 +157,7 @@ class AttemptScreen(Screen[None]):
         self._look()
         self._calibrate()
         self._focus()
+        on_theme_change(self, self._show_header)
         # What only time changes: how long it has been idle; and the diff, while it is seen.
         self.set_interval(1.0, self._pass_a_second)
         self.set_interval(_DIFF_SECONDS, self._compare_again)

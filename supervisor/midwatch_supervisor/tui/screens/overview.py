@@ -14,7 +14,7 @@ from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.state.board import Board, Totals
 from midwatch_supervisor.tui.state.node_list import NodeList, standing
 from midwatch_supervisor.tui.state.row import Need
-from midwatch_supervisor.tui.widgets.palette import Palette, palette_of
+from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -205,6 +205,9 @@ class OverviewPane(ScrollingText):
         self._now = now
         self._about = about
         self._drawn: tuple[Text, Palette] | None = None
+
+    def on_mount(self) -> None:
+        on_theme_change(self, self.refresh_board)
 
     def on_resize(self) -> None:
         self.refresh_board()

@@ -15,6 +15,7 @@ from midwatch_supervisor.present.numbers import budget_text, steps_text
 from midwatch_supervisor.present.plain import one_line, plain
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import bracketed
+from midwatch_supervisor.tui.operator_command import offers
 from midwatch_supervisor.tui.screens.why import repeated, why
 from midwatch_supervisor.tui.state.checkpoint_history import EqualCheckpoints, Trend, trend
 from midwatch_supervisor.tui.state.row import Need, Row
@@ -138,14 +139,12 @@ class Preview:
             return self._proposed(held[0], len(held), width)
         if state.paused:
             by = author_text(state.waits[-1].intervention) if state.waits else ""
-            return self._answerable("PAUSED", f"by {by}" if by else "", ("pause", "guide"), width)
+            return self._answerable("PAUSED", f"by {by}" if by else "", width)
         if state.parked:
-            return self._answerable(
-                f"ASKS{self._waited()}", state.transition.reason, ("guide", "pause"), width
-            )
+            return self._answerable(f"ASKS{self._waited()}", state.transition.reason, width)
         if state.open_requests:
             said = "\n".join(map(request_text, state.open_requests.values()))
-            return self._answerable("ASKS", said, ("approve", "reject", "guide"), width)
+            return self._answerable("ASKS", said, width)
         return []
 
     def _waited(self) -> str:
@@ -159,22 +158,24 @@ class Preview:
         title = f"PROPOSED{more}: {act} by {issued.by}{self._waited()}"
         plan = "".join(f"\n{n}. {step}" for n, step in enumerate(issued.plan, start=1))
         said = f"{issued.message or '(no message)'}{plan}"
-        return self._answerable(title, said, ("approve", "modify", "reject", "guide"), width)
+        return self._answerable(title, said, width)
 
-    def _answerable(self, title: str, said: str, acts: Sequence[str], width: int) -> list[Line]:
+    def _answerable(self, title: str, said: str, width: int) -> list[Line]:
         c = self.colours
         # Whoever wrote it, it stands between our own lines and can not look like one of them.
         return [
             *self._text(title, width, c.warn),
             *self._text(said, width, c.text, "   "),
-            *self._keys(acts, width),
+            *self._keys(width),
         ]
 
-    def _keys(self, acts: Sequence[str], width: int) -> list[Line]:
+    def _keys(self, width: int) -> list[Line]:
         lines: list[list[Cell]] = [[]]
         used = 0
-        for act in acts:
-            key, does = f"   {self.keys.get(act, '')}", f" {_ANSWERS[act]}"
+        for offer in offers(self.row):
+            if offer.key not in _ANSWERS:
+                continue
+            key, does = f"   {self.keys.get(offer.key, '')}", f" {offer.does}"
             if lines[-1] and used + cell_len(key + does) > width:
                 lines.append([])
                 used = 0
@@ -209,13 +210,8 @@ class Preview:
         return [head, *blockers, *notes]
 
 
-_ANSWERS = {
-    "approve": "approve",
-    "modify": "edit",
-    "reject": "reject",
-    "guide": "say something",
-    "pause": "resume",
-}
+_ANSWERS = frozenset({"approve", "modify", "reject", "guide", "pause"})
+"""The keys that answer what waits."""
 
 
 def _change_sign(each: EqualCheckpoints) -> str:

@@ -13,7 +13,12 @@ from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS
 from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Need
-from midwatch_supervisor.tui.widgets.palette import Palette, health_style, palette_of
+from midwatch_supervisor.tui.widgets.palette import (
+    Palette,
+    health_style,
+    on_theme_change,
+    palette_of,
+)
 from midwatch_supervisor.tui.widgets.table import span
 
 NEEDED = "!"
@@ -93,6 +98,7 @@ class TitleLine(Static):
 
     def on_mount(self) -> None:
         self.refresh_board()
+        on_theme_change(self, self.refresh_board)
 
     def mark(self, text: str) -> None:
         """Say something small before the rest, where it is not cut; nothing if empty."""

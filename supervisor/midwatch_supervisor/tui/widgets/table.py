@@ -19,6 +19,7 @@ from textual.widgets import Input, Static
 
 from midwatch_supervisor.tui.widgets.line_list import Cell, LineList
 from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change
+from midwatch_supervisor.tui.widgets.text_field import TextField
 
 T = TypeVar("T")
 Draw = Callable[[T, Palette], Cell]
@@ -194,7 +195,7 @@ class Table(Vertical, Generic[T]):
         """The lines that a search has found."""
         self._searched = False
         """Whether there was a search when the filter changed last."""
-        self._filter = Input(
+        self._filter = TextField(
             placeholder=_placeholder(hint, kinds, searches=searches),
             id=f"{name}-filter",
             compact=True,

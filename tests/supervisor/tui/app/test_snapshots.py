@@ -43,6 +43,7 @@ VARIANTS = {
     "fleet_filtered": ("/", *"ship", "enter"),
     "fleet_light": ("T",),
     "fleet_safe": ("T", "T"),
+    "overview_safe": ("4", "T", "T"),
 }
 """Of a screen, at the narrowest size only."""
 PICTURES = [
@@ -68,8 +69,6 @@ WIDE = ("learned_lessons", "learned_guidelines")
 """Of these, what is also looked at on a large terminal."""
 FLEET = {"nodes": ("6",), "nodes_fleet": (), "nodes_attention": ("3",), "nodes_overview": ("4",)}
 """Of several nodes, one of which is lost."""
-STILL = 3
-"""So often in a row a picture must be the same: what was asked for may come a turn later."""
 SIDES = ("timeline", "alerts", "chart", "plan", "messages", "checks")
 
 
@@ -123,12 +122,14 @@ async def settled(app: Console, pilot: Pilot[int]) -> str:
     for words in app.screen.query(TextArea):
         words.cursor_blink = False
     await pilot.pause()
-    seen, equal = picture(app), 0
+    before, seen = "", picture(app)
     async with asyncio.timeout(30):
-        while equal < STILL:
+        while before != seen:
+            drawn = asyncio.Event()
+            app.call_after_refresh(drawn.set)  # the pilot does not wait for the next frame
+            await drawn.wait()
             await pilot.pause()
             before, seen = seen, picture(app)
-            equal = equal + 1 if before == seen else 0
     return seen
 
 

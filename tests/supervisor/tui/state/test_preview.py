@@ -74,7 +74,7 @@ def test_an_alert_is_told_with_its_evidence_and_since_when() -> None:
     assert line.endswith("steps 55, 58, 66, since 1 min")
 
 
-def test_a_proposal_that_waits_is_told_in_full_with_the_keys_that_answer_it() -> None:
+def test_a_proposal_that_waits_is_told_in_full_with_the_keys_and_words_of_the_footer() -> None:
     plan = intervention(
         Action.REPLAN,
         Actor.SUPERVISOR,
@@ -87,15 +87,15 @@ def test_a_proposal_that_waits_is_told_in_full_with_the_keys_that_answer_it() ->
     assert said.count("Do it in two") + said.count("Do it\n   in two") == 9
     assert "1. Count the days." in said
     assert "2. Skip the holidays." in said
-    assert "a approve   m edit   r reject   i say something" in said
+    assert "a Approve   m Modify   r Reject   i Guide" in said
 
 
 def test_a_question_and_a_request_are_told_with_theirs() -> None:
-    assert "i say something   p resume" in text(row(WORKING, ASKS))
+    assert "i Guide   p Resume" in text(row(WORKING, ASKS))
     asked = BudgetRequest(wanted=Grant(requests=20), reason="many tests")
     said = text(row(WORKING, asked))
     assert "asks for budget: 20 requests (many tests)" in said
-    assert "a approve   r reject   i say something" in said
+    assert "a Approve   r Reject   i Guide" in said
 
 
 def test_equal_checkpoints_are_one_line_with_a_count_the_newest_on_top() -> None:
