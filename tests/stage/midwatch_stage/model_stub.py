@@ -206,6 +206,8 @@ class ModelStub:
         if at.script == "hang":
             await self._closing.wait()
             raise web.HTTPServiceUnavailable
+        if at.script not in _SCRIPTS:  # an agent asks no second time after 400
+            raise web.HTTPBadRequest(text=f"no script {at.script}")
         return await self._stream(request, body, _SCRIPTS[at.script](at), at.results)
 
     async def _stream(
