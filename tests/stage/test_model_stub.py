@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, ClientTimeout
 
-from midwatch_stage.model_stub import FAILING, NAME, SIDE_ANSWER, SLOW, ModelStub
+from midwatch_stage.model_script import FAILING, SIDE_ANSWER, SLOW
+from midwatch_stage.model_stub import ModelStub
+from midwatch_stage.model_wire import NAME
 
 OFFERED = ("bash", "write", "midwatch_reflect")
 
@@ -148,3 +150,29 @@ async def test_a_request_without_tools_is_answered_at_once(
     agent.say("Generate a title")
     agent.say("SCRIPT=hang")
     assert await agent.step() == SIDE_ANSWER
+
+
+async def test_gemini_is_told_the_same_in_its_own_words(
+    stub: ModelStub, client: ClientSession
+) -> None:
+    url = f"{stub.gemini_url}/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
+    declared = [{"name": each} for each in ("run_shell_command", "write_file")]
+    first = {"role": "user", "parts": [{"text": "SCRIPT=loop WORKDIR=/a"}]}
+    body: dict[str, Any] = {"contents": [first], "tools": [{"functionDeclarations": declared}]}
+
+    async def step() -> Any:
+        async with client.post(url, json=body) as response:
+            said = json.loads((await response.text()).removeprefix("data: "))
+        content = said["candidates"][0]["content"]
+        body["contents"].append(content)
+        return content["parts"][0]
+
+    call = (await step())["functionCall"]
+    assert call["name"] == "run_shell_command"
+    assert call["args"]["command"] == FAILING
+    nudge = {"text": "[midwatch #7] Write the file instead."}
+    result = {"functionResponse": {"name": call["name"], "response": {"output": ""}}}
+    body["contents"].append({"role": "user", "parts": [result, nudge]})
+    arguments = {"file_path": "/a/hello.txt", "content": "hello"}
+    assert await step() == {"functionCall": {"name": "write_file", "args": arguments}}
+    assert await step() == {"text": "hello.txt is written after all."}
