@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec
@@ -26,6 +26,10 @@ MARK = "MIDWATCH_ATTEMPT"
 
 OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
 """What there is no wall before without a sandbox."""
+
+
+_RESOLVER = "/run/systemd/resolve"
+"""Where `/etc/resolv.conf` leads on many systems."""
 
 
 class SandboxKind(StrEnum):
@@ -96,6 +100,26 @@ def _bwrap_args(paths: SandboxPaths) -> tuple[str, ...]:
     """What is added to the harness's own arguments, which show the whole disk."""
     # With its own process list, for a detached process would outlive its command, and the attempt.
     return ("--unshare-pid", *_unnested(), *mounts(paths, os.environ))
+
+
+def walls(
+    paths: SandboxPaths, sandbox_kind: SandboxKind, *, writable: Iterable[Path]
+) -> tuple[str, ...]:
+    """What a program is started with that is an agent itself.
+
+    It may write in some more places, where it keeps its state. It has the network, for its model
+    is there; so have the commands that it runs.
+    """
+    prefix = _prefix(sandbox_kind)
+    if sandbox_kind is SandboxKind.NONE:
+        return prefix
+    kept = [each for place in writable for each in ("--bind", str(place), str(place))]
+    unshared = ("--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+    return (
+        *(*prefix, "bwrap", "--die-with-parent", "--new-session", *unshared, "--cap-drop", "ALL"),
+        *(*_bwrap_args(paths), *kept),
+        *("--ro-bind-try", _RESOLVER, _RESOLVER, "--chdir", str(paths.folder), "--"),
+    )
 
 
 def place_capability(

@@ -2,11 +2,12 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai import Agent, UsageLimits
 from pydantic_ai.capabilities import AbstractCapability
@@ -15,11 +16,15 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
+from midwatch_agents.acp.presets import ACP, PRESETS, preset_of, speaks_acp
 from midwatch_agents.sandbox import MARK, SandboxKind, place_capability
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import MissingExtraError, UsageError, WorkerError
 from midwatch_tools.attempt_watch import AttemptWatch
+
+if TYPE_CHECKING:
+    from midwatch_agents.acp.agent_model import AgentModel
 
 
 def imported(path: str, what: str) -> object:
@@ -78,16 +83,28 @@ class Worker:
         Raises UsageError for a tool or an agent that cannot be imported, and MissingExtraError
         where an optional dependency is missing.
         """
-        if model is None and not spec.agent:
+        self._preset = preset_of(spec, name) if speaks_acp(spec) else None
+        if self._preset is None and spec.kind not in {*WorkerKind}:
+            known = ", ".join((*WorkerKind, ACP, *PRESETS))
+            raise UsageError(f"worker {name}: there is no kind {spec.kind!r}; there are {known}")
+        if model is None and not spec.agent and self._preset is None:
             raise UsageError(
                 f"worker {name}: no model; set `models: {{worker: …}}` in the task file"
             )
         self.name = name
+        self._spec = spec
+        if self._preset is not None:
+            model = None
         self._agent = _ready_agent(spec) if spec.agent else _own_agent(spec, name, model)
         brought = self._agent.model if spec.agent else None
         self._own_model = brought if isinstance(brought, Model) else None
-        codes = spec.kind is WorkerKind.CODER and not spec.agent
+        codes = spec.kind == WorkerKind.CODER and not spec.agent
         self._coding = _coding() if codes else []
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is an agent of another maker, which runs its tools itself."""
+        return self._preset is not None
 
     @property
     def own_model(self) -> Model | None:
@@ -109,18 +126,41 @@ class Worker:
         """
         if (last := self._last_words(history)) is not None:
             return last
-        try:
-            result = await self._agent.run(
-                prompt if not history else None,
-                message_history=list(history) or None,
-                capabilities=[station.capability(), watch, *self._coding],
-                # Not that of the history: an attempt may go on elsewhere, in another folder.
-                workspace="new",
-                usage_limits=UsageLimits(request_limit=None),
-            )
-        except AgentRunError as error:
-            raise WorkerError(f"{type(error).__name__}: {error}") from error
-        return str(result.output)
+        async with self._at_work(station) as agent:
+            if agent is not None:
+                watch.hold = agent.hold
+            try:
+                result = await self._agent.run(
+                    prompt if not history else None,
+                    message_history=list(history) or None,
+                    model=agent,
+                    toolsets=[agent.toolset] if agent is not None else None,
+                    capabilities=[station.capability(), watch, *self._coding],
+                    # Not that of the history: an attempt may go on elsewhere, in another folder.
+                    workspace="new",
+                    usage_limits=UsageLimits(request_limit=None),
+                )
+            except AgentRunError as error:
+                raise WorkerError(f"{type(error).__name__}: {error}") from error
+            return str(result.output)
+
+    @asynccontextmanager
+    async def _at_work(self, station: Station) -> "AsyncGenerator[AgentModel | None]":
+        """The agent of another maker in its process, if the worker is one."""
+        if self._preset is None:
+            yield None
+            return
+        from midwatch_agents.acp.agent import agent_model
+
+        async with agent_model(
+            self._preset,
+            name=self._spec.kind,
+            paths=station.paths,
+            sandbox_kind=station.sandbox_kind,
+            mark=station.mark,
+            allows=self._spec.permission == "allow",
+        ) as agent:
+            yield agent
 
     def _last_words(self, history: Sequence[ModelMessage]) -> str | None:
         """The text that a history ends with; pydantic-ai would ask the model once more."""

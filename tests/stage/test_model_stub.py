@@ -97,12 +97,15 @@ async def test_loop_repeats_one_command_until_it_is_nudged(stub: ModelStub, agen
     agent.say("SCRIPT=loop")
     for _ in range(3):
         assert await agent.step() == ("bash", {"command": FAILING, "description": "Runs the check"})
-    agent.say("[midwatch #7] Write the file instead.")
+    agent.say("[midwatch 0a1b2c3d #7 from your policy] Write the file instead.")
     assert await agent.step() == ("write", {"filePath": "hello.txt", "content": "hello"})
     assert await agent.step() == "hello.txt is written after all."
     ids = [each["tool_call_id"] for each in agent.messages if each["role"] == "tool"]
     assert len(set(ids)) == len(ids) == 4
-    asked = ["[midwatch #7]" in json.dumps(each["messages"]) for each in stub.requests]
+    asked = [
+        "[midwatch 0a1b2c3d #7 from your policy]" in json.dumps(each["messages"])
+        for each in stub.requests
+    ]
     assert asked == [False, False, False, True, True]
 
 
@@ -170,7 +173,7 @@ async def test_gemini_is_told_the_same_in_its_own_words(
     call = (await step())["functionCall"]
     assert call["name"] == "run_shell_command"
     assert call["args"]["command"] == FAILING
-    nudge = {"text": "[midwatch #7] Write the file instead."}
+    nudge = {"text": "[midwatch 0a1b2c3d #7 from your policy] Write the file instead."}
     result = {"functionResponse": {"name": call["name"], "response": {"output": ""}}}
     body["contents"].append({"role": "user", "parts": [result, nudge]})
     arguments = {"file_path": "/a/hello.txt", "content": "hello"}

@@ -21,13 +21,14 @@ from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Budget
 from midwatch_tools.data_blocks import code
 from midwatch_tools.final_look import look_again
+from midwatch_tools.foreign_calls import as_called
 from midwatch_tools.gate.gate import gate_of
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import code_in, protocol, without_reminders
 from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.pauses import Pause, listen
 from midwatch_tools.plan_change import written
-from midwatch_tools.session import Session
+from midwatch_tools.session import Hold, Session
 from midwatch_tools.site import Check, Site
 from midwatch_tools.tool_calls import Acts, Remembered
 from midwatch_tools.tools.board import Board, ReadBoard
@@ -57,6 +58,8 @@ class Reach:
     """Whether the history is kept, so that the attempt can be resumed."""
     attended: bool = True
     """Whether the work waits where a supervisor asks for a person."""
+    foreign: bool = False
+    """Whether the worker is an agent that runs its tools itself: what changes is its work."""
     rest_seconds: float = 0.0
     """How long what is to be said is not asked for again: requests may follow in milliseconds."""
 
@@ -116,6 +119,8 @@ class AttemptWatch(AbstractCapability[Any]):
         self._acts: Acts | None = None
         self._tools: frozenset[str] = frozenset()
         self._reach = reach or Reach()
+        self.hold: Hold | None = None
+        """Has a worker rest that would go on by itself while its work waits for a person."""
 
     def budget(self) -> Budget | None:
         """What the run has used by this moment, with what was granted; `None` before it begins."""
@@ -209,6 +214,7 @@ class AttemptWatch(AbstractCapability[Any]):
             resumable=self._reach.resumable,
             attended=self._reach.attended,
             rest_seconds=self._reach.rest_seconds,
+            hold=self.hold,
         )
         if ctx.messages and not saved:
             await session.bring_along(ctx.messages)
@@ -218,6 +224,7 @@ class AttemptWatch(AbstractCapability[Any]):
             Remembered(await journal.results(attempt) if self._reach.resumable else ()),
             tree,
             resumed=bool(saved),
+            foreign=self._reach.foreign,
             tolerate=self._tolerating,
             gate=await gate_of(
                 recorder, self.settings, sees_files=tree is not None, gated=self._reach.gated
@@ -295,7 +302,10 @@ class AttemptWatch(AbstractCapability[Any]):
         """Record the call, and have the rules judge it, before the model sees its result."""
         if self._acts is None:
             return await handler(args)
-        return await self._acts.around(ctx, call, args, handler)
+        made = as_called(call)
+        if made is call:
+            return await self._acts.around(ctx, call, args, handler)
+        return await self._acts.around(ctx, made, made.args_as_dict(), lambda _: handler(args))
 
     async def on_tool_validate_error(
         self,

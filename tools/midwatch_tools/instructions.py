@@ -120,6 +120,11 @@ def reminder(code: str, requests: int, budget: str = "") -> str:
 _REMINDER = re.compile(r"^\[midwatch [0-9a-f]{8}\] \d+ requests without a checkpoint")
 
 
+def is_reminder(text: str) -> bool:
+    """Whether a text asks for a report, and for nothing else."""
+    return _REMINDER.match(text) is not None
+
+
 def without_reminders(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
     """The messages without any reminder to reflect, and without those that held nothing else."""
     kept: list[ModelMessage] = []
@@ -138,7 +143,7 @@ def without_reminders(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
 def _reminds(part: ModelRequestPart) -> bool:
     if not isinstance(part, UserPromptPart) or not isinstance(part.content, str):
         return False
-    return _REMINDER.match(part.content) is not None
+    return is_reminder(part.content)
 
 
 def spoken(code: str, id: int, intervention: Intervention, *, plans: bool = True) -> str:

@@ -15,6 +15,7 @@ from midwatch_monitor.shell.claimed_edits import (
     named_path,
     refused,
 )
+from midwatch_tools.foreign_calls import as_called
 
 _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
 _TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")
@@ -61,6 +62,7 @@ def _exit_code(tool: str, text: str, *, failed: bool) -> int | None:
 def act_words(call: ToolCallPart) -> str:
     """A tool call in a few words: the command, the file, or only the tool."""
     try:
+        call = as_called(call)
         args = call.args_as_dict()
     except ValueError:  # not JSON: the model is told so in its turn
         return call.tool_name

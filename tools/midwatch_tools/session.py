@@ -5,7 +5,7 @@ The capability `Watch` forwards pydantic-ai's hooks to it.
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pydantic_ai import UserPromptNode
@@ -76,6 +76,9 @@ _MAX_DOING = 200
 """Characters; what is being done is only shown."""
 
 
+Hold = Callable[[], Awaitable[None]]
+
+
 class Session:
     """The worker's side of the watch, for one run of one attempt."""
 
@@ -94,18 +97,21 @@ class Session:
         resumable: bool = True,
         attended: bool = True,
         rest_seconds: float = 0.0,
+        hold: Hold | None = None,
     ) -> None:
         """Watch the run whose attempt `recorder` speaks for.
 
         Without an `inbox` nothing is said to the worker. What it takes to resume the attempt is
         kept only if it is `resumable`. Unless it is `attended`, nobody is there who could answer
         where a supervisor asks for a person, or decide what is proposed: the work goes on. For
-        `rest_seconds` after the inbox was asked, it is not asked again.
+        `rest_seconds` after the inbox was asked, it is not asked again. `hold` has a worker rest
+        that would go on by itself while its work waits for a person.
         """
         self.recorder = recorder
         self.resumable = resumable
         self._attended = attended
         self._rest_seconds = rest_seconds
+        self._hold = hold
         self._rests_until = -math.inf
         self.settings = settings
         self.code = code
@@ -208,6 +214,8 @@ class Session:
     async def _park(self, inbox: Inbox, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
         """Wait for a person; that time costs nothing and no rule counts it."""
         undecided = self._undecided(inbox)
+        if self._hold is not None:
+            await self._hold()
         if self.recorder.lifecycle is not Lifecycle.INPUT_REQUIRED or waits:
             why = waits[-1][1].message if waits else "what was proposed waits for approval"
             await self.recorder.record(
@@ -443,7 +451,10 @@ def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResp
 
 
 def cost(response: ModelResponse) -> float:
-    """US dollars by the published prices; 0 for a model without one."""
+    """US dollars as it says itself, or by the published prices; 0 for a model without one."""
+    said = (response.provider_details or {}).get("cost_usd")
+    if isinstance(said, int | float):
+        return float(said)
     try:
         return float(response.cost().total_price)
     except (LookupError, AssertionError, ValueError):

@@ -125,6 +125,7 @@ class Acts:
         tree: Tree | None,
         *,
         resumed: bool,
+        foreign: bool = False,
         tolerate: Callable[[Awaitable[object]], Awaitable[None]],
         gate: Entrance,
         sleep: Sleep = asyncio.sleep,
@@ -143,6 +144,7 @@ class Acts:
         self._stash: dict[str, tuple[Record, ...]] = {}
         # What changed while no process watched was most likely the call that was cut short.
         self._trust_next = resumed
+        self._foreign = foreign
 
     def stash(self, ctx: RunContext[Any], *records: Record) -> None:
         """Leave what one of Midwatch's own tools has to say, to be committed with its result."""
@@ -258,7 +260,7 @@ class Acts:
         if self._tree is None:
             return ()
         await self._tree.expect(named_path(args))
-        if self._running:
+        if self._running or self._foreign:  # an agent has begun its call before we hear of it
             return ()
         if self._trust_next:
             self._trust_next = False
@@ -370,7 +372,9 @@ def _turned_down(messages: Sequence[ModelMessage]) -> list[tuple[ToolCallPart, s
 
 
 def _reason(error: Exception) -> str:
-    return error.message if isinstance(error, ModelRetry) else f"{type(error).__name__}: {error}"
+    if isinstance(error, ModelRetry | ToolFailed):
+        return error.message
+    return f"{type(error).__name__}: {error}"
 
 
 def checkpoint_step(checkpoint: Checkpoint) -> Step:

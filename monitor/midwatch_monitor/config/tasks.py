@@ -56,7 +56,16 @@ class ModelSpec(Section):
 class WorkerSpec(Section):
     """A kind of worker that tasks can name."""
 
-    kind: WorkerKind = WorkerKind.CODER
+    kind: str = WorkerKind.CODER
+    """`coder`, `task`, `acp`, or an agent that is known by its name, such as `opencode`."""
+    command: tuple[str, ...] = ()
+    """Starts an agent that speaks ACP: the program and its arguments."""
+    steering: Literal["cancel", "join", "method"] | None = None
+    """How such an agent is told something in its turn; by default as it is known to take it."""
+    state: tuple[str, ...] = ()
+    """Where such an agent may write beside its workspace; `~` is the home directory."""
+    permission: Literal["allow", "reject"] = "allow"
+    """The answer to what such an agent asks a permission for."""
     model: ModelSpec | None = None
     """Default: the model of the role `worker`."""
     instructions: str = ""

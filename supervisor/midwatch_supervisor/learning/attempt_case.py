@@ -135,7 +135,7 @@ def _case(task: Task, attempt: Attempt, trail: _Trail) -> Case:
 
 def kind_of(assignment: Assignment | None, worker: str) -> str:
     """The kind of a task's worker; empty where nobody knows."""
-    return assignment.worker_spec(worker).kind.value if assignment else ""
+    return assignment.worker_spec(worker).kind if assignment else ""
 
 
 async def _told(journal: Journal, attempt: Attempt) -> tuple[Help, ...]:

@@ -60,7 +60,7 @@ from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, records
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
-from midwatch_tools.attempt_watch import AttemptWatch
+from midwatch_tools.attempt_watch import AttemptWatch, Reach
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.pauses import listen
 from midwatch_tools.tools.board import Board
@@ -194,6 +194,7 @@ class AttemptRun:
     # -- the work --------------------------------------------------------------------------
 
     def _watch(self, recorder: Recorder, board: Board) -> AttemptWatch:
+        foreign = self.agents.worker(self.attempt.worker, self.attempt.model).foreign
         return AttemptWatch(
             recorder,
             root=self.workspace.folder,
@@ -204,6 +205,8 @@ class AttemptRun:
             board=board,
             facts=self._facts(),
             ignored_by_git=ignored_in(self.workspace.worktree),
+            # What an agent of another maker does, it has done when we hear of it.
+            reach=Reach(gated=not foreign, foreign=foreign),
         )
 
     def _facts(self) -> Facts:

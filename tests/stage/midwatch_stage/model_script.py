@@ -20,6 +20,7 @@ FILE, CONTENT = "hello.txt", "hello"
 """The file that the scripts write, and what stands in it then."""
 SIDE_ANSWER = "A short title"
 """The answer to a request that offers no tools."""
+_NUDGE = re.compile(r"\[midwatch [0-9a-f]{8} #\d+ ")
 REFLECTION = {"progress_percent": 50, "confidence": 60, "decision": "continue"}
 
 
@@ -58,7 +59,7 @@ class Conversation:
     @property
     def is_nudged(self) -> bool:
         """Whether a user message is an intervention of Midwatch."""
-        return any("[midwatch" in each and "#" in each for each in self.user_messages)
+        return any(_NUDGE.search(each) for each in self.user_messages)
 
     @property
     def reflect_tool(self) -> str | None:

@@ -1,0 +1,96 @@
+"""An agent by ACP, ready for one run: its process behind walls, its session, Midwatch's tools."""
+
+import asyncio
+import os
+import signal
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+from midwatch_agents.acp.agent_model import AgentModel
+from midwatch_agents.acp.client import AgentSession
+from midwatch_agents.acp.presets import Preset
+from midwatch_agents.acp.tool_server import Answered, ToolServer, served
+from midwatch_agents.acp.transport import LONGEST, LineTransport
+from midwatch_agents.sandbox import MARK, SandboxKind, walls
+from midwatch_agents.sandbox_mounts import SandboxPaths
+
+_END_SECONDS = 5.0
+_KEPT_CHARS = 4096
+"""Of what the agent writes to its standard error, for the reason of its end."""
+
+
+@asynccontextmanager
+async def agent_model(
+    preset: Preset,
+    *,
+    name: str,
+    paths: SandboxPaths,
+    sandbox_kind: SandboxKind,
+    mark: str,
+    allows: bool = True,
+) -> AsyncGenerator[AgentModel]:
+    """The agent's process, until the end of the block; then it and all that it has started end."""
+    async with AsyncExitStack() as stack:
+        opened: list[AgentSession] = []
+
+        async def call(tool: str, args: Mapping[str, object]) -> Answered:
+            return await opened[0].want(tool, args)
+
+        server = await stack.enter_async_context(served(call))
+        process = await _started(preset, paths, sandbox_kind, mark, server)
+        stack.push_async_callback(_ended, process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        complaints: deque[str] = deque(maxlen=2)
+        reading = asyncio.create_task(_read(process.stderr, complaints))
+        stack.callback(reading.cancel)
+        transport = LineTransport(process.stdout, process.stdin)
+        session = AgentSession(transport, preset.steering, allows=allows)
+        opened.append(session)
+        stack.push_async_callback(session.close)
+        yield AgentModel(session, server, name=name, folder=paths.folder, complaints=complaints)
+
+
+async def _started(
+    preset: Preset,
+    paths: SandboxPaths,
+    sandbox_kind: SandboxKind,
+    mark: str,
+    server: ToolServer,
+) -> asyncio.subprocess.Process:
+    writable = await asyncio.to_thread(_there, preset.state)
+    return await asyncio.create_subprocess_exec(
+        *walls(paths, sandbox_kind, writable=[*writable, server.folder]),
+        *preset.command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=paths.folder,
+        env={**os.environ, **preset.env, MARK: mark},
+        limit=LONGEST,
+        start_new_session=True,
+    )
+
+
+def _there(places: Sequence[str]) -> list[Path]:
+    found = (Path(each).expanduser() for each in places)
+    return [each for each in found if each.exists()]
+
+
+async def _read(stream: asyncio.StreamReader, kept: deque[str]) -> None:
+    """Read what the agent complains of, so that it never waits for a reader."""
+    while chunk := await stream.read(_KEPT_CHARS):
+        kept.append(chunk.decode(errors="replace"))
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Let it end by itself, then end its whole group: children outlive their parents."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_END_SECONDS):
+            await process.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

@@ -1,0 +1,245 @@
+"""An ACP agent in the place of a model, so that it is watched and led as our own workers are.
+
+pydantic-ai asks a model, runs the tools that it calls, and asks again. Here what is asked is the
+agent: its answer is the next tool call that it has begun, and "running" that tool is to wait until
+the agent says how it ended. So steps, edits, budgets, guidance and the history come from where
+they come for every worker.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai import FunctionToolset
+from pydantic_ai.exceptions import ToolFailed, UnexpectedModelBehavior
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RequestUsage
+
+from midwatch_agents.acp.client import AgentSession, Begun, Event, TurnEnd, Wanted
+from midwatch_agents.acp.tool_server import Answered, ToolServer
+from midwatch_monitor.errors import WorkerError
+from midwatch_tools.foreign_calls import FOREIGN, foreign_args
+from midwatch_tools.instructions import is_reminder
+from midwatch_tools.observation import act_words, cut
+
+_SESSION, _COST = "acp_session", "cost_usd"
+_GO_ON = "[midwatch] Your work was interrupted. Look at what is there, and go on with the task."
+_SILENT = "The agent ended its turn without a word."
+_CUT_SHORT = "It was cut short, and nobody heard how it ended."
+_TOLD_CALLS = 40
+_TOLD_CHARS = 200
+_COMPLAINT_CHARS = 600
+
+
+class AgentModel(Model[None]):
+    """One session with an agent, for one run of an attempt."""
+
+    def __init__(
+        self,
+        session: AgentSession,
+        server: ToolServer,
+        *,
+        name: str,
+        folder: Path,
+        complaints: Iterable[str] = (),
+    ) -> None:
+        """Let the agent of a session work in a folder; `complaints` are what its process wrote."""
+        super().__init__()
+        self._session = session
+        self._server = server
+        self._name = name
+        self._folder = folder
+        self._complaints = complaints
+        self._begun: dict[str, Begun] = {}
+        self._wanted: dict[str, Wanted] = {}
+        self._held: list[str] = []
+        """Reminders that would have cost the agent its turn: told with the next word."""
+        self._paid = 0.0
+        self._stopped = False
+        """Whether the turn was cancelled because the work is to wait."""
+        self.toolset: FunctionToolset[Any] = FunctionToolset(id="agent")
+        self.toolset.add_function(self._run, name=FOREIGN, takes_ctx=True)
+
+    @property
+    def model_name(self) -> str:
+        """What the worker is called where models are told apart."""
+        return self._name
+
+    @property
+    def system(self) -> str:
+        """No provider that has prices."""
+        return "acp"
+
+    @property
+    def base_url(self) -> None:
+        return None
+
+    async def hold(self) -> None:
+        """Let the agent rest while its work waits for a person."""
+        if self._session.working:
+            await self._session.cancel()
+            self._stopped = True
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """What the agent does next, once it was told what is new.
+
+        Raises UnexpectedModelBehavior where it breaks off.
+        """
+        del model_settings
+        tools = [each for each in model_request_parameters.function_tools if each.name != FOREIGN]
+        self._server.tools, self._session.ours = tools, [each.name for each in tools]
+        fresh = _fresh(messages)
+        self._hand_back(fresh)
+        await self._tell(messages, fresh)
+        return self._response(await self._session.events.get())
+
+    def _hand_back(self, fresh: Sequence[ModelRequest]) -> None:
+        """Give the agent the answers of Midwatch's tools that it waits for."""
+        for part in (part for each in fresh for part in each.parts):
+            if isinstance(part, ToolReturnPart):
+                wanted = self._wanted.pop(part.tool_call_id, None)
+                if wanted is not None and not wanted.answer.done():
+                    failed = part.retry is not None
+                    answer = Answered(text=part.model_response_str(), failed=failed)
+                    wanted.answer.set_result(answer)
+
+    async def _tell(self, messages: Sequence[ModelMessage], fresh: Sequence[ModelRequest]) -> None:
+        words = [*_words(fresh)]
+        if not self._session.id:
+            await self._begin(messages, fresh, words)
+            return
+        if self._session.working:
+            self._held += [each for each in words if is_reminder(each)]
+            words = [each for each in words if not is_reminder(each)]
+            if not words:
+                return
+        elif self._stopped and not words:
+            words = [_GO_ON]
+        if words:
+            self._stopped = False
+            told, self._held = "\n\n".join([*words, *self._held]), []
+            await self._session.say(told)
+
+    async def _begin(
+        self, messages: Sequence[ModelMessage], fresh: Sequence[ModelRequest], words: list[str]
+    ) -> None:
+        """Open the session and tell the task, or go on with the one of the history."""
+        before = _session_of(messages)
+        try:
+            same = await self._session.open(self._folder, self._server.command, before=before)
+        except WorkerError as error:
+            raise WorkerError(self._complained(str(error))) from None
+        if not before and len(fresh) == len(messages):
+            rules = next((each.instructions for each in fresh if each.instructions), "")
+            words = [*filter(None, [rules]), *words]
+        elif same:
+            words = [_GO_ON, *words]
+        else:
+            words = [*_account(messages), _GO_ON, *words]
+        await self._session.say("\n\n".join(words))
+
+    def _response(self, event: Event) -> ModelResponse:
+        session, text = self._session, self._session.take_text()
+        parts: list[ModelResponsePart] = [TextPart(text)] if text else []
+        usage = RequestUsage()
+        match event:
+            case Begun(call=call):
+                self._begun[call.id] = event
+                args = foreign_args(call.tool, call.arguments())
+                parts.append(ToolCallPart(FOREIGN, args, tool_call_id=call.id))
+            case Wanted(id=id, tool=tool, args=args):
+                self._wanted[id] = event
+                parts.append(ToolCallPart(tool, dict(args), tool_call_id=id))
+            case TurnEnd(error=error, tokens=(read, written)):
+                if error:
+                    raise UnexpectedModelBehavior(self._complained(error))
+                usage = RequestUsage(input_tokens=read, output_tokens=written)
+                parts = parts or [TextPart(_SILENT)]
+        paid, self._paid = session.cost_usd - self._paid, session.cost_usd
+        return ModelResponse(
+            parts=parts,
+            usage=usage,
+            model_name=self._name,
+            provider_name=self.system,
+            provider_details={_SESSION: session.id, _COST: max(paid, 0.0)},
+        )
+
+    def _complained(self, error: str) -> str:
+        last = cut("".join(self._complaints).strip(), _COMPLAINT_CHARS)
+        return f"{error}; it wrote: {last}" if last else error
+
+    async def _run(self, ctx: RunContext[Any], tool: str, args: dict[str, Any]) -> str:
+        """What a tool of the agent's own came to; the agent runs it, and this waits for it."""
+        del tool, args  # of the history
+        begun = self._begun.pop(ctx.tool_call_id or "", None)
+        if begun is None:
+            raise ToolFailed(_CUT_SHORT)
+        await begun.over.wait()
+        call = begun.call
+        if call.failed:
+            raise ToolFailed(call.output or "It failed, and the agent does not say why.")
+        if not call.over:
+            raise ToolFailed(_CUT_SHORT)
+        # As our own shell says it; of a command that went well there is nothing to say.
+        return f"{call.output}\n[exit code: {call.exit_code}]" if call.exit_code else call.output
+
+
+def _fresh(messages: Sequence[ModelMessage]) -> list[ModelRequest]:
+    """What came since the last response."""
+    fresh: list[ModelRequest] = []
+    for message in reversed(messages):
+        if not isinstance(message, ModelRequest):
+            break
+        fresh.insert(0, message)
+    return fresh
+
+
+def _words(requests: Sequence[ModelRequest]) -> list[str]:
+    parts = [part for each in requests for part in each.parts]
+    found = [part.content for part in parts if isinstance(part, UserPromptPart)]
+    return [
+        text
+        for content in found
+        for text in ([content] if isinstance(content, str) else content)
+        if isinstance(text, str) and text
+    ]
+
+
+def _session_of(messages: Sequence[ModelMessage]) -> str:
+    """The session of an interrupted run; empty for none."""
+    for message in reversed(messages):
+        if isinstance(message, ModelResponse):
+            return str((message.provider_details or {}).get(_SESSION, ""))
+    return ""
+
+
+def _account(messages: Sequence[ModelMessage]) -> list[str]:
+    """The task and what was done of it, for an agent that does not remember."""
+    requests = [each for each in messages if isinstance(each, ModelRequest)]
+    rules = next((each.instructions for each in requests if each.instructions), "")
+    calls = [
+        cut(act_words(call), _TOLD_CHARS)
+        for each in messages
+        if isinstance(each, ModelResponse)
+        for call in each.tool_calls
+    ]
+    done = "\n".join(f"- {each}" for each in calls[-_TOLD_CALLS:])
+    told = f"Before you, another session has done this, the last {_TOLD_CALLS} acts of it:\n{done}"
+    return [*filter(None, [rules]), *_words(requests), *([told] if done else [])]

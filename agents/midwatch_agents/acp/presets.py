@@ -1,0 +1,90 @@
+"""The agents that are known by name: how each is started, where it keeps its state, how it is told.
+
+What an agent does was seen by running it; see `docs/agents.md`.
+"""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from midwatch_monitor.config.tasks import WorkerSpec
+from midwatch_monitor.errors import UsageError
+
+
+class Steering(StrEnum):
+    """What is done to tell an agent something while it works."""
+
+    CANCEL = "cancel"
+    """Its turn is cancelled, and a new one begins with what it is told. Works with every agent."""
+    JOIN = "join"
+    """It is prompted at once, and reads it with its next request."""
+    METHOD = "method"
+    """By `_session/steering`, an extension of the protocol."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """One kind of agent."""
+
+    command: tuple[str, ...]
+    state: tuple[str, ...] = ()
+    """Where it keeps its login, settings and sessions: it may write there, also behind a wall."""
+    steering: Steering = Steering.CANCEL
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+ACP = "acp"
+"""The kind of worker that brings its own command."""
+
+PRESETS: Mapping[str, Preset] = {
+    "claude-code": Preset(
+        command=("claude-agent-acp",),
+        state=("~/.claude", "~/.claude.json"),
+        steering=Steering.METHOD,
+    ),
+    "codex": Preset(command=("codex-acp",), state=("~/.codex",)),
+    "gemini": Preset(command=("gemini", "--acp"), state=("~/.gemini",)),
+    "qwen": Preset(command=("qwen", "--acp"), state=("~/.qwen",)),
+    "opencode": Preset(
+        command=("opencode", "acp"),
+        state=(
+            "~/.config/opencode",
+            "~/.local/share/opencode",
+            "~/.local/state/opencode",
+            "~/.cache/opencode",
+        ),
+        steering=Steering.JOIN,
+        env={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
+    ),
+    "openhands": Preset(
+        command=("openhands", "acp"), state=("~/.openhands",), steering=Steering.JOIN
+    ),
+}
+
+
+def speaks_acp(spec: WorkerSpec) -> bool:
+    """Whether a worker is such an agent."""
+    return spec.kind == ACP or spec.kind in PRESETS
+
+
+def preset_of(spec: WorkerSpec, name: str) -> Preset:
+    """How a worker of such a kind is started. Raises UsageError for a program that is not there."""
+    known = PRESETS.get(spec.kind, Preset(command=()))
+    command = tuple(spec.command) or known.command
+    if not command:
+        raise UsageError(
+            f"worker {name}: `kind: acp` wants a `command`, such as [my-agent, --acp]; "
+            f"known without one are {', '.join(PRESETS)}"
+        )
+    if shutil.which(command[0]) is None:
+        raise UsageError(
+            f"worker {name}: there is no program {command[0]!r} on the PATH; install it, or say "
+            "with `command` where it is"
+        )
+    return Preset(
+        command=command,
+        state=known.state + spec.state,
+        steering=Steering(spec.steering) if spec.steering else known.steering,
+        env=known.env,
+    )
