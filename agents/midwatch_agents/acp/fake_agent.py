@@ -1,0 +1,220 @@
+"""An agent without a model, which follows a script and speaks ACP. A program, not a module.
+
+For demonstrations and tests, as the scripted model is. It runs as
+`python -m midwatch_agents.acp.fake_agent SCRIPT.json`, where the script is an object with `acts`,
+each an object with one of these:
+
+- `say`: a text
+- `run`: a shell command
+- `write`: a path, with `text`
+- `tool`: one of Midwatch's tools, with `args`
+- `ask`: the title of something that needs a permission; refused, the turn ends
+- `until`: a regular expression; its `acts` are repeated until something that it was told matches
+- `wait`: seconds; `hang`; `die`: an exit code; `end`: the turn ends here
+
+Beside them: `joins` whether a prompt in its turn joins it, `loads` whether a session can be gone on
+with by another process, `noise` lines that it prints first, and `deaf` whether it stays when its
+input closes.
+"""
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_MOST = 200
+"""How often acts are repeated at most."""
+
+
+class _TurnOverError(Exception):
+    """The turn ends before its acts do."""
+
+
+class FakeAgent:
+    """One process with one session."""
+
+    def __init__(self, file: Path) -> None:
+        self._script: dict[str, Any] = json.loads(file.read_text())
+        self._memory = file.with_suffix(".memory")
+        self._acts: list[dict[str, Any]] = [*self._script.get("acts", ())]
+        self._done = 0
+        self._session = "fake-1"
+        self._told: list[str] = []
+        self._calls = 0
+        self._asked = 0
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._turn: asyncio.Task[None] | None = None
+        self._waiting: list[int] = []
+        self._tools: asyncio.subprocess.Process | None = None
+        self._folder = Path.cwd()
+
+    async def serve(self) -> None:
+        """Answer until the input closes."""
+        for line in self._script.get("noise", ()):
+            _write(line)
+        reader = asyncio.StreamReader(limit=2**24)
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        while line := await reader.readline():
+            message: dict[str, Any] = json.loads(line)
+            if "method" in message:
+                await self._hear(message["method"], message.get("params") or {}, message.get("id"))
+            elif (waiting := self._answers.pop(message["id"], None)) is not None:
+                waiting.set_result(message.get("result") or {})
+        if self._script.get("deaf"):
+            await asyncio.Event().wait()
+
+    async def _hear(self, method: str, params: dict[str, Any], id: int | None) -> None:
+        match method:
+            case "initialize":
+                able = {"loadSession": bool(self._script.get("loads"))}
+                self._send(id=id, result={"protocolVersion": 1, "agentCapabilities": able})
+            case "session/new" | "session/load":
+                await self._begin(params)
+                self._send(id=id, result={"sessionId": self._session})
+            case "session/prompt" if id is not None:
+                self._told.append(params["prompt"][0]["text"])
+                self._waiting.append(id)
+                if self._turn is None:
+                    self._turn = asyncio.create_task(self._work())
+                elif not self._script.get("joins"):
+                    self._turn.cancel()
+            case "session/cancel":
+                if self._turn is not None:
+                    self._turn.cancel()
+            case _:
+                refusal = {"code": -32601, "message": f"no method {method}"}
+                self._send(id=id, error=refusal)
+
+    async def _begin(self, params: dict[str, Any]) -> None:
+        self._folder = Path(params["cwd"])
+        if "sessionId" in params and self._memory.exists():  # what it did before is done
+            self._done = int(self._memory.read_text())
+        server = params["mcpServers"][0]
+        self._tools = await asyncio.create_subprocess_exec(
+            server["command"], *server["args"], stdin=-1, stdout=-1
+        )
+        await self._use("initialize", {"protocolVersion": "2025-06-18"})
+        await self._use("tools/list", {})
+
+    async def _use(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        assert self._tools is not None
+        assert self._tools.stdin is not None
+        assert self._tools.stdout is not None
+        asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        self._tools.stdin.write(json.dumps(asked).encode() + b"\n")
+        answer: dict[str, Any] = json.loads(await self._tools.stdout.readline())
+        return answer.get("result") or {}
+
+    async def _work(self) -> None:
+        reason = "end_turn"
+        try:
+            while self._done < len(self._acts):
+                act = self._acts[self._done]
+                self._done += 1
+                self._memory.write_text(str(self._done))
+                await self._do(act)
+        except _TurnOverError:
+            pass
+        except asyncio.CancelledError:
+            reason = "cancelled"
+        self._turn = None
+        for id in self._waiting:
+            self._send(id=id, result={"stopReason": reason, "usage": {"inputTokens": 10}})
+        self._waiting.clear()
+
+    async def _do(self, act: dict[str, Any]) -> None:
+        match act:
+            case {"say": text}:
+                self._update("agent_message_chunk", content={"type": "text", "text": text})
+            case {"run": command}:
+                await self._run(command)
+            case {"write": path, "text": text}:
+                self._begun("write", "edit", {"filePath": path, "content": text})
+                (self._folder / path).write_text(text)
+                self._ended("Wrote file successfully.", {})
+            case {"tool": name, "args": args}:
+                title = f"midwatch_{name}"
+                self._begun(title, "other", args)
+                found = await self._use("tools/call", {"name": name, "arguments": args})
+                self._ended(found["content"][0]["text"], {})
+            case {"ask": title}:
+                await self._ask(title)
+            case {"until": wanted, "acts": acts}:
+                await self._repeat(wanted, acts)
+            case {"wait": seconds}:
+                await asyncio.sleep(seconds)
+            case {"hang": _}:
+                self._begun("bash", "execute", {"command": "sleep infinity"})
+                await (await asyncio.create_subprocess_exec("sleep", "infinity")).wait()
+            case {"die": code}:
+                sys.stderr.write("it is all too much\n")
+                os._exit(code)
+            case _:
+                raise _TurnOverError
+
+    async def _run(self, command: str) -> None:
+        self._begun("bash", "execute", {"command": command})
+        process = await asyncio.create_subprocess_shell(
+            command, cwd=self._folder, stdin=-3, stdout=-1, stderr=-2
+        )
+        output, _ = await process.communicate()
+        self._ended(output.decode(errors="replace"), {"exit": process.returncode})
+
+    async def _repeat(self, wanted: str, acts: Sequence[dict[str, Any]]) -> None:
+        for _ in range(_MOST):
+            if any(re.search(wanted, each) for each in self._told):
+                return
+            for act in acts:
+                await self._do(act)
+
+    async def _ask(self, title: str) -> None:
+        self._asked += 1
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._answers[self._asked] = answer
+        options = [
+            {"optionId": f"{kind}_1", "kind": kind} for kind in ("allow_once", "reject_once")
+        ]
+        call = {"toolCallId": f"asked-{self._asked}", "title": title, "kind": "execute"}
+        params = {"sessionId": self._session, "toolCall": call, "options": options}
+        self._send(id=self._asked, method="session/request_permission", params=params)
+        found = await answer
+        allowed = found["outcome"].get("optionId") == "allow_once_1"
+        status = "completed" if allowed else "failed"
+        self._update("tool_call_update", toolCallId=call["toolCallId"], status=status)
+        if not allowed:
+            raise _TurnOverError
+
+    def _begun(self, title: str, kind: str, args: dict[str, Any]) -> None:
+        self._calls += 1
+        told = {"toolCallId": f"call-{self._calls}", "title": title, "kind": kind}
+        self._update("tool_call", **told, status="pending", rawInput={})
+        self._update("tool_call_update", **told, status="in_progress", rawInput=args)
+
+    def _ended(self, output: str, metadata: dict[str, Any]) -> None:
+        told = {"output": output, "metadata": metadata}
+        call = f"call-{self._calls}"
+        self._update("tool_call_update", toolCallId=call, status="completed", rawOutput=told)
+
+    def _update(self, kind: str, **told: Any) -> None:
+        update = {"sessionUpdate": kind, **told}
+        self._send(method="session/update", params={"sessionId": self._session, "update": update})
+
+    def _send(self, **message: Any) -> None:
+        told = {key: each for key, each in message.items() if each is not None}
+        _write(json.dumps({"jsonrpc": "2.0", **told}))
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(FakeAgent(Path(sys.argv[1])).serve())

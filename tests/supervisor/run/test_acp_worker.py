@@ -1,0 +1,207 @@
+"""Agents of other makers as workers: the fake one stands for them, with what the real ones do."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midwatch_agents.sandbox import MARK
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Alert,
+    AttemptTransition,
+    Delivery,
+    DeliveryState,
+    Ending,
+    Intervention,
+    Lifecycle,
+    Step,
+    StepKind,
+)
+from midwatch_stage.harness import RunHarness
+
+GREETS = {"write": "hello.txt", "text": "hello"}
+FAILS = {"run": "exit 3"}
+TASKS = """
+workers: {{fake: {{kind: acp, command: {command}, {more}}}}}
+models: {{supervisor: none, worker: none}}
+tasks: [{{id: hello, goal: Write hello.txt., worker: fake, acceptance: [test -f hello.txt]}}]
+"""
+Fake = Callable[..., str]
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Fake:
+    """A task file for a fake agent that does these acts."""
+
+    def written(*acts: dict[str, Any], more: str = "", **script: Any) -> str:
+        file = tmp_path / "script.json"
+        file.write_text(json.dumps({"acts": acts, **script}))
+        command = [sys.executable, "-m", "midwatch_agents.acp.fake_agent", str(file)]
+        return TASKS.format(command=json.dumps(command), more=more)
+
+    return written
+
+
+async def steps(harness: RunHarness) -> list[Step]:
+    return await harness.told(Step)
+
+
+async def some(harness: RunHarness, many: int) -> bool:
+    """Whether so many steps are there."""
+    return len(await steps(harness)) >= many
+
+
+async def waits(harness: RunHarness) -> bool:
+    """Whether the attempt waits for a person."""
+    last = (await harness.told(AttemptTransition))[-1]
+    return last.lifecycle is Lifecycle.INPUT_REQUIRED
+
+
+async def together(run: Awaitable[int], person: Awaitable[None]) -> tuple[int, None]:
+    """The exit code of a run that a person speaks to."""
+    return await asyncio.gather(run, person)
+
+
+def alive(harness: RunHarness) -> list[str]:
+    """The processes that bear the mark of an attempt of this run."""
+    marked = f"{MARK}={harness.home}".encode()
+    found: list[str] = []
+    for each in Path("/proc").iterdir():
+        try:
+            if each.name.isdigit() and marked in (each / "environ").read_bytes():
+                found.append((each / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+async def test_what_it_does_is_recorded_and_checked_as_of_any_worker(
+    harness: RunHarness, fake: Fake
+) -> None:
+    acts = ({"say": "I begin."}, GREETS, {"run": "cat hello.txt"}, FAILS, {"say": "Done."})
+    assert await harness.run(fake(*acts)) == 0
+    wrote, looked, failed, said = await steps(harness)
+    assert (wrote.tool, wrote.path, wrote.text) == ("write", "hello.txt", "I begin.")
+    assert [each.path for each in wrote.edits] == ["hello.txt"]
+    assert (looked.tool, looked.output, looked.exit_code, looked.ok) == ("bash", "hello", 0, True)
+    assert (failed.exit_code, failed.ok) == (3, False)
+    assert (said.kind, said.text) == (StepKind.MESSAGE, "Done.")
+    assert alive(harness) == []
+
+
+async def test_it_reports_by_the_tools_that_midwatch_gives_it(
+    harness: RunHarness, fake: Fake
+) -> None:
+    report = {"progress_percent": 40, "confidence": 70, "decision": "continue"}
+    assert await harness.run(fake({"tool": "reflect", "args": report}, GREETS)) == 0
+    first, *others = await steps(harness)
+    assert first.checkpoint is not None
+    assert (first.checkpoint.progress_percent, first.checkpoint.confidence) == (40, 70)
+    assert not [each for each in others if "reflect" in each.tool]
+
+
+async def test_a_report_of_the_wrong_shape_is_handed_back(harness: RunHarness, fake: Fake) -> None:
+    wrong = {"tool": "reflect", "args": {"confidence": 1000}}
+    assert await harness.run(fake(wrong, {"tool": "no_such_tool", "args": {}}, GREETS)) == 0
+    refused, *_ = await steps(harness)
+    assert (refused.tool, refused.ok) == ("reflect", False)
+
+
+@pytest.mark.parametrize("joins", [False, True])
+async def test_in_a_loop_it_is_found_and_nudged_and_hears_of_it(
+    harness: RunHarness, fake: Fake, *, joins: bool
+) -> None:
+    goes_round = {"until": r"\[midwatch \w+ #\d+ from your policy\]", "acts": [FAILS]}
+    more = "steering: join" if joins else ""
+    assert await harness.run(fake(goes_round, GREETS, more=more, joins=joins)) == 0
+    assert {each.key.rule for each in await harness.told(Alert)} >= {"repeated_call"}
+    states = [each.state for each in await harness.told(Delivery)]
+    assert DeliveryState.DELIVERED in states
+
+
+async def test_a_pause_lets_it_rest_until_a_person_speaks(harness: RunHarness, fake: Fake) -> None:
+    works = {"until": "Go on", "acts": [{"run": "date +%N"}, {"wait": 0.05}]}
+    run = harness.run(fake(works, GREETS))
+
+    async def person() -> None:
+        await harness.until(lambda: some(harness, 2))
+        await harness.say(Intervention(action=Action.PAUSE, by=Actor.OPERATOR, message="Wait."))
+        await harness.until(lambda: waits(harness))
+        before = len(await steps(harness))
+        await harness.say(Intervention(action=Action.RESUME, by=Actor.OPERATOR, message="Go on."))
+        assert len(await steps(harness)) - before <= 1
+
+    code, _ = await together(run, person())
+    assert code == 0
+
+
+async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake: Fake) -> None:
+    run = harness.run(fake(GREETS, {"hang": True}, deaf=True))
+
+    async def person() -> None:
+        await harness.until(lambda: some(harness, 1))
+        await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR, message="Stop."))
+
+    code, _ = await together(run, person())
+    assert code != 0
+    assert (await harness.told(AttemptTransition))[-1].lifecycle is Lifecycle.CANCELED
+    assert alive(harness) == []
+
+
+async def test_one_that_dies_fails_with_its_last_words(harness: RunHarness, fake: Fake) -> None:
+    assert await harness.run(fake(FAILS, {"die": 7})) == 1
+    ended = [each for each in await harness.told(AttemptTransition) if each.ending is Ending.ERROR]
+    assert "it is all too much" in ended[0].reason
+
+
+@pytest.mark.parametrize("loads", [False, True])
+async def test_one_that_was_killed_goes_on_where_it_was(
+    harness: RunHarness, fake: Fake, *, loads: bool
+) -> None:
+    waits = {"until": "Your work was interrupted", "acts": [{"wait": 0.05}]}
+    (harness.folder / "tasks.yaml").write_text(fake({"run": "echo 1"}, waits, GREETS, loads=loads))
+    (harness.folder / "midwatch.yaml").write_text("run: {sandbox: off}\n")
+    process = await harness.start("run", "tasks.yaml", "--headless")
+    await harness.until(lambda: some(harness, 1))
+    process.kill()
+    await process.wait()
+    again = await harness.start("resume")
+    output, errors = await again.communicate()
+    assert again.returncode == 0, (output, errors)
+    ran = [each.args for each in await steps(harness) if "echo 1" in each.args]
+    assert len(ran) == (1 if loads else 2)
+
+
+@pytest.mark.parametrize(("answer", "code"), [("allow", 0), ("reject", 1)])
+async def test_what_it_asks_a_permission_for_is_answered_as_its_worker_says(
+    harness: RunHarness, fake: Fake, answer: str, code: int
+) -> None:
+    acts = ({"ask": "rm -rf build"}, GREETS)
+    assert (await harness.run(fake(*acts, more=f"permission: {answer}")) == 0) is (code == 0)
+    asked = (await steps(harness))[0]
+    assert asked.ok is (code == 0)
+
+
+async def test_noise_and_damage_are_passed_over(harness: RunHarness, fake: Fake) -> None:
+    unknown = {"jsonrpc": "2.0", "method": "session/update", "params": {"update": {"x": [1]}}}
+    wrong = {"jsonrpc": "2.0", "method": "session/update", "params": [1]}
+    noise = ["Welcome!", "[1, 2]", json.dumps(unknown), json.dumps(wrong), '"', "\u0000\ufffd"]
+    assert await harness.run(fake(GREETS, {"run": r"printf '\377\376'"}, noise=noise)) == 0
+    assert len(await steps(harness)) == 3
+
+
+async def test_a_program_that_is_not_there_is_named_before_the_run(harness: RunHarness) -> None:
+    tasks = TASKS.format(command="[no-such-agent, --acp]", more="")
+    with pytest.raises(UsageError, match=r"no program 'no-such-agent' on the PATH"):
+        await harness.run(tasks)
+    with pytest.raises(UsageError, match=r"`kind: acp` wants a `command`"):
+        await harness.run(TASKS.format(command="[]", more=""))
+    with pytest.raises(UsageError, match=r"there is no kind 'opencod'; there are coder, task, acp"):
+        await harness.run(tasks.replace("kind: acp", "kind: opencod"))
