@@ -16,7 +16,8 @@ from midwatch_agents.acp.transport import LONGEST, LineTransport
 from midwatch_agents.sandbox import MARK, SandboxKind, walls
 from midwatch_agents.sandbox_mounts import SandboxPaths
 
-_END_SECONDS = 5.0
+_END_SECONDS = 1.0
+"""How long it may take to end by itself, and then when it is told to."""
 _KEPT_CHARS = 4096
 """Of what the agent writes to its standard error, for the reason of its end."""
 
@@ -88,9 +89,12 @@ async def _read(stream: asyncio.StreamReader, kept: deque[str]) -> None:
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
     """Let it end by itself, then end its whole group: children outlive their parents."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_END_SECONDS):
-            await process.wait()
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+    for sign in (None, signal.SIGTERM, signal.SIGKILL):
+        if sign is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, sign)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_SECONDS):
+                await process.wait()
+                if sign is signal.SIGKILL:
+                    return

@@ -27,7 +27,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
 
-from midwatch_agents.acp.client import AgentSession, Begun, Event, TurnEnd, Wanted
+from midwatch_agents.acp.client import AgentSession, Begun, Event, Heard, TurnEnd, Wanted
 from midwatch_agents.acp.tool_server import Answered, ToolServer
 from midwatch_monitor.errors import WorkerError
 from midwatch_tools.foreign_calls import FOREIGN, foreign_args
@@ -36,6 +36,8 @@ from midwatch_tools.observation import act_words, cut
 
 _SESSION, _COST = "acp_session", "cost_usd"
 _GO_ON = "[midwatch] Your work was interrupted. Look at what is there, and go on with the task."
+_LIMITS = frozenset({"max_tokens", "max_turn_requests"})
+_MOST_CUTS = 3
 _SILENT = "The agent ended its turn without a word."
 _CUT_SHORT = "It was cut short, and nobody heard how it ended."
 _TOLD_CALLS = 40
@@ -67,6 +69,8 @@ class AgentModel(Model[None]):
         self._held: list[str] = []
         """Reminders that would have cost the agent its turn: told with the next word."""
         self._paid = 0.0
+        self._cut = 0
+        """How many turns in a row ended at a limit of the agent's own, with nothing done."""
         self._stopped = False
         """Whether the turn was cancelled because the work is to wait."""
         self.toolset: FunctionToolset[Any] = FunctionToolset(id="agent")
@@ -108,7 +112,18 @@ class AgentModel(Model[None]):
         fresh = _fresh(messages)
         self._hand_back(fresh)
         await self._tell(messages, fresh)
-        return self._response(await self._session.events.get())
+        while self._was_cut(heard := await self._session.events.get()):
+            await self._session.say(_GO_ON)
+        return self._response(heard.event, heard.text)
+
+    def _was_cut(self, heard: Heard) -> bool:
+        """Whether the agent ended its turn at a limit of its own, and is to go on."""
+        event = heard.event
+        if not isinstance(event, TurnEnd):
+            self._cut = 0
+            return False
+        self._cut += event.reason in _LIMITS
+        return event.reason in _LIMITS and self._cut <= _MOST_CUTS
 
     def _hand_back(self, fresh: Sequence[ModelRequest]) -> None:
         """Give the agent the answers of Midwatch's tools that it waits for."""
@@ -155,8 +170,8 @@ class AgentModel(Model[None]):
             words = [*_account(messages), _GO_ON, *words]
         await self._session.say("\n\n".join(words))
 
-    def _response(self, event: Event) -> ModelResponse:
-        session, text = self._session, self._session.take_text()
+    def _response(self, event: Event, text: str) -> ModelResponse:
+        session = self._session
         parts: list[ModelResponsePart] = [TextPart(text)] if text else []
         usage = RequestUsage()
         match event:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from acp import PROTOCOL_VERSION
 from acp.connection import Connection
@@ -68,6 +68,13 @@ class TurnEnd:
 Event = Begun | Wanted | TurnEnd
 
 
+class Heard(NamedTuple):
+    """An event, and what the agent said before it."""
+
+    event: Event
+    text: str
+
+
 class AgentSession:
     """The client's side of one session. Not for use by two tasks at a time."""
 
@@ -76,7 +83,7 @@ class AgentSession:
         self._connection = Connection(self._hear, transport)
         self._steering = steering
         self._allows = allows
-        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.events: asyncio.Queue[Heard] = asyncio.Queue()
         self.ours: Sequence[str] = ()
         """The names of Midwatch's tools: calls of them are told by themselves."""
         self.id = ""
@@ -136,11 +143,6 @@ class AgentSession:
         """Whether a turn is under way."""
         return bool(self._turns)
 
-    def take_text(self) -> str:
-        """What the agent has said since this was asked last."""
-        said, self._text = "".join(self._text), []
-        return said
-
     async def say(self, text: str) -> None:
         """Tell the agent something, in the way that it understands while it works."""
         if not self.working or self._steering is Steering.JOIN:
@@ -163,9 +165,9 @@ class AgentSession:
         self._turns.clear()
         self._give_up()
         kept = [self.events.get_nowait() for _ in range(self.events.qsize())]
-        for event in kept:
-            if not isinstance(event, TurnEnd):  # of the turn that was cancelled
-                self.events.put_nowait(event)
+        for heard in kept:
+            if not isinstance(heard.event, TurnEnd):  # of the turn that was cancelled
+                self.events.put_nowait(heard)
 
     async def close(self) -> None:
         """Hear nothing more."""
@@ -181,7 +183,7 @@ class AgentSession:
         self._numbers += 1
         answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         wanted = Wanted(id=f"midwatch-{self._numbers}", tool=tool, args=args, answer=answer)
-        self.events.put_nowait(wanted)
+        self._put(wanted)
         return answer
 
     # -- what goes out ---------------------------------------------------------------------
@@ -230,7 +232,11 @@ class AgentSession:
             self._turns.discard(own)
         if not self._turns:
             self._give_up()
-            self.events.put_nowait(end)
+            self._put(end)
+
+    def _put(self, event: Event) -> None:
+        said, self._text = "".join(self._text), []
+        self.events.put_nowait(Heard(event, said))
 
     # -- what comes in ---------------------------------------------------------------------
 
@@ -299,7 +305,7 @@ class AgentSession:
             return
         self._told.add(call)
         if not is_ours(begun.call.tool, self.ours):
-            self.events.put_nowait(begun)
+            self._put(begun)
 
     def _give_up(self) -> None:
         """No more is told of the calls that have not ended."""

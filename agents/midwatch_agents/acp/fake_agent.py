@@ -10,7 +10,7 @@ each an object with one of these:
 - `tool`: one of Midwatch's tools, with `args`
 - `ask`: the title of something that needs a permission; refused, the turn ends
 - `until`: a regular expression; its `acts` are repeated until something that it was told matches
-- `wait`: seconds; `hang`; `die`: an exit code; `end`: the turn ends here
+- `wait`: seconds; `hang`; `die`: an exit code; `end`: the reason for which the turn ends here
 
 Beside them: `joins` whether a prompt in its turn joins it, `loads` whether a session can be gone on
 with by another process, `noise` lines that it prints first, and `deaf` whether it stays when its
@@ -119,8 +119,8 @@ class FakeAgent:
                 self._done += 1
                 self._memory.write_text(str(self._done))
                 await self._do(act)
-        except _TurnOverError:
-            pass
+        except _TurnOverError as over:
+            reason = str(over)
         except asyncio.CancelledError:
             reason = "cancelled"
         self._turn = None
@@ -147,6 +147,12 @@ class FakeAgent:
                 await self._ask(title)
             case {"until": wanted, "acts": acts}:
                 await self._repeat(wanted, acts)
+            case _:
+                await self._stay(act)
+
+    async def _stay(self, act: dict[str, Any]) -> None:
+        """Do what no agent should."""
+        match act:
             case {"wait": seconds}:
                 await asyncio.sleep(seconds)
             case {"hang": _}:
@@ -155,8 +161,10 @@ class FakeAgent:
             case {"die": code}:
                 sys.stderr.write("it is all too much\n")
                 os._exit(code)
+            case {"end": reason}:
+                raise _TurnOverError(reason)
             case _:
-                raise _TurnOverError
+                raise ValueError(f"no act: {act}")
 
     async def _run(self, command: str) -> None:
         self._begun("bash", "execute", {"command": command})
@@ -188,7 +196,7 @@ class FakeAgent:
         status = "completed" if allowed else "failed"
         self._update("tool_call_update", toolCallId=call["toolCallId"], status=status)
         if not allowed:
-            raise _TurnOverError
+            raise _TurnOverError("end_turn")
 
     def _begun(self, title: str, kind: str, args: dict[str, Any]) -> None:
         self._calls += 1
@@ -201,8 +209,8 @@ class FakeAgent:
         call = f"call-{self._calls}"
         self._update("tool_call_update", toolCallId=call, status="completed", rawOutput=told)
 
-    def _update(self, kind: str, **told: Any) -> None:
-        update = {"sessionUpdate": kind, **told}
+    def _update(self, of: str, **told: Any) -> None:
+        update = {"sessionUpdate": of, **told}
         self._send(method="session/update", params={"sessionId": self._session, "update": update})
 
     def _send(self, **message: Any) -> None:

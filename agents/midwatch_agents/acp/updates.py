@@ -57,6 +57,8 @@ class AgentCall:
 
     id: str
     tool: str = ""
+    title: str = ""
+    """What it does, for people; of some agents all that they tell of a command."""
     kind: str = ""
     """Of the protocol's: `read`, `edit`, `execute`, …"""
     args: dict[str, object] = field(default_factory=dict[str, object])
@@ -70,12 +72,13 @@ class AgentCall:
         self.status = update.status or self.status
         self.tool = self.tool or _tool(update)
         self.kind = update.kind or self.kind
+        self.title = update.title or self.title
         if update.args:
             self.args |= members(update.args) or {"input": update.args}
         if self.kind != "execute":  # there it is the folder
             self.path = next(_paths(update.locations), self.path)
-        if text := text_of(update.content) or _output(update.result):
-            self.output = text
+        if update.content is not None or update.result is not None:
+            self.output = text_of(update.content) or _output(update.result)
         if (code := _exit_code(update.result)) is not None:
             self.exit_code = code
 
@@ -97,6 +100,8 @@ class AgentCall:
     def arguments(self) -> dict[str, object]:
         """Its arguments; the file that it is about is among them."""
         told = {"path": self.path} if self.path else {}
+        if self.kind == "execute" and "command" not in self.args:
+            told["command"] = self.title
         return told | self.args
 
 
@@ -109,7 +114,7 @@ def _tool(update: Update) -> str:
     if _NAME.fullmatch(title):
         return title
     kind = update.kind or ""
-    return {"execute": "bash", "other": title}.get(kind, kind) or title or "tool"
+    return title if kind == "other" else kind or title or "tool"
 
 
 def _deep(value: object, key: str) -> object:

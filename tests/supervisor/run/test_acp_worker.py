@@ -118,7 +118,10 @@ async def test_a_report_of_the_wrong_shape_is_handed_back(harness: RunHarness, f
 async def test_in_a_loop_it_is_found_and_nudged_and_hears_of_it(
     harness: RunHarness, fake: Fake, *, joins: bool
 ) -> None:
-    goes_round = {"until": r"\[midwatch \w+ #\d+ from your policy\]", "acts": [FAILS]}
+    goes_round = {
+        "until": r"\[midwatch \w+ #\d+ from your policy\]",
+        "acts": [FAILS, {"wait": 0.2}],
+    }
     more = "steering: join" if joins else ""
     assert await harness.run(fake(goes_round, GREETS, more=more, joins=joins)) == 0
     assert {each.key.rule for each in await harness.told(Alert)} >= {"repeated_call"}
@@ -127,19 +130,20 @@ async def test_in_a_loop_it_is_found_and_nudged_and_hears_of_it(
 
 
 async def test_a_pause_lets_it_rest_until_a_person_speaks(harness: RunHarness, fake: Fake) -> None:
-    works = {"until": "Go on", "acts": [{"run": "date +%N"}, {"wait": 0.05}]}
-    run = harness.run(fake(works, GREETS))
+    works = {"until": r"Go on\.|was interrupted", "acts": [{"run": "date +%N"}, {"wait": 0.05}]}
 
     async def person() -> None:
         await harness.until(lambda: some(harness, 2))
         await harness.say(Intervention(action=Action.PAUSE, by=Actor.OPERATOR, message="Wait."))
-        await harness.until(lambda: waits(harness))
-        before = len(await steps(harness))
-        await harness.say(Intervention(action=Action.RESUME, by=Actor.OPERATOR, message="Go on."))
-        assert len(await steps(harness)) - before <= 1
 
-    code, _ = await together(run, person())
-    assert code == 0
+    code, _ = await together(harness.run(fake(works, GREETS)), person())
+    assert code == 3
+    assert await waits(harness)
+    before = len(await steps(harness))
+    assert alive(harness) == []
+    await harness.say(Intervention(action=Action.RESUME, by=Actor.OPERATOR, message="Go on."))
+    assert await harness.resume() == 0
+    assert [each.tool for each in await steps(harness)][before:] == ["write", ""]
 
 
 async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake: Fake) -> None:
@@ -151,7 +155,7 @@ async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake
 
     code, _ = await together(run, person())
     assert code != 0
-    assert (await harness.told(AttemptTransition))[-1].lifecycle is Lifecycle.CANCELED
+    assert (await harness.told(AttemptTransition))[-1].ending is Ending.STUCK
     assert alive(harness) == []
 
 
@@ -187,6 +191,12 @@ async def test_what_it_asks_a_permission_for_is_answered_as_its_worker_says(
     assert (await harness.run(fake(*acts, more=f"permission: {answer}")) == 0) is (code == 0)
     asked = (await steps(harness))[0]
     assert asked.ok is (code == 0)
+
+
+async def test_at_a_limit_of_its_own_it_is_told_to_go_on(harness: RunHarness, fake: Fake) -> None:
+    limit = {"end": "max_turn_requests"}
+    assert await harness.run(fake(FAILS, limit, limit, GREETS, limit, limit, limit, limit)) == 0
+    assert [each.tool for each in await steps(harness)] == ["bash", "write", ""]
 
 
 async def test_noise_and_damage_are_passed_over(harness: RunHarness, fake: Fake) -> None:

@@ -1,0 +1,142 @@
+"""Real agents of other makers, with a scripted model on loopback in the place of theirs.
+
+They are not installed by the project: see "Real agents" in CONTRIBUTING.md.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.records import Action, Actor, Alert, Intervention, Step
+from midwatch_stage.harness import RunHarness
+from midwatch_stage.model_stub import ModelStub
+
+PLACE = os.environ.get("MIDWATCH_REAL_AGENTS", "")
+pytestmark = pytest.mark.skipif(
+    not PLACE, reason="MIDWATCH_REAL_AGENTS names no folder of installed agents (CONTRIBUTING.md)"
+)
+MODULES = Path(PLACE) / "node_modules"
+TASKS = """
+workers: {{real: {{kind: {kind}, command: {command}}}}}
+models: {{supervisor: none, worker: none}}
+tasks:
+  - {{id: hello, goal: "SCRIPT={script} Write hello.txt.", worker: real, acceptance: [{check}]}}
+"""
+Tasks = Callable[[str], str]
+
+
+@pytest.fixture
+async def stub() -> AsyncGenerator[ModelStub]:
+    """The model that all of them ask."""
+    async with ModelStub.serve() as model:
+        yield model
+
+
+def opencode(home: Path, model: ModelStub) -> list[str]:
+    """opencode, that knows of no other model."""
+    told = {"name": "stub", "tool_call": True, "limit": {"context": 100_000, "output": 8_000}}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": model.url, "apiKey": "none"},
+        "models": {"stub-model": told},
+    }
+    settings = {
+        "model": "stub/stub-model",
+        "small_model": "stub/stub-model",
+        "autoupdate": False,
+        "share": "disabled",
+        "enabled_providers": ["stub"],
+        "provider": {"stub": provider},
+    }
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.json").write_text(json.dumps(settings))
+    (folder / "node_modules").symlink_to(MODULES)  # else it fetches its plugins itself
+    away = ("MODELS_FETCH", "LSP_DOWNLOAD", "AUTOUPDATE")
+    program = MODULES / "opencode-linux-x64" / "bin" / "opencode"
+    return [*(f"OPENCODE_DISABLE_{each}=1" for each in away), str(program), "acp"]
+
+
+def gemini(home: Path, model: ModelStub) -> list[str]:
+    """Gemini CLI, that sends nothing home."""
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    }
+    (home / ".gemini").mkdir(parents=True)
+    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    program = MODULES / "@google" / "gemini-cli" / "bundle" / "gemini.js"
+    words = ("--acp", "-m", "gemini-2.5-pro", "--approval-mode", "yolo")
+    env = ("GEMINI_API_KEY=none", "GEMINI_CLI_TRUST_WORKSPACE=true")
+    return [*env, f"GOOGLE_GEMINI_BASE_URL={model.gemini_url}", "node", str(program), *words]
+
+
+@pytest.fixture(params=[opencode, gemini], ids=lambda agent: agent.__name__)
+def tasks(request: pytest.FixtureRequest, tmp_path: Path, stub: ModelStub) -> Tasks:
+    """A task file for a real agent whose model plays a script."""
+    agent = request.param
+    home = tmp_path / "agent-home"
+    home.mkdir()
+    kept = (f"{key}={os.environ[key]}" for key in ("PATH", "LANG") if key in os.environ)
+    command = ["env", "-i", f"HOME={home}", *kept, *agent(home, stub)]
+
+    def written(script: str) -> str:
+        words = json.dumps(command)
+        return TASKS.format(
+            kind=agent.__name__, command=words, script=script, check="test -f hello.txt"
+        )
+
+    return written
+
+
+def asked(model: ModelStub) -> str:
+    """All that the model was asked."""
+    return "\n".join(json.dumps(each, ensure_ascii=False) for each in model.requests)
+
+
+async def test_a_task_is_done_and_its_edits_and_reports_are_recorded(
+    harness: RunHarness, tasks: Tasks
+) -> None:
+    assert await harness.run(tasks("reflect")) == 0
+    steps = await harness.told(Step)
+    assert [each.checkpoint.confidence for each in steps if each.checkpoint] == [60]
+    assert [edit.path for each in steps for edit in each.edits] == ["hello.txt"]
+
+
+async def test_a_loop_is_found_and_the_nudge_stands_in_a_request_of_its_model(
+    harness: RunHarness, tasks: Tasks, stub: ModelStub
+) -> None:
+    assert await harness.run(tasks("loop")) == 0
+    assert "repeated_call" in {each.key.rule for each in await harness.told(Alert)}
+    (nudge, *_) = await harness.told(Intervention)
+    assert nudge.action is Action.NUDGE
+    assert "from your policy]" in asked(stub)
+
+
+async def test_a_hang_is_stopped_and_leaves_no_process(
+    harness: RunHarness, tasks: Tasks, stub: ModelStub
+) -> None:
+    async def person() -> None:
+        await harness.until(lambda: "Write hello.txt." in asked(stub))
+        await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR, message="Stop."))
+
+    code, _ = await asyncio.gather(harness.run(tasks("hang")), person())
+    assert code != 0
+    assert left_of(harness.folder) == []
+
+
+def left_of(folder: Path) -> list[str]:
+    """The processes that have their home below a folder."""
+    found: list[str] = []
+    for each in Path("/proc").iterdir():
+        try:
+            if each.name.isdigit() and f"HOME={folder}".encode() in (each / "environ").read_bytes():
+                found.append((each / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
