@@ -31,10 +31,6 @@ _MOST = 200
 """How often acts are repeated at most."""
 
 
-class _TurnOverError(Exception):
-    """The turn ends before its acts do."""
-
-
 class FakeAgent:
     """One process with one session."""
 
@@ -112,23 +108,23 @@ class FakeAgent:
         return answer.get("result") or {}
 
     async def _work(self) -> None:
-        reason = "end_turn"
+        reason = ""
         try:
-            while self._done < len(self._acts):
+            while self._done < len(self._acts) and not reason:
                 act = self._acts[self._done]
                 self._done += 1
                 self._memory.write_text(str(self._done))
-                await self._do(act)
-        except _TurnOverError as over:
-            reason = str(over)
+                reason = await self._do(act)
         except asyncio.CancelledError:
             reason = "cancelled"
         self._turn = None
         for id in self._waiting:
-            self._send(id=id, result={"stopReason": reason, "usage": {"inputTokens": 10}})
+            ended = {"stopReason": reason or "end_turn"}
+            self._send(id=id, result={**ended, "usage": {"inputTokens": 10}})
         self._waiting.clear()
 
-    async def _do(self, act: dict[str, Any]) -> None:
+    async def _do(self, act: dict[str, Any]) -> str:
+        """Do it; answers the reason for which the turn ends, if it does."""
         match act:
             case {"say": text}:
                 self._update("agent_message_chunk", content={"type": "text", "text": text})
@@ -144,11 +140,14 @@ class FakeAgent:
                 found = await self._use("tools/call", {"name": name, "arguments": args})
                 self._ended(found["content"][0]["text"], {})
             case {"ask": title}:
-                await self._ask(title)
+                return "" if await self._ask(title) else "end_turn"
+            case {"end": reason}:
+                return reason
             case {"until": wanted, "acts": acts}:
                 await self._repeat(wanted, acts)
             case _:
                 await self._stay(act)
+        return ""
 
     async def _stay(self, act: dict[str, Any]) -> None:
         """Do what no agent should."""
@@ -161,8 +160,6 @@ class FakeAgent:
             case {"die": code}:
                 sys.stderr.write("it is all too much\n")
                 os._exit(code)
-            case {"end": reason}:
-                raise _TurnOverError(reason)
             case _:
                 raise ValueError(f"no act: {act}")
 
@@ -181,7 +178,7 @@ class FakeAgent:
             for act in acts:
                 await self._do(act)
 
-    async def _ask(self, title: str) -> None:
+    async def _ask(self, title: str) -> bool:
         self._asked += 1
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers[self._asked] = answer
@@ -195,8 +192,7 @@ class FakeAgent:
         allowed = found["outcome"].get("optionId") == "allow_once_1"
         status = "completed" if allowed else "failed"
         self._update("tool_call_update", toolCallId=call["toolCallId"], status=status)
-        if not allowed:
-            raise _TurnOverError("end_turn")
+        return allowed
 
     def _begun(self, title: str, kind: str, args: dict[str, Any]) -> None:
         self._calls += 1

@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib.util import find_spec
 
 from midwatch_monitor.config.tasks import WorkerSpec
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import MissingExtraError, UsageError
 
 
 class Steering(StrEnum):
@@ -69,7 +70,12 @@ def speaks_acp(spec: WorkerSpec) -> bool:
 
 
 def preset_of(spec: WorkerSpec, name: str) -> Preset:
-    """How a worker of such a kind is started. Raises UsageError for a program that is not there."""
+    """How a worker of such a kind is started.
+
+    Raises UsageError for a program that is not there, and MissingExtraError.
+    """
+    if find_spec("acp") is None:
+        raise MissingExtraError(f"worker {name}, an agent by ACP", "acp")
     known = PRESETS.get(spec.kind, Preset(command=()))
     command = tuple(spec.command) or known.command
     if not command:

@@ -1,0 +1,127 @@
+"""What agents tell of their work, in the shapes that real ones were seen to send."""
+
+from typing import Any
+
+import pytest
+
+from midwatch_agents.acp.updates import (
+    AgentCall,
+    chosen,
+    cost_of,
+    is_ours,
+    read_update,
+    text_of,
+    tokens_of,
+)
+
+OURS = ("reflect", "report_error")
+
+
+def told(*updates: dict[str, Any]) -> AgentCall:
+    """A call after some updates."""
+    call = AgentCall(id="1")
+    for each in updates:
+        call.tell(read_update(each))
+    return call
+
+
+def test_arguments_that_come_later_are_taken_in() -> None:
+    begun = {"title": "bash", "kind": "execute", "status": "pending", "rawInput": {"cwd": "/w"}}
+    call = told(begun)
+    assert not call.running
+    call.tell(
+        read_update(
+            {
+                "title": "pytest -q",
+                "status": "in_progress",
+                "rawInput": {"command": "pytest -q", "cwd": "/w"},
+            }
+        )
+    )
+    assert call.running
+    assert (call.tool, call.arguments()) == ("bash", {"command": "pytest -q", "cwd": "/w"})
+
+
+def test_a_command_that_failed_has_its_exit_code_though_it_completed() -> None:
+    result = {"output": "(no output)", "metadata": {"exit": 3, "truncated": False}}
+    call = told({"title": "bash", "kind": "execute", "status": "completed", "rawOutput": result})
+    assert (call.over, call.failed, call.exit_code, call.output) == (True, False, 3, "(no output)")
+
+
+def test_of_a_command_without_arguments_the_title_says_what_it_is() -> None:
+    content = [{"type": "content", "content": {"type": "text", "text": "[in /w] (Runs it)"}}]
+    begun = {"title": "make test", "kind": "execute", "status": "in_progress", "content": content}
+    call = told(begun, {"title": "make test", "status": "completed", "content": []})
+    assert (call.tool, call.arguments(), call.output) == ("execute", {"command": "make test"}, "")
+    assert call.exit_code is None
+
+
+def test_an_edit_names_its_file_by_its_place() -> None:
+    call = told(
+        {
+            "title": "Writing to a.py",
+            "kind": "edit",
+            "locations": [{"path": "/w/a.py"}],
+            "status": "x",
+        }
+    )
+    assert (call.tool, call.arguments()) == ("edit", {"path": "/w/a.py"})
+
+
+def test_the_name_of_a_tool_is_taken_where_an_agent_says_it() -> None:
+    meta = {"claudeCode": {"toolName": "Bash"}}
+    assert told({"title": "`ls -l`", "kind": "execute", "_meta": meta}).tool == "Bash"
+    assert told({"title": "mcp__board__read", "kind": "other"}).tool == "mcp__board__read"
+    assert told({}).tool == "tool"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 3, [], "x", {"toolCallId": 3}, {"sessionUpdate": None}, {"title": {}, "rawInput": "x"}],
+)
+def test_what_cannot_be_read_says_nothing(value: object) -> None:
+    assert read_update(value).call == ""
+    assert told({"rawInput": "ls"}).arguments() == {"input": "ls"}
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("midwatch_reflect", True),
+        ("mcp__midwatch__reflect", True),
+        ("Tool: midwatch/reflect", True),
+        ("reflect (midwatch MCP Server)", True),
+        ("reflect", True),
+        ("reflect on the plan", False),
+        ("bash", False),
+    ],
+)
+def test_a_call_of_our_own_tools_is_known_by_any_of_its_names(name: str, *, ours: bool) -> None:
+    assert is_ours(name, OURS) is ours
+
+
+def test_a_permission_is_chosen_by_its_kind_and_only_once() -> None:
+    options = [
+        {"optionId": "always", "kind": "allow_always"},
+        {"optionId": "first", "kind": "allow_once"},
+        {"optionId": "other", "kind": "allow_once"},
+        {"optionId": "no", "kind": "reject_once"},
+        {"optionId": 3},
+    ]
+    assert chosen(options, allow=True) == "first"
+    assert chosen(options, allow=False) == "no"
+    assert chosen([options[0]], allow=True) == "always"
+    assert chosen("none", allow=True) is None
+
+
+def test_cost_and_tokens_are_taken_where_they_are_told() -> None:
+    assert cost_of(read_update({"cost": {"amount": 0.25, "currency": "USD"}})) == 0.25
+    assert cost_of(read_update({"cost": {"amount": 0.25, "currency": "EUR"}})) is None
+    assert cost_of(read_update({"cost": 3})) is None
+    assert tokens_of({"usage": {"inputTokens": 1000, "outputTokens": 100}}) == (1000, 100)
+    assert tokens_of({"usage": {"inputTokens": -1}}) == (0, 0)
+    assert tokens_of(None) == (0, 0)
+
+
+def test_the_text_of_content_is_found_at_any_depth() -> None:
+    assert text_of([{"content": {"text": "one"}}, {"text": "two"}, 3, None]) == "one\ntwo"
