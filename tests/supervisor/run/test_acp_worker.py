@@ -15,6 +15,7 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
+    Attempt,
     AttemptTransition,
     Delivery,
     DeliveryState,
@@ -53,15 +54,21 @@ async def steps(harness: RunHarness) -> list[Step]:
     return await harness.told(Step)
 
 
-async def some(harness: RunHarness, many: int) -> bool:
+async def some(harness: RunHarness, many: int, *, attempt: int | None = None) -> bool:
     """Whether so many steps are there."""
-    return len(await steps(harness)) >= many
+    return len(await harness.told(Step, attempt=attempt)) >= many
 
 
-async def waits(harness: RunHarness) -> bool:
+async def waits(harness: RunHarness, *, attempt: int | None = None) -> bool:
     """Whether the attempt waits for a person."""
-    last = (await harness.told(AttemptTransition))[-1]
+    last = (await harness.told(AttemptTransition, attempt=attempt))[-1]
     return last.lifecycle is Lifecycle.INPUT_REQUIRED
+
+
+async def attempts(harness: RunHarness) -> list[Attempt]:
+    """Both attempts, once they are at work."""
+    await harness.until(lambda: some(harness, 2))
+    return [await harness.journal.attempt(id) for id in (1, 2)]
 
 
 async def together(run: Awaitable[int], person: Awaitable[None]) -> tuple[int, None]:
@@ -144,6 +151,41 @@ async def test_a_pause_lets_it_rest_until_a_person_speaks(harness: RunHarness, f
     await harness.say(Intervention(action=Action.RESUME, by=Actor.OPERATOR, message="Go on."))
     assert await harness.resume() == 0
     assert [each.tool for each in await steps(harness)][before:] == ["write", ""]
+
+
+async def test_paused_it_does_nothing_and_goes_on_in_the_same_process(
+    harness: RunHarness, fake: Fake
+) -> None:
+    def works(until: str) -> dict[str, Any]:
+        return {"until": until, "acts": [{"run": "date +%N"}, {"wait": 0.1}]}
+
+    tasks = fake(works("was interrupted|Go on\\."), GREETS)
+    other = harness.folder / "other.json"
+    other.write_text(json.dumps({"acts": [works("Enough\\."), GREETS]}))
+    tasks = tasks.replace(
+        "tasks: [", "tasks: [{id: other, goal: Wait., worker: other, acceptance: [':']}, "
+    )
+    tasks = tasks.replace("workers: {", "workers: {other: {kind: acp, command: OTHER}, ")
+    command = [sys.executable, "-m", "midwatch_agents.acp.fake_agent", str(other)]
+
+    async def person() -> None:
+        found = {each.worker: each.id for each in await attempts(harness)}
+        paused, kept = found["fake"], found["other"]
+        await harness.until(lambda: some(harness, 1, attempt=paused))
+        await harness.say(Intervention(action=Action.PAUSE, by=Actor.OPERATOR), attempt=paused)
+        await harness.until(lambda: waits(harness, attempt=paused))
+        before = await harness.told(Step, attempt=paused)
+        others = len(await harness.told(Step, attempt=kept))
+        await harness.until(lambda: some(harness, others + 3, attempt=kept))
+        assert await harness.told(Step, attempt=paused) == before
+        resume = Intervention(action=Action.RESUME, by=Actor.OPERATOR, message="Go on.")
+        await harness.say(resume, attempt=paused)
+        await harness.until(lambda: some(harness, len(before) + 1, attempt=paused))
+        enough = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Enough.")
+        await harness.say(enough, attempt=kept)
+
+    run = harness.run(tasks.replace("OTHER", json.dumps(command)))
+    assert (await together(run, person()))[0] == 0
 
 
 async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake: Fake) -> None:
