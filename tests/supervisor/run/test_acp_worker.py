@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from midwatch_agents.sandbox import MARK
+from midwatch_agents import acp
+from midwatch_agents.sandbox import MARK, SandboxKind
+from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import (
     Action,
@@ -27,6 +30,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.harness import RunHarness
 
+FAKE = Path(acp.__path__[0]) / "fake_agent.py"
 GREETS = {"write": "hello.txt", "text": "hello"}
 FAILS = {"run": "exit 3"}
 TASKS = """
@@ -257,3 +261,33 @@ async def test_a_program_that_is_not_there_is_named_before_the_run(harness: RunH
         await harness.run(TASKS.format(command="[]", more=""))
     with pytest.raises(UsageError, match=r"there is no kind 'opencod'; there are coder, task, acp"):
         await harness.run(tasks.replace("kind: acp", "kind: opencod"))
+
+
+async def test_behind_the_walls_it_has_its_tools_and_its_state_and_nothing_else(
+    harness: RunHarness, bubblewrap: SandboxKind, tmp_path: Path
+) -> None:
+    assert bubblewrap is SandboxKind.BUBBLEWRAP
+    program, state = tmp_path / "program", tmp_path / "state"
+    for folder in (program, state):
+        folder.mkdir()
+    (tmp_path / "secret").write_text("a key")
+    shutil.copy(FAKE, program)
+    report = {"progress_percent": 40, "confidence": 70, "decision": "continue"}
+    acts = [
+        {"tool": "reflect", "args": report},
+        {"run": f"cat {tmp_path}/secret"},
+        {"run": f"echo kept > {state}/kept"},
+        {"run": f"echo lost > {program}/lost"},
+        GREETS,
+    ]
+    (state / "script.json").write_text(json.dumps({"acts": acts}))
+    command = [sys.executable, str(program / "fake_agent.py"), str(state / "script.json")]
+    harness.settings = Settings(
+        run=RunSettings(sandbox=Sandbox.REQUIRED, sandbox_read=(str(program),))
+    )
+    tasks = TASKS.format(command=json.dumps(command), more=f"state: [{state}]")
+    assert await harness.run(tasks) == 0
+    said, secret, kept, lost, _, _ = await steps(harness)
+    assert said.checkpoint is not None
+    assert (secret.ok, "a key" in secret.output, kept.ok, lost.ok) == (False, False, True, False)
+    assert (state / "kept").read_text() == "kept\n"
