@@ -158,10 +158,9 @@ class AgentSession:
         if not self.working:
             return
         await self._connection.send_notification("session/cancel", {"sessionId": self.id})
-        ended, late = await asyncio.wait(self._turns, timeout=_CANCEL_SECONDS)
-        for turn in late:
+        _, late = await asyncio.wait(self._turns, timeout=_CANCEL_SECONDS)
+        for turn in late:  # of one that does not let go nothing more is expected
             turn.cancel()
-        del ended
         self._turns.clear()
         self._give_up()
         kept = [self.events.get_nowait() for _ in range(self.events.qsize())]

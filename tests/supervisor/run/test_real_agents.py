@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.records import Action, Actor, Alert, Intervention, Step
+from midwatch_monitor.records import Action, Actor, Alert, AttemptTransition, Intervention, Step
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.model_stub import ModelStub
 
@@ -128,6 +128,31 @@ async def test_a_hang_is_stopped_and_leaves_no_process(
     code, _ = await asyncio.gather(harness.run(tasks("hang")), person())
     assert code != 0
     assert left_of(harness.folder) == []
+
+
+async def test_killed_it_goes_on_in_its_own_session(
+    harness: RunHarness, tasks: Tasks, stub: ModelStub
+) -> None:
+    (harness.folder / "tasks.yaml").write_text(tasks("slow").replace("test -f hello.txt", "':'"))
+    (harness.folder / "midwatch.yaml").write_text("run: {sandbox: off}\n")
+    process = await harness.start("run", "tasks.yaml", "--headless")
+
+    await harness.until(lambda: some(harness))
+    process.kill()
+    await process.wait()
+    again = await harness.start("resume", "--headless")
+    output, errors = await again.communicate()
+    assert again.returncode == 0, (output, errors)
+    last = json.dumps(stub.requests[-1])
+    assert "Your work was interrupted" in last
+    assert "SCRIPT=slow" in last
+    assert left_of(harness.folder) == []
+
+
+async def some(harness: RunHarness) -> bool:
+    """Whether the first attempt has called a tool."""
+    known = await harness.told(AttemptTransition)
+    return bool(known) and bool(await harness.journal.messages(1))
 
 
 def left_of(folder: Path) -> list[str]:
