@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -157,7 +158,8 @@ class AgentSession:
         """End the turn; what the agent had begun is over with it, whatever it says."""
         if not self.working:
             return
-        await self._connection.send_notification("session/cancel", {"sessionId": self.id})
+        with suppress(ConnectionError):  # who is gone has ended its turn as well
+            await self._connection.send_notification("session/cancel", {"sessionId": self.id})
         _, late = await asyncio.wait(self._turns, timeout=_CANCEL_SECONDS)
         for turn in late:  # of one that does not let go nothing more is expected
             turn.cancel()

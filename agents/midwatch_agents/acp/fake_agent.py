@@ -12,7 +12,8 @@ each an object with one of these:
 - `until`: a regular expression; its `acts` are repeated until something that it was told matches
 - `wait`: seconds; `hang`; `die`: an exit code; `end`: the reason for which the turn ends here
 
-Beside them: `joins` whether a prompt in its turn joins it, `loads` whether a session can be gone on
+Beside them: `joins` whether a prompt in its turn joins it, `steers` whether it has an extension for
+that, `loads` whether a session can be gone on
 with by another process, `noise` lines that it prints first, and `deaf` whether it stays when its
 input closes.
 """
@@ -80,6 +81,9 @@ class FakeAgent:
                     self._turn = asyncio.create_task(self._work())
                 elif not self._script.get("joins"):
                     self._turn.cancel()
+            case "_session/steering" if self._script.get("steers"):
+                self._told.append(params["prompt"][0]["text"])
+                self._send(id=id, result={"outcome": "injected"})
             case "session/cancel":
                 if self._turn is not None:
                     self._turn.cancel()

@@ -125,16 +125,16 @@ async def test_a_report_of_the_wrong_shape_is_handed_back(harness: RunHarness, f
     assert (refused.tool, refused.ok) == ("reflect", False)
 
 
-@pytest.mark.parametrize("joins", [False, True])
+@pytest.mark.parametrize(
+    ("steering", "able"),
+    [("cancel", {}), ("join", {"joins": True}), ("method", {"steers": True}), ("method", {})],
+)
 async def test_in_a_loop_it_is_found_and_nudged_and_hears_of_it(
-    harness: RunHarness, fake: Fake, *, joins: bool
+    harness: RunHarness, fake: Fake, steering: str, able: dict[str, bool]
 ) -> None:
-    goes_round = {
-        "until": r"\[midwatch \w+ #\d+ from your policy\]",
-        "acts": [FAILS, {"wait": 0.2}],
-    }
-    more = "steering: join" if joins else ""
-    assert await harness.run(fake(goes_round, GREETS, more=more, joins=joins)) == 0
+    nudged = r"\[midwatch \w+ #\d+ from your policy\]"
+    goes_round = {"until": nudged, "acts": [FAILS, {"wait": 0.2}]}
+    assert await harness.run(fake(goes_round, GREETS, more=f"steering: {steering}", **able)) == 0
     assert {each.key.rule for each in await harness.told(Alert)} >= {"repeated_call"}
     states = [each.state for each in await harness.told(Delivery)]
     assert DeliveryState.DELIVERED in states
