@@ -32,13 +32,10 @@ def claude_session(file: Path, calls: int) -> Path:
     """A session of Claude Code that gives the same command again and again."""
     lines: list[Line] = []
     for at in range(calls):
-        call = {"type": "tool_use", "id": f"c{at}", "name": "Bash", "input": {"command": "make"}}
-        result = {"type": "tool_result", "tool_use_id": f"c{at}", "content": "x", "is_error": True}
-        asked = {"id": f"m{at}", "role": "assistant", "content": [call]}
-        lines += [
-            {"type": "assistant", "message": asked},
-            {"type": "user", "message": {"role": "user", "content": [result]}},
-        ]
+        call: Line = {"type": "tool_use", "id": f"c{at}", "name": "Bash", "input": {"command": "x"}}
+        result: Line = {"type": "tool_result", "tool_use_id": f"c{at}", "content": "y"}
+        lines.append({"type": "assistant", "message": {"id": f"m{at}", "content": [call]}})
+        lines.append({"type": "user", "message": {"content": [result]}})
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return file
@@ -80,7 +77,7 @@ def test_of_calm_sessions_there_is_one_line(capsys: Capture) -> None:
     assert replayed(capsys, "none") == ["0 sessions, 0 steps, none with an alarm"]
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+@pytest.mark.parametrize("columns", [60, 80, 120])
 def test_rows_fit_the_terminal(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
@@ -105,7 +102,7 @@ def test_a_wide_terminal_has_one_line_for_each_session(
         "runs/low.jsonl:2",
         "runs/other.jsonl:2",
     ]
-    assert len(lines) == 5
+    assert lines[3:5] == ["", "2 sessions, 4 steps, 2 with alarms"]
 
 
 @pytest.mark.parametrize("name", ["-home-me-shop/a b.jsonl", "it's.jsonl", "a:3.jsonl"])
@@ -146,7 +143,7 @@ def test_an_alarm_that_rises_is_one_and_one_that_comes_again_is_two(capsys: Capt
     alarms = [each for each in found[:-1] if each["severity"] != "notice"]
     assert len(alarms) > len({each["rule"] for each in alarms})
     assert row[1:3] == ["12", str(len({each["rule"] for each in alarms}))]
-    session(Path("again.jsonl"), (20, 80, 80, 80, 20))
+    session(Path("again.jsonl"), (20, 35, 35, 35, 29))
     session(Path("calm.jsonl"))
     assert replayed(capsys, "again.jsonl", "calm.jsonl")[1].split()[1:4] == ["5", "2", "1"]
 
