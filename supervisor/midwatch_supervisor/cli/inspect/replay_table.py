@@ -33,7 +33,9 @@ class Session:
     """The step of the first alarm."""
     worst: AlertLine | None = None
     """The first alarm of the highest severity."""
-    _latest: dict[tuple[str, str], Severity] = field(default_factory=dict)
+    _latest: dict[tuple[str, str], Severity] = field(
+        default_factory=dict[tuple[str, str], Severity]
+    )
 
     def observe(self, alert: AlertLine) -> None:
         """Count an alert that fires, or whose severity rises."""
