@@ -59,6 +59,15 @@ def brief(text: str, width: int = 500) -> str:
     return flat if len(flat) <= width else f"{flat[: width - 1]}…"
 
 
+def cut_middle(text: str, width: int) -> str:
+    """A name of somebody else's on one line of at most `width` characters: both ends are kept."""
+    flat = one_line(text)
+    if len(flat) <= width:
+        return flat
+    tail = (width - 1) // 2
+    return f"{flat[: width - 1 - tail]}…{flat[len(flat) - tail :]}"
+
+
 def because(reason: str, width: int = 500) -> str:
     """`: reason` behind what it explains; nothing without one."""
     return f": {brief(reason, width)}" if reason else ""

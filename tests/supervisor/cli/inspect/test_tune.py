@@ -97,7 +97,7 @@ def test_the_proposal_is_a_configuration_that_gives_what_it_says(capsys: Capture
         main(["replay", "runs", "--config", *map(str, files[:1]), "--config", "proposal.yaml"]) == 0
     )
     out = capsys.readouterr().out
-    assert out.count("first alarm at step 10") == 10
+    assert out.count("  10  repeated_call: ") == 10
 
 
 @pytest.mark.usefixtures("runs")
