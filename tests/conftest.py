@@ -44,9 +44,14 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """No workers for a single file: they take longer to start than most files take."""
+    """No workers for a single file: they take longer to start than most files take.
+
+    In CI one more than there are cores: many tests there wait for processes that they have started.
+    """
     files = [Path(each.partition("::")[0]) for each in config.args]
-    return 0 if len(files) == 1 and files[0].suffix == ".py" else None
+    if len(files) == 1 and files[0].suffix == ".py":
+        return 0
+    return (os.cpu_count() or 1) + 1 if os.environ.get("CI") else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -84,7 +84,7 @@ class Worker:
         where an optional dependency is missing.
         """
         self._preset = preset_of(spec, name) if speaks_acp(spec) else None
-        if self._preset is None and spec.kind not in {*WorkerKind}:
+        if self._preset is None and not isinstance(spec.kind, WorkerKind):
             known = ", ".join((*WorkerKind, ACP, *PRESETS))
             raise UsageError(f"worker {name}: there is no kind {spec.kind!r}; there are {known}")
         if model is None and not spec.agent and self._preset is None:
@@ -98,7 +98,7 @@ class Worker:
         self._agent = _ready_agent(spec) if spec.agent else _own_agent(spec, name, model)
         brought = self._agent.model if spec.agent else None
         self._own_model = brought if isinstance(brought, Model) else None
-        codes = spec.kind == WorkerKind.CODER and not spec.agent
+        codes = spec.kind is WorkerKind.CODER and not spec.agent
         self._coding = _coding() if codes else []
 
     @property

@@ -56,7 +56,7 @@ class ModelSpec(Section):
 class WorkerSpec(Section):
     """A kind of worker that tasks can name."""
 
-    kind: str = WorkerKind.CODER
+    kind: Annotated[WorkerKind | Name, Field(union_mode="left_to_right")] = WorkerKind.CODER
     """`coder`, `task`, `acp`, or an agent that is known by its name, such as `opencode`."""
     command: tuple[str, ...] = ()
     """Starts an agent that speaks ACP: the program and its arguments."""

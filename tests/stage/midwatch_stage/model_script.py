@@ -14,7 +14,7 @@ from typing import Any
 
 FAILING = 'python3 -c "import sys; sys.exit(3)"'
 """The command that the script `loop` repeats."""
-SLOW = "sleep 20"
+SLOW = "sleep 8"
 """The command of the script `slow`."""
 FILE, CONTENT = "hello.txt", "hello"
 """The file that the scripts write, and what stands in it then."""
