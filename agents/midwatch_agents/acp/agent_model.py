@@ -69,6 +69,7 @@ class AgentModel(Model[None]):
         self._held: list[str] = []
         """Reminders that would have cost the agent its turn: told with the next word."""
         self._paid = 0.0
+        """What of the session's cost was told before."""
         self._cut = 0
         """How many turns in a row ended at a limit of the agent's own, with nothing done."""
         self._stopped = False
@@ -165,9 +166,10 @@ class AgentModel(Model[None]):
             rules = next((each.instructions for each in fresh if each.instructions), "")
             words = [*filter(None, [rules]), *words]
         elif same:
+            self._paid = _paid(messages)
             words = [_GO_ON, *words]
         else:
-            words = [*_account(messages), _GO_ON, *words]
+            words = [*_account(messages[: len(messages) - len(fresh)]), _GO_ON, *words]
         await self._session.say("\n\n".join(words))
 
     def _response(self, event: Event, text: str) -> ModelResponse:
@@ -187,13 +189,14 @@ class AgentModel(Model[None]):
                     raise UnexpectedModelBehavior(self._complained(error))
                 usage = RequestUsage(input_tokens=read, output_tokens=written)
                 parts = parts or [TextPart(_SILENT)]
-        paid, self._paid = session.cost_usd - self._paid, session.cost_usd
+        paid = max(session.cost_usd - self._paid, 0.0)
+        self._paid += paid
         return ModelResponse(
             parts=parts,
             usage=usage,
             model_name=self._name,
             provider_name=self.system,
-            provider_details={_SESSION: session.id, _COST: max(paid, 0.0)},
+            provider_details={_SESSION: session.id, _COST: paid},
         )
 
     def _complained(self, error: str) -> str:
@@ -243,6 +246,12 @@ def _session_of(messages: Sequence[ModelMessage]) -> str:
         if isinstance(message, ModelResponse):
             return str((message.provider_details or {}).get(_SESSION, ""))
     return ""
+
+
+def _paid(messages: Sequence[ModelMessage]) -> float:
+    """What a history has cost, as its agent told it."""
+    details = [each.provider_details or {} for each in messages if isinstance(each, ModelResponse)]
+    return sum(float(each.get(_COST, 0.0)) for each in details)
 
 
 def _account(messages: Sequence[ModelMessage]) -> list[str]:

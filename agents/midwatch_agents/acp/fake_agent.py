@@ -10,6 +10,7 @@ each an object with one of these:
 - `tool`: one of Midwatch's tools, with `args`
 - `ask`: the title of something that needs a permission; refused, the turn ends
 - `until`: a regular expression; its `acts` are repeated until something that it was told matches
+- `cost`: US dollars of the session so far
 - `wait`: seconds; `hang`; `die`: an exit code; `end`: the reason for which the turn ends here
 
 Beside them: `joins` whether a prompt in its turn joins it, `steers` whether it has an extension for
@@ -154,8 +155,10 @@ class FakeAgent:
         return ""
 
     async def _stay(self, act: dict[str, Any]) -> None:
-        """Do what no agent should."""
+        """Do what is no work."""
         match act:
+            case {"cost": amount}:
+                self._update("usage_update", cost={"amount": amount, "currency": "USD"})
             case {"wait": seconds}:
                 await asyncio.sleep(seconds)
             case {"hang": _}:

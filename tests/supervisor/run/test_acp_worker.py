@@ -20,6 +20,7 @@ from midwatch_monitor.records import (
     Alert,
     Attempt,
     AttemptTransition,
+    Change,
     Delivery,
     DeliveryState,
     Ending,
@@ -216,7 +217,8 @@ async def test_one_that_was_killed_goes_on_where_it_was(
     harness: RunHarness, fake: Fake, *, loads: bool
 ) -> None:
     waits = {"until": "Your work was interrupted", "acts": [{"wait": 0.05}]}
-    (harness.folder / "tasks.yaml").write_text(fake({"run": "echo 1"}, waits, GREETS, loads=loads))
+    acts = ({"cost": 0.5}, {"run": "echo 1"}, waits, {"cost": 0.75}, GREETS)
+    (harness.folder / "tasks.yaml").write_text(fake(*acts, loads=loads))
     (harness.folder / "midwatch.yaml").write_text("run: {sandbox: off}\n")
     process = await harness.start("run", "tasks.yaml", "--headless")
     await harness.until(lambda: some(harness, 1))
@@ -227,6 +229,8 @@ async def test_one_that_was_killed_goes_on_where_it_was(
     assert again.returncode == 0, (output, errors)
     ran = [each.args for each in await steps(harness) if "echo 1" in each.args]
     assert len(ran) == (1 if loads else 2)
+    budgets = [each.budget for each in await harness.told(Change) if each.budget is not None]
+    assert budgets[-1].cost_usd.used == (0.75 if loads else 1.25)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("allow", 0), ("reject", 1)])
