@@ -11,7 +11,7 @@ from pathlib import Path
 from midwatch_agents.acp.agent_model import AgentModel
 from midwatch_agents.acp.client import AgentSession
 from midwatch_agents.acp.presets import Preset
-from midwatch_agents.acp.tool_server import Answered, ToolServer, served
+from midwatch_agents.acp.tool_server import Answered, ToolServer, serve
 from midwatch_agents.acp.transport import LONGEST, LineTransport
 from midwatch_agents.sandbox import MARK, SandboxKind, walls
 from midwatch_agents.sandbox_mounts import SandboxPaths
@@ -39,9 +39,9 @@ async def agent_model(
         async def call(tool: str, args: Mapping[str, object]) -> Answered:
             return await opened[0].want(tool, args)
 
-        server = await stack.enter_async_context(served(call))
-        process = await _started(preset, paths, sandbox_kind, mark, server)
-        stack.push_async_callback(_ended, process)
+        server = await stack.enter_async_context(serve(call))
+        process = await _start(preset, paths, sandbox_kind, mark, server)
+        stack.push_async_callback(_end_group, process)
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -55,14 +55,14 @@ async def agent_model(
         yield AgentModel(session, server, name=name, folder=paths.folder, complaints=complaints)
 
 
-async def _started(
+async def _start(
     preset: Preset,
     paths: SandboxPaths,
     sandbox_kind: SandboxKind,
     mark: str,
     server: ToolServer,
 ) -> asyncio.subprocess.Process:
-    writable = await asyncio.to_thread(_there, preset.state)
+    writable = await asyncio.to_thread(_existing, preset.state)
     return await asyncio.create_subprocess_exec(
         *walls(paths, sandbox_kind, writable=[*writable, server.folder]),
         *preset.command,
@@ -76,7 +76,7 @@ async def _started(
     )
 
 
-def _there(places: Sequence[str]) -> list[Path]:
+def _existing(places: Sequence[str]) -> list[Path]:
     found = (Path(each).expanduser() for each in places)
     return [each for each in found if each.exists()]
 
@@ -87,7 +87,7 @@ async def _read(stream: asyncio.StreamReader, kept: deque[str]) -> None:
         kept.append(chunk.decode(errors="replace"))
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+async def _end_group(process: asyncio.subprocess.Process) -> None:
     """Let it end by itself, then end its whole group: children outlive their parents."""
     for sign in (None, signal.SIGTERM, signal.SIGKILL):
         if sign is not None:

@@ -27,7 +27,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
 
-from midwatch_agents.acp.client import AgentSession, Begun, Event, Heard, TurnEnd, Wanted
+from midwatch_agents.acp.client import AgentSession, CallStart, Event, OwnCall, QueuedEvent, TurnEnd
 from midwatch_agents.acp.tool_server import Answered, ToolServer
 from midwatch_monitor.errors import WorkerError
 from midwatch_tools.foreign_calls import FOREIGN, foreign_args
@@ -64,8 +64,8 @@ class AgentModel(Model[None]):
         self._name = name
         self._folder = folder
         self._complaints = complaints
-        self._begun: dict[str, Begun] = {}
-        self._wanted: dict[str, Wanted] = {}
+        self._begun: dict[str, CallStart] = {}
+        self._wanted: dict[str, OwnCall] = {}
         self._held: list[str] = []
         """Reminders that would have cost the agent its turn: told with the next word."""
         self._paid = 0.0
@@ -117,7 +117,7 @@ class AgentModel(Model[None]):
             await self._session.say(_GO_ON)
         return self._response(heard.event, heard.text)
 
-    def _was_cut(self, heard: Heard) -> bool:
+    def _was_cut(self, heard: QueuedEvent) -> bool:
         """Whether the agent ended its turn at a limit of its own, and is to go on."""
         event = heard.event
         if not isinstance(event, TurnEnd):
@@ -177,11 +177,11 @@ class AgentModel(Model[None]):
         parts: list[ModelResponsePart] = [TextPart(text)] if text else []
         usage = RequestUsage()
         match event:
-            case Begun(call=call):
+            case CallStart(call=call):
                 self._begun[call.id] = event
                 args = foreign_args(call.tool, call.arguments())
                 parts.append(ToolCallPart(FOREIGN, args, tool_call_id=call.id))
-            case Wanted(id=id, tool=tool, args=args):
+            case OwnCall(id=id, tool=tool, args=args):
                 self._wanted[id] = event
                 parts.append(ToolCallPart(tool, dict(args), tool_call_id=id))
             case TurnEnd(error=error, tokens=(read, written)):

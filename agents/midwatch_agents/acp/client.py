@@ -12,7 +12,6 @@ from acp import PROTOCOL_VERSION
 from acp.connection import Connection
 from acp.exceptions import RequestError
 
-from midwatch_agents.acp.json_shape import members
 from midwatch_agents.acp.presets import Steering
 from midwatch_agents.acp.tool_server import NAME, Answered
 from midwatch_agents.acp.transport import LineTransport
@@ -27,6 +26,7 @@ from midwatch_agents.acp.updates import (
     tokens_of,
 )
 from midwatch_monitor.errors import WorkerError
+from midwatch_monitor.traces.foreign import Node
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _STEERING = "_session/steering"
 
 
 @dataclass(slots=True, kw_only=True)
-class Begun:
+class CallStart:
     """The agent has begun a tool call of its own; `over` once it has ended."""
 
     call: AgentCall
@@ -47,7 +47,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class OwnCall:
     """The agent calls one of Midwatch's tools, and waits for the answer."""
 
     id: str
@@ -66,10 +66,10 @@ class TurnEnd:
     """Why it broke off, if it did."""
 
 
-Event = Begun | Wanted | TurnEnd
+Event = CallStart | OwnCall | TurnEnd
 
 
-class Heard(NamedTuple):
+class QueuedEvent(NamedTuple):
     """An event, and what the agent said before it."""
 
     event: Event
@@ -84,14 +84,14 @@ class AgentSession:
         self._connection = Connection(self._hear, transport)
         self._steering = steering
         self._allows = allows
-        self.events: asyncio.Queue[Heard] = asyncio.Queue()
+        self.events: asyncio.Queue[QueuedEvent] = asyncio.Queue()
         self.ours: Sequence[str] = ()
         """The names of Midwatch's tools: calls of them are told by themselves."""
         self.id = ""
         self.cost_usd = 0.0
         """What the session has cost so far, where the agent tells it."""
         self._text: list[str] = []
-        self._calls: dict[str, Begun] = {}
+        self._calls: dict[str, CallStart] = {}
         self._told: set[str] = set()
         """Calls that were begun, or are ours."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -120,11 +120,11 @@ class AgentSession:
             "cwd": str(folder),
             "mcpServers": [{"name": NAME, "command": program, "args": args, "env": []}],
         }
-        loads = bool(members(greeting.get("agentCapabilities")).get("loadSession"))
+        loads = bool(greeting["agentCapabilities"]["loadSession"])
         if before and loads and await self._load(before, wanted):
             return True
         session = await self._ask("session/new", wanted)
-        self.id = str(session.get("sessionId", ""))
+        self.id = session["sessionId"].text
         return False
 
     async def _load(self, before: str, wanted: dict[str, object]) -> bool:
@@ -183,13 +183,13 @@ class AgentSession:
         """The agent calls one of Midwatch's tools; the answer comes later."""
         self._numbers += 1
         answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
-        wanted = Wanted(id=f"midwatch-{self._numbers}", tool=tool, args=args, answer=answer)
+        wanted = OwnCall(id=f"midwatch-{self._numbers}", tool=tool, args=args, answer=answer)
         self._put(wanted)
         return answer
 
     # -- what goes out ---------------------------------------------------------------------
 
-    async def _ask(self, method: str, params: dict[str, object]) -> Mapping[str, object]:
+    async def _ask(self, method: str, params: dict[str, object]) -> Node:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 found = await self._connection.send_request(method, params)
@@ -200,7 +200,7 @@ class AgentSession:
             raise WorkerError(f"the agent refuses `{method}`: {error}") from None
         except ConnectionError:  # no outage of a provider, which would be waited for
             raise WorkerError("the agent has ended") from None
-        return members(found)
+        return Node(found)
 
     async def _steered(self, text: str) -> bool:
         try:
@@ -222,9 +222,9 @@ class AgentSession:
         """Prompt, and wait for the turn's end. Of turns that were joined only the last counts."""
         own = asyncio.current_task()
         try:
-            answer = await self._connection.send_request("session/prompt", self._words(text))
-            reason = str(members(answer).get("stopReason", ""))
-            end = TurnEnd(reason=reason, tokens=tokens_of(answer))
+            words = self._words(text)
+            answer = Node(await self._connection.send_request("session/prompt", words))
+            end = TurnEnd(reason=answer["stopReason"].text, tokens=tokens_of(answer))
         except RequestError as error:
             end = TurnEnd(error=f"the agent refuses the prompt: {error}")
         except ConnectionError:
@@ -237,18 +237,18 @@ class AgentSession:
 
     def _put(self, event: Event) -> None:
         said, self._text = "".join(self._text), []
-        self.events.put_nowait(Heard(event, said))
+        self.events.put_nowait(QueuedEvent(event, said))
 
     # -- what comes in ---------------------------------------------------------------------
 
     async def _hear(self, method: str, params: object, notified: bool) -> Any:
-        found = members(params)
+        said = Node(params)
         if method == "session/update":
             if not self._loading:
-                self._learn(read_update(found.get("update")))
+                self._learn(read_update(said["update"]))
             return None
         if method == "session/request_permission":
-            return self._permit(found)
+            return self._permit(said)
         if notified:
             return None
         raise RequestError.method_not_found(method)
@@ -264,13 +264,13 @@ class AgentSession:
             case _:
                 pass
 
-    def _permit(self, asked: Mapping[str, object]) -> dict[str, object]:
-        update = read_update(asked.get("toolCall"))
-        ours = is_ours(update.title or "", self.ours)
+    def _permit(self, asked: Node) -> dict[str, object]:
+        update = read_update(asked["toolCall"])
+        ours = is_ours(update.title, self.ours)
         if update.call and not ours:
             self._follow(update)
             self._begin(update.call)
-        option = chosen(asked.get("options"), allow=self._allows or ours)
+        option = chosen(asked["options"], allow=self._allows or ours)
         if option is None:
             return {"outcome": {"outcome": "cancelled"}}
         return {"outcome": {"outcome": "selected", "optionId": option}}
@@ -280,7 +280,7 @@ class AgentSession:
         if begun is None:
             if update.call in self._told:
                 return
-            begun = Begun(call=AgentCall(id=update.call), over=asyncio.Event())
+            begun = CallStart(call=AgentCall(id=update.call), over=asyncio.Event())
             self._calls[update.call] = begun
         begun.call.tell(update)
         if begun.call.running:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic_ai.tools import ToolDefinition
 
-from midwatch_agents.acp.json_shape import members
+from midwatch_monitor.traces.foreign import Node
 
 log = logging.getLogger(__name__)
 
@@ -79,18 +79,18 @@ class ToolServer:
 
     async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:
         try:
-            asked = members(json.loads(line))
-        except ValueError:
+            asked = Node(json.loads(line))
+        except (ValueError, RecursionError):
             return
         if "id" not in asked:
             return  # a notification wants no answer
-        answer = {"jsonrpc": "2.0", "id": asked["id"], **await self._result(asked)}
+        answer = {"jsonrpc": "2.0", "id": asked["id"].value, **await self._result(asked)}
         writer.write(json.dumps(answer).encode() + b"\n")
         await writer.drain()
 
-    async def _result(self, asked: Mapping[str, object]) -> dict[str, object]:
-        params = members(asked.get("params"))
-        match asked.get("method"):
+    async def _result(self, asked: Node) -> dict[str, object]:
+        params = asked["params"]
+        match asked["method"].text:
             case "initialize":
                 return {"result": _greeting(params)}
             case "tools/list":
@@ -102,18 +102,18 @@ class ToolServer:
             case other:
                 return {"error": {"code": _METHOD_NOT_FOUND, "message": f"no method {other}"}}
 
-    async def _called(self, params: Mapping[str, object]) -> dict[str, object]:
-        name = params.get("name")
+    async def _called(self, params: Node) -> dict[str, object]:
+        name = params["name"].text
         if name in {each.name for each in self.tools}:
-            found = await self._call(str(name), members(params.get("arguments")))
+            found = await self._call(name, params["arguments"].members)
         else:
             found = Answered(text=f"There is no tool {name!r}.", failed=True)
         return {"content": [{"type": "text", "text": found.text}], "isError": found.failed}
 
 
-def _greeting(params: Mapping[str, object]) -> dict[str, object]:
+def _greeting(params: Node) -> dict[str, object]:
     return {
-        "protocolVersion": params.get("protocolVersion") or _PROTOCOL,
+        "protocolVersion": params["protocolVersion"].text or _PROTOCOL,
         "capabilities": {"tools": {}},
         "serverInfo": {"name": NAME, "version": "1"},
     }
@@ -130,7 +130,7 @@ def _described(tool: ToolDefinition) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def served(call: Call) -> AsyncGenerator[ToolServer]:
+async def serve(call: Call) -> AsyncGenerator[ToolServer]:
     """A server in a folder of its own, until the end of the block."""
     with tempfile.TemporaryDirectory(prefix="midwatch-tools-") as name:
         server = ToolServer(Path(name), call)

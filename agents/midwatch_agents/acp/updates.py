@@ -5,50 +5,49 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from midwatch_agents.acp.json_shape import items, members
+from midwatch_monitor.traces.foreign import Node
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _OUTPUTS = (
-    "output",
-    "formatted_output",
-    "aggregated_output",
-    "stdout",
-    "stderr",
-    "content",
-    "text",
+    *("output", "formatted_output", "aggregated_output"),
+    *("stdout", "stderr", "content", "text"),
 )
 _EXITS = ("exit_code", "exitCode", "exit", "code")
 _ENDED = frozenset({"completed", "failed"})
 
 
-class _Message(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Update(_Message):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
     """One `session/update`, or the tool call of a request for permission; all of it may lack."""
 
-    kind_of_update: str = Field(default="", validation_alias="sessionUpdate")
-    call: str = Field(default="", validation_alias="toolCallId")
-    title: str | None = None
-    kind: str | None = None
-    status: str | None = None
-    args: object = Field(default=None, validation_alias="rawInput")
-    result: object = Field(default=None, validation_alias="rawOutput")
-    content: object = None
-    locations: object = None
-    cost: object = None
-    meta: object = Field(default=None, validation_alias="_meta")
+    kind_of_update: str
+    call: str
+    title: str
+    kind: str
+    status: str
+    args: Node
+    result: Node
+    content: Node
+    locations: Node
+    cost: Node
+    meta: Node
 
 
-def read_update(value: object) -> Update:
-    """An update; what cannot be read says nothing."""
-    try:
-        return Update.model_validate(value)
-    except ValidationError:
-        return Update()
+def read_update(said: Node) -> Update:
+    """An update; what is not as it should be is empty."""
+    return Update(
+        kind_of_update=said["sessionUpdate"].text,
+        call=said["toolCallId"].text,
+        title=said["title"].text,
+        kind=said["kind"].text,
+        status=said["status"].text,
+        args=said["rawInput"],
+        result=said["rawOutput"],
+        content=said["content"],
+        locations=said["locations"],
+        cost=said["cost"],
+        meta=said["_meta"],
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,10 +73,10 @@ class AgentCall:
         self.kind = update.kind or self.kind
         self.title = update.title or self.title
         if update.args:
-            self.args |= members(update.args) or {"input": update.args}
+            self.args |= update.args.members or {"input": update.args.value}
         if self.kind != "execute":  # there it is the folder
             self.path = next(_paths(update.locations), self.path)
-        if update.content is not None or update.result is not None:
+        if update.content.value is not None or update.result.value is not None:
             self.output = text_of(update.content) or _output(update.result)
         if (code := _exit_code(update.result)) is not None:
             self.exit_code = code
@@ -107,52 +106,43 @@ class AgentCall:
 
 def _tool(update: Update) -> str:
     """The tool's name where the agent says it, else of what kind it is."""
-    named = _deep(update.meta, "toolName")
-    if isinstance(named, str) and named:
+    title = update.title.strip()
+    if named := _found(update.meta, "toolName").text:
         return named
-    title = (update.title or "").strip()
     if _NAME.fullmatch(title):
         return title
-    kind = update.kind or ""
-    return title if kind == "other" else kind or title or "tool"
+    return title if update.kind == "other" else update.kind or title or "tool"
 
 
-def _deep(value: object, key: str) -> object:
+def _found(said: Node, key: str) -> Node:
     """What stands under a key, or under it in one of the members."""
-    known = members(value)
-    if key in known:
-        return known[key]
-    found = (members(each).get(key) for each in known.values())
-    return next((each for each in found if each is not None), None)
+    if key in said:
+        return said[key]
+    below = (Node(each)[key] for each in said.members.values())
+    return next((each for each in below if each.value is not None), Node())
 
 
-def _paths(locations: object) -> Iterator[str]:
-    found = (members(each).get("path") for each in items(locations))
-    return (path for path in found if isinstance(path, str))
+def _paths(locations: Node) -> Iterator[str]:
+    return (each["path"].text for each in locations if each["path"].text)
 
 
-def text_of(content: object) -> str:
+def text_of(content: Node) -> str:
     """The text of a content block, or of a list of them."""
-    if isinstance(content, str):
-        return content
-    if listed := items(content):
-        return "\n".join(filter(None, map(text_of, listed)))
-    known = members(content)
-    text = known.get("text")
-    return text if isinstance(text, str) else text_of(known.get("content", ""))
+    if content.is_object:
+        return content["text"].text or text_of(content["content"])
+    return content.text or "\n".join(filter(None, map(text_of, content)))
 
 
-def _output(result: object) -> str:
-    if result is None or isinstance(result, str):
-        return result or ""
-    known = members(result)
-    texts = [text for key in _OUTPUTS if isinstance(text := known.get(key), str) and text]
-    return "\n".join(texts) or json.dumps(result, ensure_ascii=False, default=str)
+def _output(result: Node) -> str:
+    if not result.is_object:
+        return result.text
+    texts = [result[key].text for key in _OUTPUTS if result[key].text]
+    return "\n".join(texts) or json.dumps(result.value, ensure_ascii=False, default=str)
 
 
-def _exit_code(result: object) -> int | None:
-    found = (_deep(result, key) for key in _EXITS)
-    return next((each for each in found if isinstance(each, int)), None)
+def _exit_code(result: Node) -> int | None:
+    found = (_found(result, key).whole for key in _EXITS)
+    return next((each for each in found if each is not None), None)
 
 
 def is_ours(tool: str, ours: Sequence[str]) -> bool:
@@ -161,38 +151,23 @@ def is_ours(tool: str, ours: Sequence[str]) -> bool:
     return any(words == each or (each in words and "midwatch" in words) for each in ours)
 
 
-class Option(_Message):
-    """One answer to a request for permission."""
-
-    id: str = Field(default="", validation_alias="optionId")
-    kind: str = ""
-
-
-def chosen(options: object, *, allow: bool) -> str | None:
+def chosen(options: Node, *, allow: bool) -> str | None:
     """The answer to take: once rather than for ever, and the first of a kind. `None` for none.
 
     By its kind and never by its id, which every agent names as it likes.
     """
-    known: list[Option] = []
-    for each in items(options):
-        try:
-            known.append(Option.model_validate(each))
-        except ValidationError:
-            continue
     wanted = ("allow_once", "allow_always") if allow else ("reject_once", "reject_always")
-    return next((each.id for kind in wanted for each in known if each.kind == kind), None)
+    known = [(each["kind"].text, each["optionId"].text) for each in options]
+    return next((id for want in wanted for kind, id in known if kind == want), None)
 
 
 def cost_of(update: Update) -> float | None:
     """US dollars that the session has cost so far, if the update says so."""
-    cost = members(update.cost)
-    amount, currency = cost.get("amount"), cost.get("currency")
-    return float(amount) if isinstance(amount, int | float) and currency in {None, "USD"} else None
+    told = "amount" in update.cost and update.cost["currency"].text in {"", "USD"}
+    return update.cost["amount"].amount if told else None
 
 
-def tokens_of(answer: object) -> tuple[int, int]:
+def tokens_of(answer: Node) -> tuple[int, int]:
     """Input and output tokens of a turn, as far as the answer to its prompt says; else 0."""
-    usage = members(members(answer).get("usage"))
-    found = [usage.get(key) for key in ("inputTokens", "outputTokens")]
-    known = [each if isinstance(each, int) and each > 0 else 0 for each in found]
-    return known[0], known[1]
+    usage = answer["usage"]
+    return usage["inputTokens"].count, usage["outputTokens"].count

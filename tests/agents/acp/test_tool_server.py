@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 import pytest
 from pydantic_ai.tools import ToolDefinition
 
-from midwatch_agents.acp.tool_server import Answered, ToolServer, served
+from midwatch_agents.acp.tool_server import Answered, ToolServer, serve
 
 REFLECT = ToolDefinition(name="reflect", description="Report.", parameters_json_schema={"a": 1})
 
@@ -19,7 +19,7 @@ async def answered(tool: str, args: Mapping[str, object]) -> Answered:
 
 @pytest.fixture
 async def server() -> AsyncGenerator[ToolServer]:
-    async with served(answered) as found:
+    async with serve(answered) as found:
         found.tools = [REFLECT]
         yield found
 

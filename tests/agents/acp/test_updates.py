@@ -13,6 +13,7 @@ from midwatch_agents.acp.updates import (
     text_of,
     tokens_of,
 )
+from midwatch_monitor.traces.foreign import Node
 
 OURS = ("reflect", "report_error")
 
@@ -21,7 +22,7 @@ def told(*updates: dict[str, Any]) -> AgentCall:
     """A call after some updates."""
     call = AgentCall(id="1")
     for each in updates:
-        call.tell(read_update(each))
+        call.tell(read_update(Node(each)))
     return call
 
 
@@ -31,11 +32,13 @@ def test_arguments_that_come_later_are_taken_in() -> None:
     assert not call.running
     call.tell(
         read_update(
-            {
-                "title": "pytest -q",
-                "status": "in_progress",
-                "rawInput": {"command": "pytest -q", "cwd": "/w"},
-            }
+            Node(
+                {
+                    "title": "pytest -q",
+                    "status": "in_progress",
+                    "rawInput": {"command": "pytest -q", "cwd": "/w"},
+                }
+            )
         )
     )
     assert call.running
@@ -80,7 +83,7 @@ def test_the_name_of_a_tool_is_taken_where_an_agent_says_it() -> None:
     [None, 3, [], "x", {"toolCallId": 3}, {"sessionUpdate": None}, {"title": {}, "rawInput": "x"}],
 )
 def test_what_cannot_be_read_says_nothing(value: object) -> None:
-    assert read_update(value).call == ""
+    assert read_update(Node(value)).call == ""
     assert told({"rawInput": "ls"}).arguments() == {"input": "ls"}
 
 
@@ -108,20 +111,20 @@ def test_a_permission_is_chosen_by_its_kind_and_only_once() -> None:
         {"optionId": "no", "kind": "reject_once"},
         {"optionId": 3},
     ]
-    assert chosen(options, allow=True) == "first"
-    assert chosen(options, allow=False) == "no"
-    assert chosen([options[0]], allow=True) == "always"
-    assert chosen("none", allow=True) is None
+    assert chosen(Node(options), allow=True) == "first"
+    assert chosen(Node(options), allow=False) == "no"
+    assert chosen(Node([options[0]]), allow=True) == "always"
+    assert chosen(Node("none"), allow=True) is None
 
 
 def test_cost_and_tokens_are_taken_where_they_are_told() -> None:
-    assert cost_of(read_update({"cost": {"amount": 0.25, "currency": "USD"}})) == 0.25
-    assert cost_of(read_update({"cost": {"amount": 0.25, "currency": "EUR"}})) is None
-    assert cost_of(read_update({"cost": 3})) is None
-    assert tokens_of({"usage": {"inputTokens": 1000, "outputTokens": 100}}) == (1000, 100)
-    assert tokens_of({"usage": {"inputTokens": -1}}) == (0, 0)
-    assert tokens_of(None) == (0, 0)
+    assert cost_of(read_update(Node({"cost": {"amount": 0.25, "currency": "USD"}}))) == 0.25
+    assert cost_of(read_update(Node({"cost": {"amount": 0.25, "currency": "EUR"}}))) is None
+    assert cost_of(read_update(Node({"cost": 3}))) is None
+    assert tokens_of(Node({"usage": {"inputTokens": 1000, "outputTokens": 100}})) == (1000, 100)
+    assert tokens_of(Node({"usage": {"inputTokens": -1}})) == (0, 0)
+    assert tokens_of(Node(None)) == (0, 0)
 
 
 def test_the_text_of_content_is_found_at_any_depth() -> None:
-    assert text_of([{"content": {"text": "one"}}, {"text": "two"}, 3, None]) == "one\ntwo"
+    assert text_of(Node([{"content": {"text": "one"}}, {"text": "two"}, 3, None])) == "one\ntwo"

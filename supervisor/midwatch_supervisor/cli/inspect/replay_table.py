@@ -22,7 +22,7 @@ _MIN_WRONG_BESIDE = 40
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class ReplayedSession:
     """What the rules say of one trace."""
 
     path: Path
@@ -51,11 +51,11 @@ class Session:
         self.first = self.first or alert.step
 
 
-def replayed_sessions(lines: Iterable[AlertLine | TraceLine]) -> list[Session]:
+def replayed_sessions(lines: Iterable[AlertLine | TraceLine]) -> list[ReplayedSession]:
     """The sessions of one replay, in the order in which they were met."""
-    sessions: dict[str, Session] = {}
+    sessions: dict[str, ReplayedSession] = {}
     for line in lines:
-        session = sessions.setdefault(line.trace, Session(path=Path(line.trace)))
+        session = sessions.setdefault(line.trace, ReplayedSession(path=Path(line.trace)))
         if isinstance(line, AlertLine):
             session.observe(line)
         else:
@@ -63,7 +63,9 @@ def replayed_sessions(lines: Iterable[AlertLine | TraceLine]) -> list[Session]:
     return list(sessions.values())
 
 
-def session_table(sessions: Sequence[Session], *, skipped: int, width: int) -> Iterator[str]:
+def session_table(
+    sessions: Sequence[ReplayedSession], *, skipped: int, width: int
+) -> Iterator[str]:
     """Sessions with alarms, those without as a count, and the sums, for so many columns."""
     found = [(each, each.worst) for each in sessions if each.worst is not None]
     found.sort(key=lambda each: (-each[1].severity.rank, -each[0].alarms, each[0].first))
@@ -85,7 +87,7 @@ def session_table(sessions: Sequence[Session], *, skipped: int, width: int) -> I
         yield "All alerts of one session: midwatch replay FILE"
 
 
-def _rows(found: Sequence[tuple[Session, AlertLine]], width: int) -> Iterator[str]:
+def _rows(found: Sequence[tuple[ReplayedSession, AlertLine]], width: int) -> Iterator[str]:
     """A line for each session; where it was stands below it if both do not fit on one."""
     names = _names([session.path for session, _ in found], max(_MIN_NAME, width // 4))
     figures = [
