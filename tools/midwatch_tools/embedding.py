@@ -16,11 +16,15 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working
-from midwatch_monitor.records import Change, Keeper, Lifecycle, Plan, PlanStep, Run, Task
+from midwatch_monitor.records import Action, Change, Keeper, Lifecycle, Plan, PlanStep, Run, Task
 from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.observation import cut_line
 from midwatch_tools.tools.facts import Facts
 
+ONLY_WATCHED = (Action.OBSERVE, Action.ASK_OPERATOR)
+"""What can be done about an agent that nothing is said to."""
+_SPOKEN_TO = (*ONLY_WATCHED, Action.NUDGE, Action.REPLAN, Action.PAUSE, Action.RESUME)
+"""What reaches an agent in somebody else's program: it can be told things, not begun anew."""
 _MAX_TITLE = 120
 """Characters; the title stands in each answer of the tools that show the plan."""
 
@@ -104,7 +108,7 @@ async def begin_attempt(
     task = await journal.add_task(
         run=run.id, name=called, title=title, spec="{}", project=project, at=clock()
     )
-    recorder = await _begun(
+    recorder = await begin_attempt_at(
         journal, task, name=name, root=root, settings=settings, bus=bus, clock=clock
     )
     circumstances = Change(
@@ -114,6 +118,7 @@ async def begin_attempt(
         plan_steps=1,
         revision=0,
         lifecycle=Lifecycle.WORKING,
+        acts=_SPOKEN_TO if reflects else ONLY_WATCHED,
     )
     await recorder.record(working(), Plan(steps=(PlanStep(title=title),)), circumstances)
     return Embedded(
@@ -126,21 +131,22 @@ async def begin_attempt(
     )
 
 
-async def _begun(
+async def begin_attempt_at(
     journal: Journal,
     task: Task,
     *,
+    number: int = 1,
     name: str,
     root: Path | None,
     settings: Settings,
     bus: Bus,
     clock: Clock,
 ) -> Recorder:
-    """The voice of a new attempt at a task."""
+    """A new attempt at a task, by the worker of that name. Raises JournalError."""
     node = socket.gethostname()
     attempt = await journal.add_attempt(
         task=task.id,
-        number=1,
+        number=number,
         worker=name,
         model="",
         node=node,

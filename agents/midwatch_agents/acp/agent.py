@@ -97,4 +97,10 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
             async with asyncio.timeout(_END_SECONDS):
                 await process.wait()
                 if sign is signal.SIGKILL:
-                    return
+                    # Its pipes are closed once they are read to their end, not when it ends.
+                    await asyncio.gather(_drain(process.stdout), _drain(process.stderr))
+
+
+async def _drain(stream: asyncio.StreamReader | None) -> None:
+    while stream is not None and await stream.read(LONGEST):
+        pass

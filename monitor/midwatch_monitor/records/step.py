@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from midwatch_monitor.records.intervention import Action
 from midwatch_monitor.records.work import Activity, Budget, Lifecycle, Outage
 
 
@@ -122,6 +123,8 @@ class Change:
     """What its commands run in from here; `none` for nothing."""
     outage: Outage | None = None
     """What became of the provider of a model that it waits for."""
+    acts: tuple[Action, ...] | None = None
+    """All that can be done to a worker that somebody else started, from here on."""
 
 
 Event = Step | Change

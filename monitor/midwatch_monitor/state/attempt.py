@@ -139,6 +139,8 @@ class AttemptState:
     """The nodes that went on with it after its first one."""
     sandbox: str = ""
     """What its commands run in; empty where that was not recorded."""
+    acts: tuple[Action, ...] | None = None
+    """All that can be done to its worker, where somebody else started it; `None`: everything."""
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
     """As they were recorded last, in the order in which they were first seen."""
     left: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
@@ -437,6 +439,7 @@ class AttemptState:
         self.first_budget = self.first_budget or change.budget
         self.switched = change.model or self.switched
         self.sandbox = change.sandbox or self.sandbox
+        self.acts = self.acts if change.acts is None else change.acts
         if change.plan_step is not None:
             self.plan_step, self.reported_progress = change.plan_step, None
             self.plan_steps = change.plan_steps or self.plan_steps

@@ -347,7 +347,8 @@ def _step_fields(step: Step) -> dict[str, object]:
 
 def _change_fields(change: Change) -> dict[str, object]:
     said: dict[str, object] = {"kind": STATE} | _said(change)
-    said.pop("outage", None)  # which no rule looks at
+    for name in ("outage", "acts"):  # which no rule looks at
+        said.pop(name, None)
     if change.budget is not None:
         said["budget"] = _budget_fields(change.budget)
     return said

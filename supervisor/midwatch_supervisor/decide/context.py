@@ -107,6 +107,8 @@ class Means:
     """The most that one more grant may add; empty where no more may be granted."""
     may_split: bool = False
     """Whether the task may become smaller ones: what came of a split may not."""
+    acts: tuple[Action, ...] | None = None
+    """All that reaches a worker that somebody else started; `None`: everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,6 +190,8 @@ def _conflict(alert: Alert) -> bool:
 
 def _has_means(action: Action, context: DecisionContext, diagnosis: Diagnosis) -> bool:
     means, policy = context.means, context.policy
+    if means.acts is not None and action not in _FREE.union(means.acts):
+        return False
     match action:
         case Action.REPLAN:
             return context.count(action) < policy.max_replans

@@ -10,6 +10,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
+    Action,
     Alert,
     AlertKey,
     Attempt,
@@ -61,6 +62,7 @@ class AttemptReading:
             history,
             model=evidence.state.model,
             policy=settings.policy,
+            acts=evidence.state.acts,
         )
         alerts = evidence.state.alerts
         fought = {key.subject for key in alerts if key.rule == "workspace_conflict"}
@@ -139,6 +141,7 @@ def means_of(
     *,
     model: str,
     policy: PolicySettings,
+    acts: tuple[Action, ...] | None = None,
 ) -> Means:
     """The means of the newest of a task's attempts, which has `model` now.
 
@@ -153,6 +156,7 @@ def means_of(
         workers=tuple(each for each in task.other_workers if each not in had),
         grant=room(task.budget, history.granted, grants=len(history.grants), policy=policy),
         may_split=assignment is not None and not assignment.parent,
+        acts=acts,
     )
 
 

@@ -22,6 +22,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
 from midwatch_supervisor.present.intervention_text import action_text, request_text
 from midwatch_supervisor.present.numbers import budget_text, grant_text, parse_grant
+from midwatch_supervisor.present.reach import out_of_reach
 from midwatch_supervisor.tui.state.row import Need, Row
 
 
@@ -157,6 +158,13 @@ def refusal(
     """
     if row.attempt is None:
         return "it has not begun yet"
+    if why := out_of_reach(row.state, command.effect.action):
+        return why
+    return _refusal_now(command, row, pausing=pausing, models=models)
+
+
+def _refusal_now(command: Command, row: Row, *, pausing: bool, models: Sequence[str]) -> str:
+    """Why a command that reaches an attempt makes no sense as it stands now."""
     if command.of_result:
         return "" if row.over else f"there is no result yet: {row.status}"
     if begins_again(command, row):

@@ -97,7 +97,7 @@ async def _keep(
         if once:
             await keeping.once()
         else:
-            await _until_told(keeping.run())
+            await until_told(keeping.run())
     return 0
 
 
@@ -140,7 +140,7 @@ def _at() -> str:
     return moment(now())
 
 
-async def _until_told(work: "Coroutine[object, object, None]") -> None:
+async def until_told(work: "Coroutine[object, object, None]") -> None:
     """Do it until SIGTERM or Ctrl-C, which is how it is meant to end."""
     working = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()

@@ -76,26 +76,29 @@ async def watch(
     ending = asyncio.create_task(end_with_server()) if in_browser() else None
     async with opened, bus_of(settings.fleet, name=name) as bus:
         operator = OperatorActions(opened, author=operator_name(author), bus=bus)
-        await _attach(opened, chosen, operator, settings, bus, barred=barred)
+        which = "all runs" if chosen is None else f"run {chosen}"
+        about = [f"{'Only looking at' if barred else 'Watching'} {which} of {opened.name}"]
+        about += [barred] if barred else []
+        await show_journal(opened, chosen, operator, settings, bus, about=about)
     if ending is not None:
         ending.cancel()
     return 0
 
 
-async def _attach(
+async def show_journal(
     journal: Journal,
     run: int | None,
     operator: OperatorActions,
     settings: Settings,
     bus: FleetBus,
     *,
-    barred: str,
+    about: Sequence[str],
 ) -> None:
     """Show one run of a journal, or all of them, until the console is left.
 
     Nothing is watched, decided or run here. What is shown comes from the journal: the bus only
-    says when to look, and without a broker the journal is asked by itself. `barred` says
-    why a person may only look; empty where acts are allowed.
+    says when to look, and without a broker the journal is asked by itself. `about` is
+    said in the console's first lines.
     """
     from midwatch_supervisor.tui.app import Console
     from midwatch_supervisor.tui.state.feed import Feed
@@ -110,9 +113,6 @@ async def _attach(
         monitors=Nodes(journal).monitors,
         connected=lambda: not settings.fleet.broker.url or bus.counters.connected,
     )
-    which = "all runs" if run is None else f"run {run}"
-    about = [f"{'Only looking at' if barred else 'Watching'} {which} of {journal.name}"]
-    about += [barred] if barred else []
     async with journal_clock(journal, now) as clock:
         console = Console(
             feed,

@@ -23,6 +23,7 @@ from midwatch_supervisor.operator.actions import GRANTED
 from midwatch_supervisor.operator.reopening import reopening
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.numbers import grant_text
+from midwatch_supervisor.present.reach import out_of_reach
 
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
 _HOLDING = frozenset({Action.PAUSE, Action.RESUME, Action.STOP})
@@ -173,6 +174,8 @@ async def _send(
     journal: Journal, target: OpenAttempt, order: _Order, author: str | None, *, dry_run: bool
 ) -> None:
     """Send it, or say what would be sent. What holds or ends an attempt answers no alert."""
+    if why := out_of_reach(target.account, order.action):
+        raise UsageError(f"{target.name}: {why}")
     if dry_run:
         write_line(f"{target.name}: {order.what} would be sent")
         return

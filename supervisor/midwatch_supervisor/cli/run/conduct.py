@@ -184,6 +184,7 @@ class Reporter:
         self._journal = journal
         self._quiet = output is Output.QUIET
         self._told = told
+        self._read = told
         self._clock = clock
         self._json = output is Output.JSON
         self._transcript = Transcript([job.task for job in jobs])
@@ -194,6 +195,12 @@ class Reporter:
             return
         for line in about(resources, jobs):
             write_line(line)
+
+    async def catch_up(self) -> None:
+        """Print what stands in the journal since the last time."""
+        while page := await self._journal.entries(self._read):
+            await self.follow(page)
+            self._read = page[-1].id
 
     async def follow(self, entries: Sequence[Entry]) -> None:
         """Print what is new, in a thread: a reader that takes nothing must hold up nobody."""

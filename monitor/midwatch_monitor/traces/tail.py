@@ -1,0 +1,108 @@
+"""A file that grows, read a line at a time as its writer appends to it."""
+
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+from midwatch_monitor.traces.foreign import Item
+from midwatch_monitor.traces.json_stream import MAX_LINE, Damage, object_of
+
+_CHUNK = 1024 * 1024
+"""Bytes that are read at a time."""
+
+
+class Tail:
+    """Follows one file of JSON lines from its beginning.
+
+    A line counts once its end is there. A file that was replaced (another one under its name) is
+    read to its end first; one that became shorter is read from its start. A line that is longer
+    than 32 MiB is damage, and is not held in memory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BufferedReader | None = None
+        self._rest = b""
+        """The beginning of a line whose end is not there."""
+        self._too_long = False
+        self._line = 0
+
+    def read(self, most: int = 4 * _CHUNK) -> list[Item | Damage]:
+        """What is new: at most that many bytes of it, and nothing while there is no such file.
+
+        Raises OSError for a file that may not be read.
+        """
+        found = list[Item | Damage]()
+        while most > 0:
+            chunk = self._next_chunk()
+            if not chunk:
+                break
+            most -= len(chunk)
+            found += self._lines(chunk)
+        return found
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _next_chunk(self) -> bytes:
+        if self._file is None and not self._open():
+            return b""
+        assert self._file is not None
+        if os.fstat(self._file.fileno()).st_size < self._file.tell():
+            self._begin_anew()
+        if chunk := self._file.read(_CHUNK):
+            return chunk
+        return self._next_chunk() if self._replaced() and self._open() else b""
+
+    def _open(self) -> bool:
+        """Open what has the name now; whether there is such a file."""
+        try:
+            # A pipe under that name would keep whoever opens it waiting.
+            file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            return False
+        self.close()
+        self._file = os.fdopen(file, "rb")
+        self._begin_anew()
+        return True
+
+    def _begin_anew(self) -> None:
+        assert self._file is not None
+        self._file.seek(0)
+        self._rest, self._too_long, self._line = b"", False, 0
+
+    def _replaced(self) -> bool:
+        assert self._file is not None
+        try:
+            now = self.path.stat()
+        except OSError:  # it may come back
+            return False
+        return not os.path.samestat(now, os.fstat(self._file.fileno()))
+
+    def _lines(self, chunk: bytes) -> list[Item | Damage]:
+        found = list[Item | Damage]()
+        *whole, rest = chunk.split(b"\n")
+        for end in whole:
+            self._line += 1
+            line, self._rest = self._rest + end, b""
+            if self._too_long or len(line) > MAX_LINE:
+                found.append(self._damage(f"longer than {MAX_LINE} bytes"))
+            elif line.strip():
+                read = object_of(line)
+                broken = isinstance(read, str)
+                found.append(self._damage(read) if broken else Item(number=self._line, node=read))
+            self._too_long = False
+        self._rest += rest
+        if len(self._rest) > MAX_LINE:
+            self._rest, self._too_long = b"", True
+        return found
+
+    def _damage(self, problem: str) -> Damage:
+        return Damage(line=self._line, problem=problem)
