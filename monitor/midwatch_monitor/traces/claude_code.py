@@ -165,9 +165,13 @@ class _Run:
 
 
 def _exit_code(line: Node, output: str, *, failed: bool) -> int | None:
-    """Of a command; `None` where it was refused, stopped, or goes on in the background."""
+    """Of a command; `None` where it was refused, stopped, or goes on in the background.
+
+    Also where it succeeded and a bare text is kept of it: hooks of some agents tell no more.
+    """
     if not failed:
-        return None if line["toolUseResult"]["backgroundTaskId"] else 0
+        kept = line["toolUseResult"]
+        return None if kept["backgroundTaskId"] or isinstance(kept.value, str) else 0
     found = _EXIT_CODE.match(output)
     return int(found[1]) if found else None
 

@@ -10,12 +10,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Without `argv` it is this process's own command, and Ctrl-C is taken at any moment of it.
     """
+    words = sys.argv[1:] if argv is None else argv
+    if _is_hook(words):
+        from midwatch_agents.hooks.client import run_hook
+
+        return run_hook(words[1])
     # Whatever is imported up here is imported before Ctrl-C is taken.
     from midwatch_supervisor.cli.interrupts import INTERRUPTED, INTERRUPTS
 
     if argv is None:
         INTERRUPTS.take()
-        _announce(sys.argv[1:])
+        _announce(words)
     try:
         from midwatch_supervisor.cli.command import run_command
 
@@ -27,6 +32,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if INTERRUPTS.came:
             return INTERRUPTED
         raise
+
+
+def _is_hook(words: Sequence[str]) -> bool:
+    """Whether an agent calls at a hook, and waits. A person at a terminal gets the command line."""
+    called = len(words) > 1 and words[0] == "hook"
+    return called and words[1] not in _HOOK_COMMANDS and words[1][:1] != "-" and not os.isatty(0)
+
+
+_HOOK_COMMANDS = ("install", "uninstall")
 
 
 def _announce(words: Sequence[str]) -> None:

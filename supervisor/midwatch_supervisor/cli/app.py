@@ -59,6 +59,10 @@ GROUPS = {
         "config": ("admin.config:app", "Check and show configuration."),
         "rules": ("inspect.rules:app", "List the rules, and test them against timelines."),
         "tune": ("inspect.tune:tune", "What thresholds cost and found over recorded runs."),
+        "hook": (
+            "admin.hook:app",
+            "Let agents that you start yourself be watched, by their hooks.",
+        ),
         "db": ("admin.db:app", "Look after the journal's database."),
     },
 }

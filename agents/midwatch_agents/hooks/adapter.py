@@ -1,0 +1,86 @@
+"""What agents' hooks have in common, and the table in which an agent says how its own differ."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from midwatch_monitor.traces.foreign import Node
+
+
+class HookKind(StrEnum):
+    """What an agent is about to do, or has done, when it calls a hook."""
+
+    SESSION_START = "session start"
+    PROMPT = "prompt"
+    BEFORE_TOOL = "before tool"
+    AFTER_TOOL = "after tool"
+    """Of a call that failed too."""
+    TURN_END = "turn end"
+    SESSION_END = "session end"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookEvent:
+    """One call of a hook. Texts are empty where the agent does not tell."""
+
+    agent: str
+    kind: HookKind
+    session: str
+    transcript: str
+    """A path, as are `folder` and `sub_agent_transcript`."""
+    folder: str
+    sub_agent: str
+    """The id of the sub-agent that is at work."""
+    sub_agent_transcript: str
+    again: bool
+    """The turn goes on because a hook kept it from ending before."""
+    payload: Node
+
+    @property
+    def name(self) -> str:
+        """What the agent calls the event."""
+        return self.payload["hook_event_name"].text
+
+
+class StopForm(StrEnum):
+    """How an agent is told to stop."""
+
+    END_TURN = "end turn"
+    """`continue: false`: its turn is over at once."""
+    DENY_TOOL = "deny tool"
+    """`permissionDecision: deny`: the call is not made, and the model reads why."""
+    DENY = "deny"
+    """`decision: deny`: the same in another form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookAdapter:
+    """The hooks of one agent."""
+
+    name: str
+    folder: str
+    """Of its settings, below the home directory."""
+    folder_variable: str = ""
+    """The environment variable that names another folder."""
+    file: str = "settings.json"
+    events: Mapping[str, HookKind]
+    """The events that Midwatch has itself called at."""
+    guidance_at: frozenset[str]
+    """The events at which additional context reaches the model."""
+    stop_at: Mapping[str, StopForm]
+    matcher: str = "*"
+    """What stands for every tool in its settings."""
+    timeout_in_ms: bool = False
+    tools: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What Claude Code calls the tools of the agent that do the same."""
+    exit_code: str = ""
+    """A regular expression that finds it in what a command answered, where it stands there."""
+    note: str = ""
+    """What a person has to do beside installing."""
+
+    def settings_file(self, environ: Mapping[str, str], home: Path) -> Path:
+        """Where the agent of this user reads its hooks from."""
+        named = environ.get(self.folder_variable, "") if self.folder_variable else ""
+        return (Path(named) if named else home / self.folder) / self.file

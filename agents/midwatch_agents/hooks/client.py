@@ -1,0 +1,200 @@
+"""`midwatch hook AGENT`: hands one event of an agent over to the listener, and prints its answer.
+
+The agent waits for this process: it imports only the standard library, ends within four seconds
+with exit code 0 whatever happens, and says nothing but the answer.
+
+A connection carries one line each way. There: `{"v":1,"agent":AGENT,"event":OBJECT}`, or
+`{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for what is no JSON object of at most 8 MiB.
+Back, within 0.4 s and at most 1 MiB: `{"print":TEXT}`.
+"""
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+
+from midwatch_agents.hooks.inbox import SOCKET as SOCKET
+from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder
+from midwatch_agents.hooks.inbox import take_inbox as take_inbox
+
+MAX_PAYLOAD = 8 << 20
+MAX_ANSWER = 1 << 20
+"""Bytes of a line, its newline included."""
+CONNECT_SECONDS, ANSWER_SECONDS = 0.1, 0.4
+ABSENT_SECONDS = 30
+"""For so long a listener that was late twice in a row is not asked."""
+_LATE = "hook.late"
+_END_SECONDS = 4
+"""Agents are told to wait five seconds."""
+_KEPT = (
+    "hook_event_name",
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "agent_id",
+    "agent_transcript_path",
+)
+"""Of an event whose transcript tells the rest."""
+
+
+def run_hook(agent: str) -> int:
+    """Read an event from stdin, hand it over, print the answer; the exit code is always 0."""
+    try:
+        signal.signal(signal.SIGALRM, _end)
+        signal.setitimer(signal.ITIMER_REAL, _END_SECONDS)
+        folder = state_folder(os.environ, Path.home())
+        text = hand_over(agent, sys.stdin.buffer.read(), folder=folder, now=time.time())
+        _print(text.encode("utf-8", "replace"))
+    except BaseException:  # nothing of ours may fail the agent's step
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return 0
+
+
+def _end(*_: object) -> None:
+    os._exit(0)
+
+
+def _print(answer: bytes) -> None:
+    """Not by `sys.stdout`: a reader that has gone would change the exit code when it is flushed."""
+    while answer:
+        answer = answer[os.write(1, answer) :]
+
+
+def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
+    """Tell the listener of an event; what the agent is to be answered, empty for nothing.
+
+    `now` is in seconds since 1970. Where nobody listens, the event is put in the inbox; of one
+    whose transcript can be read, only where that is. Raises OSError where `folder` is unusable.
+    """
+    event = _object(payload)
+    path = socket_path(folder)
+    late = None if path is None else _Lateness(folder / _LATE, path)
+    if path is not None and late is not None and not late.absent(now):
+        answer = _ask(path, _line(agent, payload, event))
+        if answer is not None:
+            late.note(now, late=not answer)
+            return _printed(answer)
+    put_in_inbox(folder, _line(agent, payload, _shortened(event)))
+    return ""
+
+
+def _object(payload: bytes) -> dict[str, object] | None:
+    if len(payload) > MAX_PAYLOAD or payload.lstrip()[:1] != b"{":
+        return None
+    try:
+        return json.loads(payload.decode())
+    except (ValueError, RecursionError):
+        return None
+
+
+def _line(agent: str, payload: bytes, event: dict[str, object] | bytes | None) -> bytes:
+    start = b'{"v":1,"agent":%b,' % json.dumps(agent).encode()
+    if event is None:
+        return start + b'"damaged":true,"size":%d}\n' % len(payload)
+    if isinstance(event, dict):
+        # Line breaks stand between the tokens: inside of texts JSON does not allow them.
+        event = payload.translate(None, b"\r\n")
+    return b'%b"event":%b}\n' % (start, event)
+
+
+def _shortened(event: dict[str, object] | None) -> dict[str, object] | bytes | None:
+    """The event without what its transcript tells too, as JSON, where that can be read."""
+    transcript = event.get("transcript_path") if event else None
+    if not event or not isinstance(transcript, str) or "\0" in transcript:
+        return event
+    if not os.path.isfile(transcript) or not os.access(transcript, os.R_OK):  # noqa: PTH113
+        return event
+    return json.dumps({key: event[key] for key in _KEPT if key in event}).encode()
+
+
+def _ask(path: Path, line: bytes) -> bytes | None:
+    """The answer's line; empty if none came in time, `None` if nobody took all of ours."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(CONNECT_SECONDS)
+        try:
+            connection.connect(os.fsencode(path))
+            if not _is_ours(connection):
+                return None
+            deadline = time.monotonic() + ANSWER_SECONDS
+            connection.settimeout(ANSWER_SECONDS)
+            connection.sendall(line)
+        except OSError:
+            return None
+        return _received(connection, deadline)
+
+
+def _is_ours(connection: socket.socket) -> bool:
+    """Whether this user listens. Where systems do not tell, the folder's mode has to do."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return True
+    peer = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    return struct.unpack("3i", peer)[1] == os.geteuid()
+
+
+def _received(connection: socket.socket, deadline: float) -> bytes:
+    """One whole line; empty where none comes in time, or it is longer than 1 MiB."""
+    received = bytearray()
+    try:
+        while len(received) <= MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
+            connection.settimeout(left)
+            part = connection.recv(65536)
+            received += part
+            if b"\n" in part:
+                line = received[: received.index(b"\n") + 1]
+                return bytes(line) if len(line) <= MAX_ANSWER else b""
+            if not part:
+                break
+    except OSError:
+        pass
+    return b""
+
+
+def _printed(answer: bytes) -> str:
+    found = _object(answer)
+    text = found.get("print") if found else None
+    return text if isinstance(text, str) else ""
+
+
+class _Lateness:
+    """How often in a row a listener was late, and when last, in a file of its folder.
+
+    A listener that begins anew makes another socket, and is not taken for the one before.
+    """
+
+    def __init__(self, stamp: Path, path: Path) -> None:
+        self._stamp = stamp
+        try:
+            self._socket = path.stat().st_mtime_ns
+        except OSError:
+            self._socket = 0
+
+    def absent(self, now: float) -> bool:
+        times, at = self._read()
+        return times >= 2 and 0 <= now - at < ABSENT_SECONDS
+
+    def note(self, now: float, *, late: bool) -> None:
+        """Count, or forget what was counted. Raises OSError."""
+        if not late:
+            self._stamp.unlink(missing_ok=True)
+            return
+        said = b"%d %f %d" % (self._read()[0] + 1, now, self._socket)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        file = os.open(self._stamp, flags, 0o600)
+        try:
+            os.write(file, said)
+        finally:
+            os.close(file)
+
+    def _read(self) -> tuple[int, float]:
+        try:
+            times, at, of = self._stamp.read_text("ascii").split()
+            return (int(times), float(at)) if int(of) == self._socket else (0, 0.0)
+        except (OSError, ValueError):
+            return 0, 0.0

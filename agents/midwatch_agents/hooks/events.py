@@ -1,0 +1,73 @@
+"""What an agent says at a hook, read; and what it is to be answered, written as it takes it."""
+
+import json
+
+from midwatch_agents.hooks.adapter import HookEvent, HookKind, StopForm
+from midwatch_agents.hooks.adapters import ADAPTERS
+from midwatch_agents.hooks.claude_code import lines_of
+from midwatch_monitor.traces.foreign import Node
+
+
+def read_event(agent: str, payload: Node) -> HookEvent | None:
+    """The event that a hook was called with.
+
+    `None` where it names no session, or the agent is not known.
+    """
+    adapter, session = ADAPTERS.get(agent), payload["session_id"].text
+    if adapter is None or not session:
+        return None
+    return HookEvent(
+        agent=agent,
+        kind=adapter.events.get(payload["hook_event_name"].text, HookKind.OTHER),
+        session=session,
+        transcript=payload["transcript_path"].text,
+        folder=payload["cwd"].text,
+        sub_agent=payload["agent_id"].text,
+        sub_agent_transcript=payload["agent_transcript_path"].text,
+        again=bool(payload["stop_hook_active"]),
+        payload=payload,
+    )
+
+
+def passes_guidance(event: HookEvent) -> bool:
+    """Whether the agent lets its model read what is said at this event."""
+    return event.name in ADAPTERS[event.agent].guidance_at
+
+
+def can_stop(event: HookEvent) -> bool:
+    """Whether the agent can be stopped at this event, or its call be refused."""
+    return event.name in ADAPTERS[event.agent].stop_at
+
+
+def answer(event: HookEvent, *, guidance: str, stop: str) -> str:
+    """The JSON for the agent to read; empty where there is nothing that it would act on.
+
+    `stop` is the reason that it is given; guidance is left out where that is passed on. The end of
+    a turn is never kept from coming: two of the agents then go on without end.
+    """
+    if stop and can_stop(event):
+        return json.dumps(_stop(event.name, ADAPTERS[event.agent].stop_at[event.name], stop))
+    if guidance and passes_guidance(event):
+        said = {"hookEventName": event.name, "additionalContext": guidance}
+        return json.dumps({"hookSpecificOutput": said})
+    return ""
+
+
+def _stop(name: str, form: StopForm, reason: str) -> dict[str, object]:
+    match form:
+        case StopForm.END_TURN:
+            return {"continue": False, "stopReason": reason}
+        case StopForm.DENY_TOOL:
+            decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+            return {"hookSpecificOutput": {"hookEventName": name, **decision}}
+        case StopForm.DENY:
+            return {"decision": "deny", "reason": reason}
+
+
+def as_lines(event: HookEvent) -> tuple[Node, ...]:
+    """The lines of a transcript that tell the same, for `midwatch_monitor.traces.claude_code`.
+
+    None for what is no part of a conversation, and for agents whose hooks are not laid out as
+    Claude Code's. Neither what the model said before a call is known, nor what it cost.
+    """
+    return lines_of(event, ADAPTERS[event.agent])

@@ -1,0 +1,141 @@
+"""The settings in which an agent is told its hooks: our entries put in, and taken out again.
+
+Pure: the text of a file in, its new text out. Everything else in it stays, in its order.
+"""
+
+import json
+import re
+from typing import cast
+
+from midwatch_agents.hooks.adapter import HookAdapter
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.traces.foreign import Node
+
+_TIMEOUT = 5
+"""Seconds that an agent waits for a hook. Ours ends before that."""
+
+Json = dict[str, object]
+
+
+def installed(text: str, adapter: HookAdapter, command: str) -> str:
+    """The settings with `command` called at the agent's events; empty text is no settings yet.
+
+    Where just that stands there already, the text is answered as it is; other entries of ours are
+    replaced. Raises UsageError for settings that cannot be rewritten without loss.
+    """
+    entry = _entry(adapter, command)
+    settings = _parsed(text, adapter, command)
+    ours = {
+        event: [group for group in groups if _calls_us(group, adapter)]
+        for event, groups in _groups(settings).items()
+    }
+    if {event: found for event, found in ours.items() if found} == {
+        event: [entry] for event in adapter.events
+    }:
+        return text
+    _take_out(settings, adapter)
+    hooks = _groups(settings)
+    for event in adapter.events:
+        hooks.setdefault(event, []).append(entry)
+    return _written(settings | {"hooks": hooks}, text)
+
+
+def uninstalled(text: str, adapter: HookAdapter) -> str:
+    """The settings without our entries, and without what is empty then; empty if nothing is left.
+
+    Raises UsageError for settings that cannot be rewritten without loss.
+    """
+    settings = _parsed(text, adapter, "")
+    if not _take_out(settings, adapter):
+        return text
+    return _written(settings, text) if settings else ""
+
+
+def _entry(adapter: HookAdapter, command: str) -> Json:
+    timeout = _TIMEOUT * 1000 if adapter.timeout_in_ms else _TIMEOUT
+    hook: Json = {"type": "command", "command": command, "timeout": timeout}
+    return {"matcher": adapter.matcher, "hooks": [hook]}
+
+
+def _parsed(text: str, adapter: HookAdapter, command: str) -> Json:
+    if not text.strip():
+        return {}
+    try:
+        settings = json.loads(text, object_pairs_hook=_without_twins)
+    except (ValueError, RecursionError) as error:
+        raise _refused(f"are no plain JSON ({error})", adapter, command) from error
+    if not isinstance(settings, dict):
+        raise _refused("are no JSON object", adapter, command)
+    hooks = cast("Json", settings).get("hooks", {})
+    lists = isinstance(hooks, dict) and all(
+        isinstance(groups, list) for groups in cast("Json", hooks).values()
+    )
+    if not lists:
+        raise _refused("have `hooks` in another layout", adapter, command)
+    return cast("Json", settings)
+
+
+def _without_twins(pairs: list[tuple[str, object]]) -> Json:
+    """An object. Raises ValueError where a key stands twice, of which one would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _refused(why: str, adapter: HookAdapter, command: str) -> UsageError:
+    """What to do by hand: add our entry where there is a command, else take it out."""
+    if not command:
+        return UsageError(f"the settings {why}; take what calls `{_called(adapter)}` out by hand")
+    entry = json.dumps(_entry(adapter, command))
+    events = ", ".join(adapter.events)
+    return UsageError(f"the settings {why}; add by hand to each of {events} in `hooks`: {entry}")
+
+
+def _groups(settings: Json) -> dict[str, list[object]]:
+    return cast("dict[str, list[object]]", settings.get("hooks", {}))
+
+
+def _called(adapter: HookAdapter) -> str:
+    return f"midwatch hook {adapter.name}"
+
+
+def _is_ours(hook: object, adapter: HookAdapter) -> bool:
+    command = Node(hook)["command"].text
+    # The path to the program may be quoted.
+    return bool(re.search(rf"midwatch['\"]? hook {re.escape(adapter.name)}(?![\w-])", command))
+
+
+def _calls_us(group: object, adapter: HookAdapter) -> bool:
+    return any(_is_ours(hook.value, adapter) for hook in Node(group)["hooks"])
+
+
+def _take_out(settings: Json, adapter: HookAdapter) -> bool:
+    """Remove our entries, and what holds nothing else; whether there were any."""
+    hooks = _groups(settings)
+    found = [event for event, groups in hooks.items() if any(_calls_us(g, adapter) for g in groups)]
+    for event in found:
+        left = [_without_ours(group, adapter) for group in hooks[event]]
+        hooks[event] = [group for group in left if group is not None]
+        if not hooks[event]:
+            del hooks[event]
+    if found and not hooks:
+        del settings["hooks"]
+    return bool(found)
+
+
+def _without_ours(group: object, adapter: HookAdapter) -> object | None:
+    """A group without our hook; `None` if it held no other."""
+    if not _calls_us(group, adapter):
+        return group
+    left = [hook.value for hook in Node(group)["hooks"] if not _is_ours(hook.value, adapter)]
+    return {**Node(group).members, "hooks": left} if left else None
+
+
+def _written(settings: Json, before: str) -> str:
+    """JSON laid out as the text was before: its indentation, its escapes, its end."""
+    found = re.search(r"^\{\n([ \t]+)", before.lstrip())
+    indent = found[1] if found else None if before.strip()[1:].strip(" \n}") else "  "
+    ascii_only = before.isascii() and bool(before)
+    text = json.dumps(settings, indent=indent, ensure_ascii=ascii_only)
+    return text + (before[len(before.rstrip()) :] if before else "\n")

@@ -1,0 +1,150 @@
+"""`midwatch hook install` and `uninstall`: an agent's settings name Midwatch at its hooks, or not.
+
+`midwatch hook AGENT` is for the agent itself, and never comes here: see `midwatch_agents.hooks`.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from difflib import unified_diff
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from midwatch_agents.hooks.adapter import HookAdapter
+from midwatch_agents.hooks.adapters import ADAPTERS
+from midwatch_agents.hooks.settings_file import installed, uninstalled
+from midwatch_monitor.errors import UsageError
+from midwatch_supervisor.cli.journals import DryRunOption
+from midwatch_supervisor.cli.output import write_diff, write_error, write_line
+
+app = App(name="hook")
+
+AgentArgument = Annotated[str, Parameter(name="AGENT", help=f"One of {', '.join(ADAPTERS)}.")]
+YesOption = Annotated[
+    bool, Parameter(name="--yes", negative="", help="Do not ask; needed without a terminal.")
+]
+
+
+@app.command(name="install")
+def install(
+    agent: AgentArgument, /, *, yes: YesOption = False, dry_run: DryRunOption = False
+) -> int:
+    """Have an agent call Midwatch at each of its steps, by its own settings.
+
+    The change is shown first. Everything else in the settings stays.
+    """
+    adapter = _adapter(agent)
+    file = _settings_file(adapter)
+    before = _read(file)
+    command = f"{shlex.quote(_program())} hook {adapter.name}"
+    try:
+        after = installed(before or "", adapter, command)
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from error
+    if after == before:
+        write_line(f"{file} calls Midwatch already")
+        return 0
+    code = _change(file, before, after, yes=yes, dry_run=dry_run)
+    if code == 0 and not dry_run:
+        write_line("`midwatch attach` watches what it does; start the agent as always")
+        if adapter.note:
+            write_line(adapter.note)
+    return code
+
+
+@app.command(name="uninstall")
+def uninstall(
+    agent: AgentArgument, /, *, yes: YesOption = False, dry_run: DryRunOption = False
+) -> int:
+    """Take out of an agent's settings what `install` has put there."""
+    adapter = _adapter(agent)
+    file = _settings_file(adapter)
+    before = _read(file)
+    try:
+        after = uninstalled(before or "", adapter)
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from error
+    if after == (before or ""):
+        write_line(f"{file} does not call Midwatch")
+        return 0
+    return _change(file, before, after, yes=yes, dry_run=dry_run)
+
+
+def _adapter(name: str) -> HookAdapter:
+    if name not in ADAPTERS:
+        raise UsageError(f"there are no hooks of {name!r}; known: {', '.join(ADAPTERS)}")
+    return ADAPTERS[name]
+
+
+def _settings_file(adapter: HookAdapter) -> Path:
+    """What is read and written: where it is a link, what that leads to."""
+    return adapter.settings_file(os.environ, Path.home()).resolve()
+
+
+def _program() -> str:
+    """This `midwatch`: an agent's `PATH` may be another."""
+    called = Path(sys.argv[0])
+    found = str(called) if called.name == "midwatch" else shutil.which("midwatch")
+    beside = Path(sys.executable).with_name("midwatch")
+    return str(Path(found or beside).absolute())
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+
+
+def _change(file: Path, before: str | None, after: str, *, yes: bool, dry_run: bool) -> int:
+    """Show the change, and make it if that is agreed on; the exit code."""
+    old, new = (before or "").splitlines(), after.splitlines()
+    write_diff("\n".join(unified_diff(old, new, str(file), str(file), lineterm="")))
+    if dry_run:
+        return 0
+    if not yes and not _agreed(file):
+        write_error("nothing was changed")
+        return 1
+    if _read(file) != before:
+        raise UsageError(f"{file} was changed meanwhile, so nothing was written: try again")
+    try:
+        if after:
+            _replace(file, after)
+        else:
+            file.unlink()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+    write_line(f"{'wrote' if after else 'removed'} {file}")
+    return 0
+
+
+def _agreed(file: Path) -> bool:
+    """Whether the person at the terminal says so. Raises UsageError where there is none."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"this would change {file}: say --yes, or look first with --dry-run")
+    write_error("Type `yes` to go on:")
+    return sys.stdin.readline().strip().lower() == "yes"
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write all of a file or nothing of it, with the rights that it had. Raises OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    written = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(text.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        if file.exists():
+            written.chmod(file.stat().st_mode & 0o777)
+        written.replace(file)
+    except OSError:
+        written.unlink(missing_ok=True)
+        raise
