@@ -7,7 +7,16 @@ from types import MappingProxyType
 
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Event
-from midwatch_monitor.traces import claude_code, mini_swe_agent, native, openhands, swe_agent
+from midwatch_monitor.traces import (
+    claude_code,
+    codex,
+    gemini,
+    mini_swe_agent,
+    native,
+    openhands,
+    qwen,
+    swe_agent,
+)
 from midwatch_monitor.traces.json_stream import Damage
 
 AUTO = "auto"
@@ -34,6 +43,9 @@ _KNOWN = {
     "claude-code": Format(
         suffixes=(".jsonl",), recognise=claude_code.recognise, read=claude_code.read
     ),
+    "codex": Format(suffixes=(".jsonl",), recognise=codex.recognise, read=codex.read),
+    "gemini": Format(suffixes=(".jsonl",), recognise=gemini.recognise, read=gemini.read),
+    "qwen": Format(suffixes=(".jsonl",), recognise=qwen.recognise, read=qwen.read),
     "openhands": Format(
         suffixes=(".json", ".jsonl"), recognise=openhands.recognise, read=openhands.read
     ),

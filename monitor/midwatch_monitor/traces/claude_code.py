@@ -8,15 +8,22 @@ typed, `isMeta` lines, summaries, snapshots and made-up answers (API errors) are
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch_monitor.records import Edit, Event, Step, StepKind
-from midwatch_monitor.traces.foreign import NOTHING_RAN, Calls, Node, Workplace
-from midwatch_monitor.traces.json_stream import Damage, first_lines, lines
+from midwatch_monitor.records import Event, Step, StepKind
+from midwatch_monitor.traces.foreign import Calls, Node, Workplace
+from midwatch_monitor.traces.json_stream import Damage, first_lines
+from midwatch_monitor.traces.session_reader import Heading, Turns, read_session, typed
+from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
 
-_WRITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+_TOOLS = Tools(
+    shell="Bash",
+    writing=frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"}),
+    whole="Write",
+)
 _SPEAKERS = frozenset({"user", "assistant"})
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_INTERRUPTED = "[Request interrupted by user"
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d+)\b")
 _USAGE = (
     "input_tokens",
@@ -32,75 +39,81 @@ def recognise(path: Path) -> bool:
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
-    """The steps of a session in the order of completion, as they are asked for."""
-    run = _Run()
-    for item in lines(path):
-        if isinstance(item, Damage):
-            yield item
-        else:
-            yield from run.take(item.node)
-    yield from run.finish()
+    """The events of a session in the order of completion, as they are asked for."""
+    return read_session(path, Session())
 
 
-@dataclass(slots=True, kw_only=True)
-class _Turn:
-    """An answer of the model. What it said and cost goes to its first call."""
-
-    key: str
-    step: Step
-    """A message; what is left of it when no call takes it."""
-    called: bool = False
-
-
-class _Run:
+class Session:
     """One session as it is read."""
 
     def __init__(self) -> None:
+        self.heading = Heading()
         self._place = Workplace()
         self._calls = Calls()
+        self._turns = Turns()
         self._requests = 0
-        self._turn: _Turn | None = None
+        self._current: Answer | None = None
         self._sidechain: bool | None = None
 
-    def take(self, line: Node) -> Iterator[Step]:
-        """The steps that are complete with this line."""
+    def take(self, line: Node) -> Iterator[Event]:
+        """The events that are complete with this line."""
         self._place.enter(line["cwd"].text)
+        id = line["agentId"].text or line["sessionId"].text or line["session_id"].text
+        self.heading.add(id=id, folder=line["cwd"].text)
         if not _speaks(line) or not self._own(line):
             return
         if line["type"].text == "assistant":
             yield from self._answer(line)
         else:
-            for block in line["message"]["content"]:
-                if block["type"].text == "tool_result":
-                    yield from self._result(line, block)
+            yield from self._told(line)
 
-    def finish(self) -> Iterator[Step]:
+    def finish(self) -> Iterator[Event]:
         """What still waits at the end."""
-        yield from self._end_turn()
+        yield from self._message()
         yield from self._calls.rest()
 
     def _own(self, line: Node) -> bool:
         sidechain = bool(line["isSidechain"] or line["parent_tool_use_id"])
         if self._sidechain is None:
             self._sidechain = sidechain
+            self._turns.attended = not sidechain
         return sidechain == self._sidechain and not line["isMeta"]
 
-    def _answer(self, line: Node) -> Iterator[Step]:
-        message = line["message"]
+    def _told(self, line: Node) -> Iterator[Event]:
+        """Results of calls, or the words of a person."""
+        at, content = line["timestamp"].time, line["message"]["content"]
+        for block in content:
+            if block["type"].text == "tool_result":
+                yield from self._result(line, block)
+        said = "" if line["isCompactSummary"] else typed(content.said)
+        if said.startswith(_INTERRUPTED):
+            yield from self._turns.to_person(at)
+        elif said and not any(block["type"].text == "tool_result" for block in content):
+            self.heading.add(prompt=said)
+            yield from self._turns.to_model(at)
+
+    def _answer(self, line: Node) -> Iterator[Event]:
+        message, at = line["message"], line["timestamp"].time
         if line["isApiErrorMessage"] or message["model"].text == "<synthetic>":
             return
         key = message["id"].text or line["uuid"].text
-        if self._turn is None or not key or key != self._turn.key:
-            yield from self._end_turn()
-            self._turn = self._begin(key, line)
-        turn, content = self._turn, message["content"]
-        said = [content.text, *(block["text"].text for block in content)]
-        turn.step = replace(turn.step, text="\n\n".join(filter(None, [turn.step.text, *said])))
+        if self._current is None or not key or key != self._current.key:
+            yield from self._message()
+            yield from self._turns.to_model(at)
+            self._current = self._begin(key, line)
+        answer, content = self._current, message["content"]
+        answer.say("\n\n".join(filter(None, [content.text, *(b["text"].text for b in content)])))
         for block in content:
-            if block["type"].text == "tool_use" and not self._calls.knows(block["id"].text):
-                yield from self._calls.open(block["id"].text, self._call(turn, line, block))
+            call = block["id"].text
+            if block["type"].text == "tool_use" and not self._calls.knows(call):
+                tool, given = block["name"].text, block["input"]
+                step = _TOOLS.call(self._place, tool, given, at=at, call=call)
+                yield from self._calls.open(call, answer.call(step))
+        if _ends(message) and not answer.called:
+            yield from self._message()
+            yield from self._turns.to_person(at)
 
-    def _begin(self, key: str, line: Node) -> _Turn:
+    def _begin(self, key: str, line: Node) -> Answer:
         self._requests += 1
         usage = line["message"]["usage"]
         step = Step(
@@ -111,57 +124,28 @@ class _Run:
             tokens=sum(usage[kind].count for kind in _USAGE),
             cost_usd=line["costUSD"].amount,
         )
-        return _Turn(key=key, step=step)
+        return Answer(key=key, step=step)
 
-    def _end_turn(self) -> Iterator[Step]:
-        turn, self._turn = self._turn, None
-        if turn is not None and not turn.called and turn.step.text:
-            yield self._calls.numbered(turn.step)
-
-    def _call(self, turn: _Turn, line: Node, block: Node) -> Step:
-        """The call as it waits; what the turn said and cost is taken by its first one."""
-        tool, given = block["name"].text, block["input"]
-        step = replace(
-            turn.step,
-            kind=StepKind.TOOL,
-            at=line["timestamp"].time,
-            tool=tool,
-            args=given["command"].text if tool == "Bash" else given.canonical,
-            path=self._place.path(_named(given)),
-            edits=self._edits(tool, given),
-            call=block["id"].text,
-        )
-        turn.called = True
-        turn.step = replace(turn.step, text="", tokens=0, cost_usd=0.0)
-        return step
-
-    def _edits(self, tool: str, given: Node) -> tuple[Edit, ...]:
-        """What the call changes if it succeeds."""
-        if tool == "Bash":
-            return self._place.run(given["command"].text)
-        named = _named(given)
-        if tool not in _WRITING or not named:
-            return ()
-        return self._place.write(named, given["content"].text if tool == "Write" else None)
+    def _message(self) -> Iterator[Step]:
+        message = self._current.message() if self._current else None
+        if message is not None:
+            yield self._calls.numbered(message)
 
     def _result(self, line: Node, block: Node) -> Iterator[Step]:
         step = self._calls.close(block["tool_use_id"].text)
         if step is None:
             return
-        output, failed = _output(line, block), bool(block["is_error"])
-        code = _exit_code(line, output, failed=failed) if step.tool == "Bash" else None
-        # A command that failed may still have written, if it ran at all.
-        kept = not failed or code not in (None, *NOTHING_RAN)
-        yield self._calls.numbered(
-            replace(
-                step,
-                at=line["timestamp"].time or step.at,
-                ok=not failed,
-                exit_code=code,
-                output=output,
-                edits=step.edits if kept else (),
-            )
-        )
+        at, output, failed = line["timestamp"].time, _output(line, block), bool(block["is_error"])
+        code = _exit_code(line, output, failed=failed) if step.tool == _TOOLS.shell else None
+        done = finished(step, at=at, ok=not failed, exit_code=code, output=output)
+        yield self._calls.numbered(done)
+
+
+def _ends(message: Node) -> bool:
+    """Whether the model is done. Its thoughts have a line of their own, before what it says."""
+    content = message["content"]
+    thinks = content and all(block["type"].text in _THINKING for block in content)
+    return message["stop_reason"].text == "end_turn" and (bool(content.text) or not thinks)
 
 
 def _exit_code(line: Node, output: str, *, failed: bool) -> int | None:
@@ -178,11 +162,6 @@ def _exit_code(line: Node, output: str, *, failed: bool) -> int | None:
 
 def _speaks(line: Node) -> bool:
     return line["type"].text in _SPEAKERS and "content" in line["message"]
-
-
-def _named(given: Node) -> str:
-    names = ("file_path", "notebook_path", "path")
-    return next((given[name].text for name in names if given[name].text), "")
 
 
 def _output(line: Node, block: Node) -> str:

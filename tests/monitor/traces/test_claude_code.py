@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.records import Edit, Step, StepKind
+from midwatch_monitor.records import Change, Edit, Lifecycle, Step, StepKind
 from midwatch_monitor.traces import Damage, open_trace, recognise
 
 LATER = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
@@ -242,6 +242,55 @@ def test_what_stream_json_prints_is_read(tmp_path: Path) -> None:
     assert [(step.tool, step.path, step.output, step.at) for step in taken] == [
         ("Read", "a", "x", None)
     ]
+
+
+def changes(folder: Path, *lines: object) -> list[Lifecycle | None]:
+    path = folder / "session.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+    return [event.lifecycle for event in open_trace(path) if isinstance(event, Change)]
+
+
+def ended(block: Line, **more: object) -> Line:
+    return line("assistant", {"id": "m1", "content": [block], "stop_reason": "end_turn"}, **more)
+
+
+DONE = ended({"type": "text", "text": "Done."})
+
+
+def test_an_answer_ends_its_turn_with_its_words_and_not_with_its_thoughts(tmp_path: Path) -> None:
+    lines = [ended({"type": "thinking", "thinking": "hm"}), DONE]
+    assert changes(tmp_path, lines[0]) == []
+    assert changes(tmp_path, *lines) == [Lifecycle.INPUT_REQUIRED]
+    assert [step.text for step in steps(tmp_path, *lines)] == ["Done."]
+
+
+@pytest.mark.parametrize(
+    ("follows", "told"),
+    [
+        (typed("Go on."), [Lifecycle.WORKING]),
+        (said("I go on by myself.", "m2"), [Lifecycle.WORKING]),
+        (typed("<command-name>/cost</command-name>"), []),
+        (typed("Caveat", isMeta=True), []),
+        (typed("What came before", isCompactSummary=True), []),
+        (typed("[Request interrupted by user]"), []),
+    ],
+)
+def test_the_model_goes_on_with_a_prompt_or_by_itself(
+    tmp_path: Path, follows: Line, told: list[Lifecycle]
+) -> None:
+    assert changes(tmp_path, typed("x"), DONE, follows) == [Lifecycle.INPUT_REQUIRED, *told]
+
+
+def test_a_turn_that_a_person_interrupted_waits_for_them(tmp_path: Path) -> None:
+    text: Line = {"type": "text", "text": "[Request interrupted by user for tool use]"}
+    lines = called("Bash", {"command": "make"}), came("stopped", error=True)
+    assert changes(tmp_path, *lines, line("user", {"content": [text]})) == [
+        Lifecycle.INPUT_REQUIRED
+    ]
+
+
+def test_a_sub_agent_waits_for_nobody(tmp_path: Path) -> None:
+    assert changes(tmp_path, {**DONE, "isSidechain": True}) == []
 
 
 def test_a_damaged_line_is_reported_with_its_number(tmp_path: Path) -> None:

@@ -1,0 +1,243 @@
+"""Sessions of Codex (`rollout-*.jsonl`), as it keeps them.
+
+One step for each tool call, and for each answer without one. A call ends with the first line that
+tells its result: what Codex saw of it (`item_completed`), or what the model was told of it. Tokens
+are told behind an answer and go to the next step that is complete. People's own commands, thoughts
+and settings are no steps.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from posixpath import join
+
+from midwatch_monitor.records import Edit, Event, Step, StepKind
+from midwatch_monitor.shell.target import patch_blocks
+from midwatch_monitor.traces.foreign import Calls, Node, Workplace
+from midwatch_monitor.traces.json_stream import Damage, first_lines
+from midwatch_monitor.traces.session_reader import Heading, Turns, read_session, typed
+from midwatch_monitor.traces.tool_calls import Answer, finished
+
+_KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg"})
+_SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
+_PATCH = "apply_patch"
+_SOURCES = frozenset({"", "agent", "unified_exec_startup"})
+"""Where a command comes from if the model asked for it."""
+_EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_RUNNING = "Process running with session ID"
+
+
+def recognise(path: Path) -> bool:
+    """Whether the head of the file holds a line of a known type with a `payload`."""
+    return any(
+        line["type"].text in _KINDS and line["payload"].is_object for line in first_lines(path)
+    )
+
+
+def read(path: Path) -> Iterator[Event | Damage]:
+    """The events of a session in the order of completion, as they are asked for."""
+    return read_session(path, Session())
+
+
+class Session:
+    """One session as it is read."""
+
+    def __init__(self) -> None:
+        self.heading = Heading()
+        self._place = Workplace()
+        self._calls = Calls()
+        self._turns = Turns()
+        self._requests = 0
+        self._current: Answer | None = None
+        self._total = 0
+        self._tokens = 0
+        """Those that no step has yet."""
+
+    def take(self, line: Node) -> Iterator[Event]:
+        """The events that are complete with this line."""
+        payload, at = line["payload"], line["timestamp"].time
+        match line["type"].text:
+            case "session_meta":
+                self._begin(payload)
+            case "turn_context":
+                self._enter(payload["cwd"].text)
+            case "response_item":
+                yield from self._respond(payload, at)
+            case "event_msg":
+                yield from self._happen(payload, at)
+            case "token_usage_record":
+                yield from self._count(payload["thread_token_usage"])
+            case _:
+                return
+
+    def finish(self) -> Iterator[Event]:
+        """What still waits at the end."""
+        yield from self._end_answer()
+        yield from map(self._paid, self._calls.rest())
+
+    def _begin(self, meta: Node) -> None:
+        source = meta["source"]["subagent"] or meta["thread_source"].text == "subagent"
+        self._turns.attended = self._turns.attended and not source
+        self.heading.add(id=meta["id"].text)
+        self._enter(meta["cwd"].text)
+
+    def _enter(self, folder: str) -> None:
+        self.heading.add(folder=folder)
+        self._place.enter(folder)
+
+    def _respond(self, item: Node, at: datetime | None) -> Iterator[Step]:
+        """What the model said and called, and what it was told of its calls."""
+        key = item["call_id"].text
+        match item["type"].text:
+            case "message" if item["role"].text == "assistant":
+                self._answer(at).say(item["content"].said)
+            case "function_call" | "custom_tool_call" | "local_shell_call" as kind:
+                answer = self._answer(at)
+                if not self._calls.knows(key):
+                    yield from self._calls.open(key, answer.call(self._call(kind, item, at)))
+            case "function_call_output" | "custom_tool_call_output":
+                yield from self._end_answer()
+                if step := self._calls.close(key):
+                    yield self._numbered(_as_told(step, item["output"], at))
+            case _:
+                return
+
+    def _happen(self, event: Node, at: datetime | None) -> Iterator[Event]:
+        """What Codex says of itself."""
+        match event["type"].text:
+            case "task_started" | "turn_started":
+                yield from self._turns.to_model(at)
+            case "task_complete" | "turn_complete" | "turn_aborted":
+                yield from self._end_answer()
+                yield from self._turns.to_person(at)
+            case "token_count":
+                yield from self._count(event["info"]["total_token_usage"])
+            case "user_message":
+                self.heading.add(prompt=typed(event["message"].text))
+            case "item_completed":
+                yield from self._complete(event["item"], at)
+            case _:
+                return
+
+    def _complete(self, item: Node, at: datetime | None) -> Iterator[Step]:
+        kind, key = item["type"].text, item["id"].text
+        if kind == "UserMessage":
+            self.heading.add(prompt=typed(item["content"].said))
+        if kind not in {"CommandExecution", "McpToolCall", "FileChange"}:
+            return
+        if key and not self._calls.knows(key) and item["source"].text in _SOURCES:
+            yield from self._calls.open(key, self._answer(at).call(self._unasked(item, at)))
+        if step := self._calls.close(key):
+            yield self._numbered(_as_seen(step, item, at))
+
+    def _answer(self, at: datetime | None) -> Answer:
+        """The answer that is being given."""
+        if self._current is None:
+            self._requests += 1
+            step = Step(number=0, kind=StepKind.MESSAGE, at=at, request=self._requests)
+            self._current = Answer(key="", step=step)
+        return self._current
+
+    def _end_answer(self) -> Iterator[Step]:
+        answer, self._current = self._current, None
+        message = answer.message() if answer else None
+        if message is not None:
+            yield self._numbered(message)
+
+    def _count(self, usage: Node) -> Iterator[Step]:
+        """What all answers until now have cost; the current one is over."""
+        total = usage["total_tokens"].count
+        self._tokens += max(total - self._total, 0)
+        self._total = total
+        yield from self._end_answer()
+
+    def _numbered(self, step: Step) -> Step:
+        return self._paid(self._calls.numbered(step))
+
+    def _paid(self, step: Step) -> Step:
+        tokens, self._tokens = self._tokens, 0
+        return replace(step, tokens=tokens)
+
+    def _call(self, kind: str, item: Node, at: datetime | None) -> Step:
+        """The call as it waits."""
+        if kind == "local_shell_call":
+            tool, given = "local_shell", item["action"]
+        else:
+            tool = "__".join(filter(None, (item["namespace"].text, item["name"].text)))
+            given = item["arguments"].decoded if "arguments" in item else item["input"]
+        step = Step(number=0, kind=StepKind.TOOL, at=at, tool=tool, call=item["call_id"].text)
+        if tool in _SHELLS:
+            folder = given["workdir"].text or given["working_directory"].text
+            return self._command(step, _command(given), folder)
+        if tool == _PATCH:
+            return self._patch(step, given.text or given["input"].text)
+        return replace(step, args=given.canonical)
+
+    def _unasked(self, item: Node, at: datetime | None) -> Step:
+        """A call of which no line tells that the model made it."""
+        step = Step(number=0, kind=StepKind.TOOL, at=at, call=item["id"].text)
+        match item["type"].text:
+            case "CommandExecution":
+                folder = item["cwd"].text.removeprefix("file://")
+                return self._command(replace(step, tool="exec_command"), _command(item), folder)
+            case "McpToolCall":
+                tool = f"mcp__{item['server'].text}__{item['tool'].text}"
+                return replace(step, tool=tool, args=item["arguments"].canonical)
+            case _:
+                paths = map(self._place.path, item["changes"].members)
+                return replace(step, tool=_PATCH, edits=tuple(Edit(path=each) for each in paths))
+
+    def _command(self, step: Step, command: str, folder: str) -> Step:
+        self._place.enter(join(self.heading.folder, folder))
+        return replace(step, args=command, edits=self._place.run(command))
+
+    def _patch(self, step: Step, patch: str) -> Step:
+        edits = tuple(
+            Edit(path=self._place.path(each.path), deleted=each.deleted)
+            for each in patch_blocks(patch)
+        )
+        return replace(step, args=patch, path=edits[0].path if edits else "", edits=edits)
+
+
+def _command(given: Node) -> str:
+    """The command's text; of a shell that runs a script, the script."""
+    words = [word.text for word in given["command"]]
+    if len(words) == 3 and words[1] in {"-c", "-lc"}:
+        return words[2]
+    return given["cmd"].text or given["command"].text or shlex.join(words)
+
+
+def _as_seen(step: Step, item: Node, at: datetime | None) -> Step:
+    """The call with what Codex saw of it."""
+    ok, code = item["status"].text == "completed", None
+    result = item["result"]
+    if item["type"].text == "CommandExecution":
+        code = item["exit_code"].whole
+        ok, output = code == 0, item["aggregated_output"].text
+    elif item["type"].text == "McpToolCall":
+        ok = ok and not result["isError"]
+        output = result["content"].said or item["error"]["message"].text
+    else:
+        output = "\n".join(filter(None, (item["stdout"].text, item["stderr"].text)))
+    return finished(step, at=at, ok=ok, exit_code=code, output=output)
+
+
+def _as_told(step: Step, output: Node, at: datetime | None) -> Step:
+    """The call with what the model was told of it."""
+    kept, text, ok = output.decoded, output.said, None
+    code = kept["metadata"]["exit_code"].whole
+    head, told, rest = text.partition("Output:\n")
+    if "metadata" in kept:
+        text = kept["output"].text
+    elif told:
+        text, found = rest, _EXIT_CODE.search(head)
+        code = int(found[1]) if found else None
+    if code is not None:
+        ok = code == 0
+    elif step.tool in _SHELLS or step.tool == _PATCH:
+        ok = None if _RUNNING in head else False  # refused, or it could not be started
+    code = code if step.tool in _SHELLS else None
+    return finished(step, at=at, ok=ok, exit_code=code, output=text)

@@ -1,0 +1,152 @@
+"""Sessions of Gemini CLI (`session-*.jsonl`), as it keeps them.
+
+One step for each tool call, and for each answer without one. A message is written again under its
+id as more of it is known; the last one holds. Calls stand there once they have ended, so that an
+answer which is still at work looks like one without a call: it ends its turn until the call comes.
+Patches (`$set`, `$rewindTo`) are no steps: what was undone later was done nevertheless.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from midwatch_monitor.records import Event, Step, StepKind
+from midwatch_monitor.traces.foreign import Calls, Node, Workplace
+from midwatch_monitor.traces.json_stream import Damage, first_lines
+from midwatch_monitor.traces.session_reader import Heading, Turns, read_session, typed
+from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
+
+_TOOLS = Tools(
+    shell="run_shell_command",
+    writing=frozenset({"replace", "write_file"}),
+    whole="write_file",
+    folder="dir_path",
+)
+_ENDED = frozenset({"success", "error", "cancelled"})
+_EXIT_CODE = re.compile(r"^Exit Code: (\d+)\s+(?:Signal|Background|Process|</|\Z)", re.MULTILINE)
+_MAX_ROOT = 4096
+"""Characters of a folder's path that are read."""
+
+
+def recognise(path: Path) -> bool:
+    """Whether the head of the file holds a line with `projectHash`, or a message of `gemini`."""
+    return any(
+        "projectHash" in line or (line["type"].text == "gemini" and "content" in line)
+        for line in first_lines(path)
+    )
+
+
+def read(path: Path) -> Iterator[Event | Damage]:
+    """The events of a session in the order of completion, as they are asked for."""
+    return read_session(path, Session(folder=project_folder(path)))
+
+
+def project_folder(path: Path) -> str:
+    """Where a session works, by the `.project_root` beside its folder `chats`; empty if unknown."""
+    for folder in path.absolute().parents[1:3]:
+        try:
+            with (folder / ".project_root").open(encoding="utf-8") as file:
+                return file.read(_MAX_ROOT).strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+    return ""
+
+
+class Session:
+    """One session as it is read. `folder`: where it works, which its lines do not tell."""
+
+    def __init__(self, *, folder: str = "") -> None:
+        self.heading = Heading(folder=folder)
+        self._place = Workplace(folder)
+        self._calls = Calls()
+        self._turns = Turns()
+        self._requests = 0
+        self._current: Answer | None = None
+
+    def take(self, line: Node) -> Iterator[Event]:
+        """The events that are complete with this line."""
+        match line["type"].text:
+            case "gemini":
+                yield from self._answer(line)
+            case "user":
+                yield from self._told(line)
+            case _ if "projectHash" in line:
+                self._begin(line)
+            case _:
+                return
+
+    def finish(self) -> Iterator[Event]:
+        """What still waits at the end."""
+        yield from self._message()
+        yield from self._calls.rest()
+
+    def _begin(self, line: Node) -> None:
+        self._turns.attended = line["kind"].text != "subagent"
+        folder = next((each.text for each in line["directories"]), "")
+        self.heading.add(id=line["sessionId"].text, folder=folder)
+        self._place.enter(self.heading.folder)
+
+    def _told(self, line: Node) -> Iterator[Event]:
+        yield from self._message()
+        if any("functionResponse" in part for part in line["content"]):
+            return
+        said = typed((line["displayContent"] or line["content"]).said)
+        if said:
+            self.heading.add(prompt=said)
+            yield from self._turns.to_model(line["timestamp"].time)
+
+    def _answer(self, line: Node) -> Iterator[Event]:
+        key, at = line["id"].text, line["timestamp"].time
+        if self._current is None or not key or key != self._current.key:
+            yield from self._message()
+            yield from self._turns.to_model(at)
+            self._requests += 1
+            step = Step(number=0, kind=StepKind.MESSAGE, at=at, request=self._requests)
+            self._current = Answer(key=key, step=step)
+        answer = self._current
+        if not answer.called:
+            said, tokens = line["content"].said, line["tokens"]["total"].count
+            answer.step = replace(answer.step, text=said, tokens=tokens)
+        if line["toolCalls"]:
+            yield from self._turns.to_model(at)
+            for call in line["toolCalls"]:
+                yield from self._call(answer, call, call["timestamp"].time or at)
+        elif answer.step.text and not answer.called:
+            yield from self._turns.to_person(at)
+
+    def _message(self) -> Iterator[Step]:
+        """What was said without a call, once nothing can be added to it."""
+        message = self._current.message() if self._current else None
+        if message is not None:
+            yield self._calls.numbered(message)
+
+    def _call(self, answer: Answer, call: Node, at: datetime | None) -> Iterator[Step]:
+        key, tool = call["id"].text, call["name"].text
+        if not self._calls.knows(key):
+            step = _TOOLS.call(self._place, tool, call["args"], at=at, call=key)
+            yield from self._calls.open(key, answer.call(step))
+        if call["status"].text in _ENDED and (step := self._calls.close(key)):
+            yield self._calls.numbered(_with_result(step, call, at))
+
+
+def response_text(parts: Node) -> str:
+    """What the model is told of a call, as the parts of a message hold it."""
+    responses = (part["functionResponse"]["response"] for part in parts)
+    return "\n".join(
+        filter(None, (each["output"].said or each["error"].said for each in responses))
+    )
+
+
+def _with_result(step: Step, call: Node, at: datetime | None) -> Step:
+    told, shown = response_text(call["result"]), call["resultDisplay"].text
+    failed, shell = call["status"].text != "success", step.tool == _TOOLS.shell
+    found = _EXIT_CODE.search(told) if shell else None
+    code = int(found[1]) if found else None
+    if shell and not failed and not call["args"]["is_background"]:
+        code = code or 0  # it is told only where it is another
+    ok = not failed and code in (None, 0)
+    # What the model is told of a command names its process, which is another each time.
+    output = (shell and shown) or told or shown
+    return finished(step, at=at, ok=ok, exit_code=code, output=output)

@@ -1,0 +1,131 @@
+"""Sessions of qwen-code (`.jsonl`), as it keeps them.
+
+One step for each tool call, and for each answer without one, which ends the turn. What people
+typed, notices and the program's own records (`system`) are no steps.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from midwatch_monitor.records import Event, Step, StepKind
+from midwatch_monitor.traces.foreign import Calls, Node, Workplace
+from midwatch_monitor.traces.gemini import response_text
+from midwatch_monitor.traces.json_stream import Damage, first_lines
+from midwatch_monitor.traces.session_reader import Heading, Turns, read_session, typed
+from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
+
+_TOOLS = Tools(
+    shell="run_shell_command",
+    writing=frozenset({"edit", "write_file", "notebook_edit"}),
+    whole="write_file",
+    folder="directory",
+)
+_SPEAKERS = frozenset({"user", "assistant", "tool_result"})
+_EXIT_CODE = re.compile(r"^Exit Code: (\d+)\nSignal: ", re.MULTILINE)
+
+
+def recognise(path: Path) -> bool:
+    """Whether the head of the file holds a line of a speaker whose message has `parts`."""
+    return any(
+        line["type"].text in _SPEAKERS and "parts" in line["message"] for line in first_lines(path)
+    )
+
+
+def read(path: Path) -> Iterator[Event | Damage]:
+    """The events of a session in the order of completion, as they are asked for."""
+    return read_session(path, Session())
+
+
+class Session:
+    """One session as it is read."""
+
+    def __init__(self) -> None:
+        self.heading = Heading()
+        self._place = Workplace()
+        self._calls = Calls()
+        self._turns = Turns()
+        self._requests = 0
+
+    def take(self, line: Node) -> Iterator[Event]:
+        """The events that are complete with this line."""
+        folder = line["cwd"].text
+        self._place.enter(folder)
+        self.heading.add(id=line["agentId"].text or line["sessionId"].text, folder=folder)
+        if line["isSidechain"]:
+            self._turns.attended = False
+        match line["type"].text:
+            case "assistant":
+                yield from self._answer(line)
+            case "tool_result":
+                yield from self._results(line)
+            case "user":
+                yield from self._told(line)
+            case _:
+                return
+
+    def finish(self) -> Iterator[Event]:
+        """What still waits at the end."""
+        return self._calls.rest()
+
+    def _told(self, line: Node) -> Iterator[Event]:
+        if line["subtype"] or line["provenance"].text not in {"", "real_user"}:
+            return
+        said = typed(line["systemPayload"]["displayText"].text or line["message"]["parts"].said)
+        if said:
+            self.heading.add(prompt=said)
+            yield from self._turns.to_model(line["timestamp"].time)
+
+    def _answer(self, line: Node) -> Iterator[Event]:
+        parts, at = line["message"]["parts"], line["timestamp"].time
+        if not parts:
+            return
+        self._requests += 1
+        said = Node([part.value for part in parts if not part["thought"]]).said
+        step = Step(
+            number=0,
+            kind=StepKind.MESSAGE,
+            at=at,
+            request=self._requests,
+            text=said,
+            tokens=line["usageMetadata"]["totalTokenCount"].count,
+        )
+        answer = Answer(key=line["uuid"].text, step=step)
+        calls = [part["functionCall"] for part in parts if part["functionCall"]]
+        yield from self._turns.to_model(at)
+        for call in calls:
+            key, tool = call["id"].text, call["name"].text
+            if not self._calls.knows(key):
+                waiting = _TOOLS.call(self._place, tool, call["args"], at=at, call=key)
+                yield from self._calls.open(key, answer.call(waiting))
+        if calls:
+            return
+        if message := answer.message():
+            yield self._calls.numbered(message)
+        yield from self._turns.to_person(at)
+
+    def _results(self, line: Node) -> Iterator[Step]:
+        told = line["toolCallResult"]
+        for part in line["message"]["parts"]:
+            response = part["functionResponse"]
+            key = response["id"].text or told["callId"].text
+            step = self._calls.close(key) if response else None
+            if step is not None:
+                own = told if key == told["callId"].text else Node()
+                yield self._calls.numbered(_with_result(step, part, own, line))
+
+
+def _with_result(step: Step, part: Node, told: Node, line: Node) -> Step:
+    output, shown = response_text(Node([part.value])), told["resultDisplay"]
+    failed = "error" in part["functionResponse"]["response"]
+    failed = failed or told["status"].text not in {"", "success"}
+    code: int | None = None
+    if step.tool == _TOOLS.shell:
+        found = _EXIT_CODE.search(output)
+        code = shown["exitCode"].whole
+        if found and not shown.is_object:
+            code = int(found[1])
+        # What the model is told of a command names its process, which is another each time.
+        output = shown["output"].text or shown.text or output
+    ok = not failed and code in (None, 0)
+    return finished(step, at=line["timestamp"].time, ok=ok, exit_code=code, output=output)

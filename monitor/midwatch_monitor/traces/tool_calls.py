@@ -1,0 +1,97 @@
+"""Answers of a model and their tool calls, as readers of sessions make steps of them."""
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+from posixpath import join
+
+from midwatch_monitor.records import Edit, Step, StepKind
+from midwatch_monitor.traces.foreign import NOTHING_RAN, Node, Workplace
+
+_PATHS = ("file_path", "notebook_path", "absolute_path", "path")
+
+
+@dataclass(slots=True, kw_only=True)
+class Answer:
+    """An answer of the model. What it said and cost goes to its first call."""
+
+    key: str
+    step: Step
+    """A message; what is left of it when no call takes it."""
+    called: bool = False
+
+    def say(self, text: str) -> None:
+        """Add a paragraph."""
+        said = "\n\n".join(filter(None, (self.step.text, text)))
+        self.step = replace(self.step, text=said)
+
+    def call(self, step: Step) -> Step:
+        """The call with what the answer has for it."""
+        self.called = True
+        own = self.step
+        return replace(
+            step,
+            request=own.request,
+            text=self._taken().text,
+            tokens=own.tokens,
+            cost_usd=own.cost_usd,
+        )
+
+    def message(self) -> Step | None:
+        """What was said since, if nothing was called; it is given once."""
+        return self._taken() if self.step.text and not self.called else None
+
+    def _taken(self) -> Step:
+        taken, self.step = self.step, replace(self.step, text="", tokens=0, cost_usd=0.0)
+        return taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """A program's own tools that change files, as far as their arguments tell it."""
+
+    shell: str
+    writing: Set[str]
+    whole: str
+    """The one of `writing` that is given all of the file as `content`."""
+    folder: str = ""
+    """The argument of `shell` that names where the command runs, if there is one."""
+
+    def call(
+        self, place: Workplace, tool: str, given: Node, *, at: datetime | None, call: str
+    ) -> Step:
+        """The call as it waits for its result: `edits` are what it changes if it succeeds."""
+        command = given["command"].text if tool == self.shell else ""
+        named = next((given[name].text for name in _PATHS if given[name].text), "")
+        edits: tuple[Edit, ...] = ()
+        if tool == self.shell:
+            if self.folder:
+                place.enter(join(place.root, given[self.folder].text))
+            edits = place.run(command)
+        elif tool in self.writing and named:
+            edits = place.write(named, given["content"].text if tool == self.whole else None)
+        return Step(
+            number=0,
+            kind=StepKind.TOOL,
+            at=at,
+            tool=tool,
+            args=command if tool == self.shell else given.canonical,
+            path=place.path(named),
+            edits=edits,
+            call=call,
+        )
+
+
+def finished(
+    step: Step, *, at: datetime | None, ok: bool | None, exit_code: int | None, output: str
+) -> Step:
+    """A call with its result. One that failed changed nothing, other than a command that ran."""
+    kept = ok is not False or exit_code not in (None, *NOTHING_RAN)
+    return replace(
+        step,
+        at=at or step.at,
+        ok=ok,
+        exit_code=exit_code,
+        output=output,
+        edits=step.edits if kept else (),
+    )
