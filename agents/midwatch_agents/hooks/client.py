@@ -5,7 +5,8 @@ with exit code 0 whatever happens, and says nothing but the answer.
 
 A connection carries one line each way. There: `{"v":1,"agent":AGENT,"event":OBJECT}`, or
 `{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for what is no JSON object of at most 8 MiB.
-Back, within 0.4 s and at most 1 MiB: `{"print":TEXT}`.
+Back, within 0.4 s and at most 1 MiB: `{"print":TEXT}`. There once more, an empty line: the
+answer has come in time, and is printed.
 """
 
 import json
@@ -15,11 +16,10 @@ import socket
 import struct
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
-from midwatch_agents.hooks.inbox import SOCKET as SOCKET
 from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder
-from midwatch_agents.hooks.inbox import take_inbox as take_inbox
 
 MAX_PAYLOAD = 8 << 20
 MAX_ANSWER = 1 << 20
@@ -126,7 +126,11 @@ def _ask(path: Path, line: bytes) -> bytes | None:
             connection.sendall(line)
         except OSError:
             return None
-        return _received(connection, deadline)
+        answer = _received(connection, deadline)
+        if answer:
+            with suppress(OSError):
+                connection.sendall(b"\n")
+        return answer
 
 
 def _is_ours(connection: socket.socket) -> bool:

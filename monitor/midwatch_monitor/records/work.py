@@ -136,6 +136,10 @@ class Spending:
     cost_usd: float = 0.0
 
 
+SESSION = "session "
+"""What the source of a run begins with that is a session of an agent started elsewhere."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One start of Midwatch: the tasks that were handed over together."""

@@ -217,7 +217,13 @@ class AttemptState:
     @property
     def parked(self) -> bool:
         """Whether it waits for a person, by a question or a pause."""
-        return self.lifecycle is Lifecycle.INPUT_REQUIRED
+        return self.lifecycle is Lifecycle.INPUT_REQUIRED and not self.idle
+
+    @property
+    def idle(self) -> bool:
+        """Whether its worker has ended a turn, and waits for a prompt that comes from elsewhere."""
+        elsewhere = self.acts is not None and Action.PAUSE not in self.acts
+        return elsewhere and self.lifecycle is Lifecycle.INPUT_REQUIRED
 
     @property
     def paused(self) -> bool:
@@ -243,6 +249,8 @@ class AttemptState:
             return ENDED_AS[ending]
         if not self.over and (coming := coming_status(self.interventions)) is not None:
             return coming
+        if self.idle:
+            return AttemptStatus.IDLE
         if self.parked:
             return AttemptStatus.PAUSED if self.paused else AttemptStatus.WAITING
         return AttemptStatus(self.lifecycle.value)

@@ -16,6 +16,8 @@ class AttemptStatus(StrEnum):
     """Until a person resumes it."""
     WAITING = "waits for you"
     """For a person's answer."""
+    IDLE = "idle"
+    """Until somebody asks it for more, at its own terminal."""
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELED = "canceled"

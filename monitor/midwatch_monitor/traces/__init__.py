@@ -18,6 +18,7 @@ from midwatch_monitor.traces import (
     swe_agent,
 )
 from midwatch_monitor.traces.json_stream import Damage
+from midwatch_monitor.traces.session_reader import SessionReader, read_session
 
 AUTO = "auto"
 
@@ -30,6 +31,19 @@ class Format:
     """What its files are called, for looking through folders."""
     recognise: Callable[[Path], bool]
     read: Callable[[Path], Iterator[Event | Damage]]
+    session: Callable[[Path], SessionReader] | None = None
+    """A reader of one that is still written, where it is read a line at a time."""
+
+
+def _by_lines(
+    recognise: Callable[[Path], bool], session: Callable[[Path], SessionReader]
+) -> Format:
+    return Format(
+        suffixes=(".jsonl",),
+        recognise=recognise,
+        read=lambda path: read_session(path, session(path)),
+        session=session,
+    )
 
 
 # The first that recognises a file has it. Midwatch's own comes last: any `kind` will do there.
@@ -40,12 +54,12 @@ _KNOWN = {
     "mini-swe-agent": Format(
         suffixes=(".json",), recognise=mini_swe_agent.recognise, read=mini_swe_agent.read
     ),
-    "claude-code": Format(
-        suffixes=(".jsonl",), recognise=claude_code.recognise, read=claude_code.read
+    "claude-code": _by_lines(claude_code.recognise, lambda _: claude_code.Session()),
+    "codex": _by_lines(codex.recognise, lambda _: codex.Session()),
+    "gemini": _by_lines(
+        gemini.recognise, lambda path: gemini.Session(folder=gemini.project_folder(path))
     ),
-    "codex": Format(suffixes=(".jsonl",), recognise=codex.recognise, read=codex.read),
-    "gemini": Format(suffixes=(".jsonl",), recognise=gemini.recognise, read=gemini.read),
-    "qwen": Format(suffixes=(".jsonl",), recognise=qwen.recognise, read=qwen.read),
+    "qwen": _by_lines(qwen.recognise, lambda _: qwen.Session()),
     "openhands": Format(
         suffixes=(".json", ".jsonl"), recognise=openhands.recognise, read=openhands.read
     ),

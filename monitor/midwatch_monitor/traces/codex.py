@@ -17,8 +17,8 @@ from posixpath import join
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell.target import patch_blocks
 from midwatch_monitor.traces.foreign import Calls, Node, Workplace
-from midwatch_monitor.traces.json_stream import Damage, first_lines
-from midwatch_monitor.traces.session_reader import Heading, Turns, read_session, typed
+from midwatch_monitor.traces.json_stream import first_lines
+from midwatch_monitor.traces.session_reader import Heading, Turns, typed
 from midwatch_monitor.traces.tool_calls import Answer, finished
 
 _KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg"})
@@ -35,11 +35,6 @@ def recognise(path: Path) -> bool:
     return any(
         line["type"].text in _KINDS and line["payload"].is_object for line in first_lines(path)
     )
-
-
-def read(path: Path) -> Iterator[Event | Damage]:
-    """The events of a session in the order of completion, as they are asked for."""
-    return read_session(path, Session())
 
 
 class Session:

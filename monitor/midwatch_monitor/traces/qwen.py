@@ -11,8 +11,8 @@ from pathlib import Path
 from midwatch_monitor.records import Event, Step, StepKind
 from midwatch_monitor.traces.foreign import Calls, Node, Workplace
 from midwatch_monitor.traces.gemini import response_text
-from midwatch_monitor.traces.json_stream import Damage, first_lines
-from midwatch_monitor.traces.session_reader import Heading, Turns, read_session, typed
+from midwatch_monitor.traces.json_stream import first_lines
+from midwatch_monitor.traces.session_reader import Heading, Turns, typed
 from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
 
 _TOOLS = Tools(
@@ -30,11 +30,6 @@ def recognise(path: Path) -> bool:
     return any(
         line["type"].text in _SPEAKERS and "parts" in line["message"] for line in first_lines(path)
     )
-
-
-def read(path: Path) -> Iterator[Event | Damage]:
-    """The events of a session in the order of completion, as they are asked for."""
-    return read_session(path, Session())
 
 
 class Session:

@@ -18,6 +18,7 @@ GROUPS = {
         "status": ("inspect.status:status", "What the tasks and their attempts are doing."),
         "show": ("inspect.show:show", "Everything about one task or attempt."),
         "watch": ("inspect.watch:watch", "Open the console of a run elsewhere, or over."),
+        "attach": ("inspect.attach:attach", "Watch coding agents that you start yourself."),
         "report": ("inspect.report:app", "What came of the tasks, in figures and charts."),
         "diff": ("inspect.diff:diff", "What a task has changed."),
         "export": ("inspect.export:export", "Write a recorded attempt as a trace."),

@@ -60,6 +60,7 @@ from midwatch_supervisor.present.numbers import (
     kilobytes,
     usage_text,
 )
+from midwatch_supervisor.present.reach import reach_text
 from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, SPLIT_SIGN
 from midwatch_supervisor.present.text_line import (
     LEARNING,
@@ -158,6 +159,7 @@ def _change(change: Change) -> TextLine:
         f"plan step {change.plan_step}" if change.plan_step else "",
         brief(change.doing) or (change.activity.value if change.activity else ""),
         f"sandbox {brief(change.sandbox)}" if change.sandbox else "",
+        reach_text(change.acts) if change.acts is not None else "",
     )
     return TextLine("·", "change", ", ".join(filter(None, facts)), Tone.DIM)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.hooks.client import MAX_PAYLOAD, hand_over, take_inbox
-from midwatch_agents.hooks.inbox import INBOX, SOCKET
+from midwatch_agents.hooks.client import MAX_PAYLOAD, hand_over
+from midwatch_agents.hooks.inbox import INBOX, SOCKET, take_inbox
 
 NOW = 1_000_000.0
 EVENT = b'{"session_id":"s","hook_event_name":"Stop"}'

@@ -13,6 +13,7 @@ from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
+from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_status import AttemptStatus
 from midwatch_monitor.state.task import TaskState
@@ -91,13 +92,13 @@ async def status(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print where the tasks of the latest run stand."""
+    """Print where the tasks of the latest run stand; sessions of a day stand together."""
     async with await journal_to_read(journal) as opened:
         runs = await chosen_runs(opened, run)
         known = Nodes(opened)
         nodes = {each.name: each for each in await known.all()}
         now, needy = await known.now(), False
-        for each in runs[::-1] if all else runs[:1]:
+        for each in runs[::-1] if all else _latest(runs):
             shared = each.keeper is Keeper.MONITOR
             accounts = await _accounts(opened, each, nodes.values() if shared else None)
             needy = needy or (shared and any(map(_open_to_nodes, accounts)))
@@ -122,6 +123,15 @@ async def status(
     told += missing_lines(nodes.values(), monitors, now) if needy else ()
     for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
         write_line(text)
+
+
+def _latest(runs: Sequence[Run]) -> list[Run]:
+    """The newest run; of sessions that were watched, all that began in the day before it."""
+    if not runs or not runs[0].source.startswith(SESSION):
+        return list(runs[:1])
+    since = runs[0].started_at - _TOLD
+    found = [each for each in runs if each.source.startswith(SESSION)]
+    return [each for each in found if each.started_at >= since][::-1]
 
 
 async def _accounts(

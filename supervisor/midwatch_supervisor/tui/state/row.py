@@ -136,7 +136,7 @@ class Row:
             return Need.ANSWER
         if held:
             return Need.APPROVAL
-        if state.lifecycle is Lifecycle.SUBMITTED:
+        if state.lifecycle is Lifecycle.SUBMITTED or state.idle:
             return Need.QUEUED
         return _NEEDS.get(self.health, Need.WORKING)
 

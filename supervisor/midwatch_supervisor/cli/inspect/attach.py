@@ -1,0 +1,194 @@
+"""`midwatch attach`: watch agents that somebody else starts, by their session files and hooks."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import UsageError
+from midwatch_supervisor.cli.journals import FromOption, JournalOption
+from midwatch_supervisor.cli.output import write_line
+from midwatch_supervisor.cli.run.options import HeadlessOption, Output, output
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+
+if TYPE_CHECKING:
+    from midwatch_monitor.bus import FleetBus
+    from midwatch_monitor.config.settings import Settings
+    from midwatch_supervisor.cli.run.conduct import Reporter
+    from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
+    from midwatch_supervisor.sessions.session_journal import SessionJournal
+    from midwatch_supervisor.sessions.session_watch import SessionSources
+
+_LOOK_SECONDS = 0.5
+"""How often the journal is asked for what to print."""
+
+
+def attach(
+    *what: Annotated[
+        str,
+        Parameter(
+            name="WHAT",
+            help="A program (claude-code, codex, gemini, qwen), a session file, or a folder with "
+            "such files. Default: every one of these programs.",
+        ),
+    ],
+    since: Annotated[
+        float, Parameter(help="Follow what was written in the last so many hours.")
+    ] = 1.0,
+    once: Annotated[
+        bool, Parameter(negative="", help="Take in what there is, judge it, and end.")
+    ] = False,
+    headless: HeadlessOption = False,
+    config: ConfigOption = None,
+    journal: JournalOption = None,
+    author: FromOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Watch coding agents that you start yourself, live, until told to stop.
+
+    Their session files are only read. Where their hooks call Midwatch (`midwatch hook install`),
+    they can be guided and stopped, too.
+    """
+    from midwatch_supervisor.cli.fleet.log import log_to_stderr
+    from midwatch_supervisor.cli.run.conduct import where
+    from midwatch_supervisor.cli.run.exit import run_to_end
+
+    settings = settings_in_force(config)
+    sources = _sources(what, hours=since)
+    shown = output(headless=headless or once, quiet=False, json=json)
+    work = _attach(settings, where(journal), sources, shown, author, once=once)
+    if shown is Output.CONSOLE:
+        from midwatch_supervisor.tui.keys import check_console
+
+        check_console(settings.console)
+        return run_to_end(work, grace_seconds=settings.run.grace_seconds, notice="")
+    with log_to_stderr():
+        return run_to_end(work, grace_seconds=settings.run.grace_seconds)
+
+
+def _sources(what: Sequence[str], *, hours: float) -> "SessionSources":
+    from midwatch_monitor.journal.core.clock import now
+    from midwatch_monitor.traces.session_files import KEPT
+    from midwatch_supervisor.sessions.session_watch import SessionSources
+
+    if not 0 <= hours <= 24 * 365:
+        raise UsageError("--since takes hours, from 0 to a year")
+    unknown = [each for each in what if each not in KEPT and not Path(each).exists()]
+    if unknown:
+        raise UsageError(
+            f"{unknown[0]} is neither a program whose sessions are known ({', '.join(KEPT)}) nor "
+            "a file or folder"
+        )
+    return SessionSources(
+        agents=tuple(KEPT[each] for each in (what or KEPT) if each in KEPT),
+        paths=tuple(Path(each).absolute() for each in what if each not in KEPT),
+        since=now() - timedelta(hours=hours),
+    )
+
+
+async def _attach(
+    settings: "Settings",
+    location: str,
+    sources: "SessionSources",
+    shown: Output,
+    author: str | None,
+    *,
+    once: bool,
+) -> int:
+    from midwatch_agents.hooks.inbox import socket_path, state_folder, take_inbox
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.core.clock import journal_clock, now
+    from midwatch_monitor.secrets.masking import known_secrets
+    from midwatch_supervisor.cli.fleet.monitor import until_told
+    from midwatch_supervisor.cli.inspect.watch import show_journal
+    from midwatch_supervisor.cli.operate.hints import bus_of
+    from midwatch_supervisor.cli.run.conduct import Reporter
+    from midwatch_supervisor.operator.actions import OperatorActions, operator_name
+    from midwatch_supervisor.sessions.hook_listener import listening
+    from midwatch_supervisor.sessions.session_journal import SessionJournal
+    from midwatch_supervisor.sessions.session_watch import SessionWatch
+
+    async with AsyncExitStack() as stack:
+        journal = await stack.enter_async_context(
+            await Journal.open(
+                location,
+                synchronous=settings.journal.synchronous,
+                max_batch=settings.journal.max_batch,
+                patience_seconds=settings.journal.patience_seconds,
+                secrets=known_secrets(os.environ, settings.secrets.patterns),
+            )
+        )
+        bus = await stack.enter_async_context(bus_of(settings.fleet))
+        clock = await stack.enter_async_context(journal_clock(journal, now))
+        desk = SessionJournal(journal=journal, settings=settings, bus=bus, clock=clock)
+        watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
+        stack.callback(watch.close)
+        folder = state_folder(os.environ, Path.home())
+        if (at := socket_path(folder)) is not None:
+            await stack.enter_async_context(listening(at, watch))
+        monitor = _monitor(desk, bus, location)
+        reporter = Reporter(journal, (), shown, clock=clock, told=await journal.last_id())
+        await watch.take_in(take_inbox(folder))
+        if once:
+            while await watch.look():
+                pass
+            await monitor.once()
+            await reporter.catch_up()
+            return 0
+        about = _about(sources, journal.name)
+        for work in (watch.run(), monitor.run()):
+            stack.push_async_callback(_end, asyncio.create_task(work))
+        if shown is Output.CONSOLE:
+            operator = OperatorActions(journal, author=operator_name(author), bus=bus, clock=clock)
+            await show_journal(journal, None, operator, settings, bus, about=about)
+            return 0
+        await until_told(_print_news(reporter, bus, about if shown is Output.PROGRESS else ()))
+    return 0
+
+
+def _monitor(desk: "SessionJournal", bus: "FleetBus", location: str) -> "FleetMonitor":
+    """Who judges and answers what is recorded here."""
+    from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
+    from midwatch_supervisor.fleet.process import identity
+
+    return FleetMonitor(
+        desk.journal,
+        location=location,
+        bus=bus,
+        settings=desk.settings,
+        holder=identity(f"{identity(None).name[:70]}-{os.getpid()}").holder,
+        clock=desk.clock,
+        tell=lambda told: None,
+    )
+
+
+async def _end(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _about(sources: "SessionSources", journal: str) -> list[str]:
+    """What is watched, for people."""
+    what = [each.agent for each in sources.agents] + [str(each) for each in sources.paths]
+    return [
+        f"Watching sessions of {', '.join(what)}; journal {journal}",
+        "They are only read; `midwatch hook install` lets you guide and stop them",
+    ]
+
+
+async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str]) -> None:
+    """Print what happens, until cancelled."""
+    for line in about:
+        write_line(line)
+    sys.stdout.flush()
+    async with bus.subscribe() as hints:
+        while True:
+            await reporter.catch_up()
+            sys.stdout.flush()
+            await hints.wait(_LOOK_SECONDS)

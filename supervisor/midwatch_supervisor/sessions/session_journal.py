@@ -1,0 +1,126 @@
+"""Where sessions of other people's agents stand in the journal: each is a run with an attempt."""
+
+import asyncio
+import os
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock, Recorder, working
+from midwatch_monitor.records import Action, Change, Keeper, Lifecycle, Run
+from midwatch_monitor.records.work import SESSION
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.traces.session_reader import Heading
+from midwatch_supervisor.present.lookup import account_of
+from midwatch_tools.embedding import ONLY_WATCHED, begin_attempt_at, title_of
+from midwatch_tools.journal_location import main_worktree
+
+HOOKED = (*ONLY_WATCHED, Action.NUDGE, Action.STOP)
+"""What can be done about a session whose hooks ask Midwatch."""
+_SHORT = 4
+"""Characters at the end of a session's id that tell it from others: some begin with the time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionName:
+    """Which session it is."""
+
+    agent: str
+    id: str
+    sub_agent: str = ""
+    """What its own file is called, for a sub-agent of that session."""
+    folder: str = field(default="", compare=False)
+    """Where it works, for people."""
+
+    @property
+    def source(self) -> str:
+        """What its run says of where it came from."""
+        return f"{SESSION}{self.agent} {self.id}"
+
+    @property
+    def task(self) -> str:
+        """What its task is called."""
+        name = f"{PurePath(self.folder).name or self.agent}-{self.id[-_SHORT:]}"
+        return f"{name}/{self.sub_agent}" if self.sub_agent else name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What the journal has of a session."""
+
+    steps: int = 0
+    """Of all its attempts."""
+    last: AttemptState | None = None
+    """Its newest attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionJournal:
+    """Where sessions are recorded, and by what settings they are judged."""
+
+    journal: Journal
+    settings: Settings
+    bus: Bus
+    clock: Clock
+
+    async def recorded(self, name: SessionName) -> Recorded:
+        """What there is of a session from before. A session that goes on after its end has a run
+        for each time.
+        """
+        steps, last = 0, None
+        for run in await self.journal.runs():
+            if run.source != name.source:
+                continue
+            for task in await self.journal.tasks(run.id):
+                if task.name.partition("/")[2] == name.sub_agent:
+                    account = await account_of(self.journal, task)
+                    steps += sum(each.last_step for each in account.attempts.values())
+                    last = account.latest
+        return Recorded(steps=steps, last=last)
+
+    async def claim(self, state: AttemptState) -> Recorder:
+        """Go on with an attempt that another process began."""
+        return await Recorder.claim(
+            journal=self.journal,
+            bus=self.bus,
+            attempt=state.attempt,
+            settings=self.settings,
+            holder=f"{socket.gethostname()}:{os.getpid()}",
+            clock=self.clock,
+        )
+
+    async def begin(
+        self, name: SessionName, heading: Heading, *, run: Run | None, acts: tuple[Action, ...]
+    ) -> tuple[Run, Recorder]:
+        """A new attempt for a session, in the run of its parent where it has one."""
+        root = Path(heading.folder) if heading.folder else None
+        if run is None:
+            run = await self.journal.add_run(
+                source=name.source,
+                settings=self.settings.model_dump_json(),
+                at=self.clock(),
+                keeper=Keeper.MONITOR,
+            )
+        task = await self.journal.add_task(
+            run=run.id,
+            name=name.task,
+            title=self.journal.masker.text(title_of(heading.prompt)) or name.task,
+            spec="{}",
+            project=str(await asyncio.to_thread(main_worktree, root)) if root else "",
+            at=self.clock(),
+        )
+        recorder = await begin_attempt_at(
+            self.journal,
+            task,
+            name=name.agent,
+            root=root,
+            settings=self.settings,
+            bus=self.bus,
+            clock=self.clock,
+        )
+        begun = Change(reflect=False, lifecycle=Lifecycle.WORKING, acts=acts)
+        await recorder.record(working(), begun)
+        return run, recorder

@@ -1,0 +1,120 @@
+"""Sessions of agents that somebody else started, in a home folder of the test's own."""
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Alert, Event, Record, Step
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.traces.session_files import KEPT
+from midwatch_stage.sessions import NOON, Dialect, Lines
+from midwatch_supervisor.present.lookup import account_of
+from midwatch_supervisor.sessions.session import Reply
+from midwatch_supervisor.sessions.session_journal import SessionJournal
+from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
+
+FILES = {
+    "claude-code": ".claude/projects/-repo/s1.jsonl",
+    "codex": ".codex/sessions/2026/11/21/rollout-s1.jsonl",
+    "gemini": ".gemini/tmp/h/chats/session-s1.jsonl",
+    "qwen": ".qwen/projects/-repo/chats/s1.jsonl",
+}
+"""Where each program keeps a session, below the home folder."""
+
+
+def loop(dialect: Dialect, times: int, *, first: int = 1) -> Lines:
+    """The same failing command, so many times."""
+    lines = Lines()
+    for n in range(first, first + times):
+        lines += [*dialect.called("make", f"c{n}"), *dialect.came("make", f"c{n}", "boom", 2)]
+    return lines
+
+
+def asked(dialect: Dialect, text: str = "Mend it.") -> Lines:
+    """The beginning of a session."""
+    return [*dialect.head, *dialect.prompt(text, NOON)]
+
+
+class ForeignAgents:
+    """A home folder with sessions, and who watches it; one journal."""
+
+    def __init__(self, journal: Journal, home: Path) -> None:
+        self.journal = journal
+        self.home = home
+        self.now = datetime.now(UTC)
+        self.watch = self._watch(())
+
+    def another_watch(self, *paths: Path) -> SessionWatch:
+        """A watch that knows only what the journal knows, as after a crash."""
+        self.watch.close()
+        self.watch = self._watch(paths)
+        return self.watch
+
+    def _watch(self, paths: Sequence[Path]) -> SessionWatch:
+        desk = SessionJournal(
+            journal=self.journal, settings=Settings(), bus=LocalBus(), clock=lambda: self.now
+        )
+        sources = SessionSources(
+            agents=() if paths else tuple(KEPT.values()),
+            paths=tuple(paths),
+            since=self.now - timedelta(hours=1),
+        )
+        return SessionWatch(desk, sources, environ={}, home=self.home)
+
+    def file(self, name: str) -> Path:
+        """A file below the home folder, with the folder that it is in."""
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def write(self, name: str, lines: Sequence[object]) -> Path:
+        """Append lines to a file below the home folder."""
+        path = self.file(name)
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(each) + "\n" for each in lines)
+        os.utime(path, (self.now.timestamp(), self.now.timestamp()))
+        return path
+
+    async def hook(self, name: str, *, agent: str = "claude-code", **more: object) -> Reply:
+        """What a hook is answered, by which nothing is delivered yet."""
+        event = {"session_id": "s1", "hook_event_name": name, "cwd": "/repo", **more}
+        heard = await self.watch.hear(json.dumps({"agent": agent, "event": event}).encode())
+        assert heard is not None
+        self.heard, reply = heard
+        return reply
+
+    async def attempts(self) -> list[AttemptState]:
+        """Where every attempt stands, oldest first."""
+        found = list[AttemptState]()
+        for run in await self.journal.runs():
+            for task in await self.journal.tasks(run.id):
+                found += (await account_of(self.journal, task)).attempts.values()
+        return found
+
+    async def attempt(self) -> AttemptState:
+        """Where the only attempt stands."""
+        (state,) = await self.attempts()
+        return state
+
+    async def records(self, *kinds: type[Record]) -> list[Record]:
+        """All that the journal holds of these kinds."""
+        return [entry.record async for entry in self.journal.all_entries(kinds=kinds)]
+
+    async def steps(self) -> list[Step]:
+        """All steps, in their order."""
+        return [each for each in await self.records(Step) if isinstance(each, Step)]
+
+    async def alarms(self) -> list[tuple[str, int, str]]:
+        """Each change of an alert: its rule, the step and the state."""
+        found = [each for each in await self.records(Alert) if isinstance(each, Alert)]
+        return [(each.key.rule, each.step, each.state.value) for each in found]
+
+
+def kinds(events: Sequence[Event]) -> list[str]:
+    """For each event what it is."""
+    return [type(each).__name__ for each in events]

@@ -1,0 +1,131 @@
+"""Sessions are watched by the files that their programs write."""
+
+from datetime import timedelta
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Action, Ending, Fault, Lifecycle
+from midwatch_stage.foreign import FILES, ForeignAgents, asked, loop
+from midwatch_stage.sessions import DIALECTS, NOON
+from midwatch_supervisor.present.reach import out_of_reach
+
+CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
+
+
+@pytest.mark.parametrize("format", list(FILES))
+async def test_a_session_becomes_an_attempt_that_the_rules_judge(
+    agents: ForeignAgents, journal: Journal, format: str
+) -> None:
+    dialect = DIALECTS[format]
+    said = [*asked(dialect), *loop(dialect, 6), *dialect.said("I give up.", NOON)]
+    agents.write(FILES[format], said)
+    await agents.watch.look()
+    state = await agents.attempt()
+    assert state.attempt.worker == format
+    assert {"repeated_call", "error_streak"} <= {each.key.rule for each in state.firing}
+    assert state.idle
+    (run,) = await journal.runs()
+    (task,) = await journal.tasks(run.id)
+    assert (task.title, run.source) == ("Mend it.", f"session {format} s1")
+
+
+@pytest.mark.parametrize("format", list(FILES))
+async def test_what_is_appended_is_taken_in_once_also_by_who_comes_next(
+    agents: ForeignAgents, format: str
+) -> None:
+    dialect = DIALECTS[format]
+    agents.write(FILES[format], [*asked(dialect), *loop(dialect, 2)])
+    assert await agents.watch.look()
+    agents.write(FILES[format], loop(dialect, 2, first=3))
+    assert await agents.watch.look()
+    assert not await agents.watch.look()
+    agents.write(FILES[format], loop(dialect, 2, first=5))
+    await agents.another_watch().look()
+    assert [each.number for each in await agents.steps()] == [1, 2, 3, 4, 5, 6]
+    assert [each.exit_code for each in await agents.steps()] == [2] * 6
+
+
+async def test_a_prompt_alone_is_no_work_yet(agents: ForeignAgents) -> None:
+    agents.write(SESSION, asked(CLAUDE))
+    await agents.watch.look()
+    assert await agents.attempts() == []
+
+
+async def test_a_session_that_nobody_goes_on_with_ends_and_another_run_takes_up_the_rest(
+    agents: ForeignAgents,
+) -> None:
+    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1), *CLAUDE.said("Done.", NOON)])
+    await agents.watch.look()
+    agents.now += timedelta(minutes=61)
+    await agents.watch.look()
+    state = await agents.attempt()
+    assert (state.lifecycle, state.transition.ending) == (Lifecycle.COMPLETED, Ending.DONE)
+    agents.write(SESSION, [*CLAUDE.prompt("More.", NOON), *loop(CLAUDE, 1, first=2)])
+    await agents.another_watch().look()
+    first, second = await agents.attempts()
+    assert (first.last_step, second.last_step) == (2, 1)
+    assert second.lifecycle is Lifecycle.WORKING
+
+
+async def test_a_sub_agent_is_a_task_in_the_run_of_its_session(
+    agents: ForeignAgents, journal: Journal
+) -> None:
+    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
+    child = [{**each, "isSidechain": True, "agentId": "a1"} for each in loop(CLAUDE, 2)]
+    agents.write(".claude/projects/-repo/s1/subagents/agent-a1.jsonl", child)
+    await agents.watch.look()
+    (run,) = await journal.runs()
+    assert [each.name for each in await journal.tasks(run.id)] == ["repo-s1", "repo-s1/agent-a1"]
+    assert [each.last_step for each in await agents.attempts()] == [1, 2]
+
+
+async def test_files_of_long_ago_are_left_alone(agents: ForeignAgents) -> None:
+    agents.now -= timedelta(hours=3)
+    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
+    agents.now += timedelta(hours=3)
+    await agents.another_watch().look()
+    assert await agents.attempts() == []
+
+
+async def test_a_file_that_is_named_is_followed_however_old(agents: ForeignAgents) -> None:
+    agents.now -= timedelta(hours=3)
+    path = agents.write("elsewhere.jsonl", [*asked(CLAUDE), *loop(CLAUDE, 1)])
+    agents.now += timedelta(hours=3)
+    await agents.another_watch(path).look()
+    assert (await agents.attempt()).last_step == 1
+
+
+async def test_damage_is_recorded_and_costs_nothing_else(agents: ForeignAgents) -> None:
+    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
+    with path.open("ab") as file:
+        file.write(b'\xff\n{"half":\n[]\n')
+    agents.write(SESSION, loop(CLAUDE, 1, first=2))
+    await agents.watch.look()
+    assert len(await agents.steps()) == 2
+    assert len(await agents.records(Fault)) == 3
+
+
+async def test_secrets_in_a_session_are_masked(agents: ForeignAgents) -> None:
+    secret = "sk-ant-api03-" + "Ab1" * 31
+    lines = [*asked(CLAUDE, f"Use {secret}"), *CLAUDE.called(f"curl -H {secret}", "c1")]
+    agents.write(SESSION, [*lines, *CLAUDE.came("curl", "c1", f"no {secret}", 1)])
+    await agents.watch.look()
+    told = [repr(each) async for each in agents.journal.all_entries()]
+    (run,) = await agents.journal.runs()
+    told += [repr(each) for each in await agents.journal.tasks(run.id)]
+    assert len(await agents.steps()) == 1
+    assert not [each for each in told if secret in each]
+
+
+async def test_what_cannot_reach_it_is_refused_with_what_would_help(agents: ForeignAgents) -> None:
+    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
+    await agents.watch.look()
+    state = await agents.attempt()
+    assert "midwatch hook install claude-code" in out_of_reach(state, Action.NUDGE)
+    assert out_of_reach(state, Action.ACKNOWLEDGE) == ""
+    await agents.hook("PreToolUse", transcript_path=str(agents.file(SESSION)))
+    state = await agents.attempt()
+    assert out_of_reach(state, Action.NUDGE) == ""
+    assert out_of_reach(state, Action.STOP) == ""
+    assert "it can be guided and stopped from here" in out_of_reach(state, Action.RESTART)

@@ -1,0 +1,219 @@
+"""Sessions whose hooks call Midwatch can be guided and stopped."""
+
+import asyncio
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from midwatch_agents.hooks.client import hand_over
+from midwatch_agents.hooks.inbox import put_in_inbox, take_inbox
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Commit,
+    Delivery,
+    Draft,
+    Ending,
+    Intervention,
+    Lifecycle,
+)
+from midwatch_stage.foreign import FILES, ForeignAgents, asked, loop
+from midwatch_stage.sessions import DIALECTS, NOON
+from midwatch_supervisor.sessions.hook_listener import listening
+
+CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
+Fields = dict[str, object]
+
+
+@pytest.fixture
+async def transcript(agents: ForeignAgents) -> str:
+    """Of a session at work, which is watched."""
+    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
+    await agents.watch.look()
+    return str(path)
+
+
+async def say(agents: ForeignAgents, action: Action, message: str = "") -> None:
+    """What an operator says to the only attempt."""
+    state = await agents.attempt()
+    said = Intervention(action=action, by=Actor.OPERATOR, author="ann", message=message)
+    draft = Draft(record=said, at=agents.now, task=state.task, attempt=state.id)
+    await agents.journal.commit(Commit(drafts=(draft,)))
+
+
+def before(n: int) -> Fields:
+    """The hook before a call."""
+    told = {"tool_use_id": f"c{n}", "tool_name": "Bash", "tool_input": {"command": "make"}}
+    return {"hook_event_name": "PreToolUse", **told}
+
+
+def failed(n: int) -> Fields:
+    """The hook after a call that failed."""
+    return {**before(n), "hook_event_name": "PostToolUseFailure", "error": "Exit code 2\nboom"}
+
+
+async def hear(agents: ForeignAgents, *events: Fields) -> None:
+    """Hooks without any session file."""
+    for each in events:
+        await agents.hook(str(each["hook_event_name"]), **each)
+
+
+async def test_guidance_is_given_until_the_agent_has_it(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await say(agents, Action.NUDGE, "Read the error.")
+    lost = await agents.hook("PreToolUse", transcript_path=transcript)
+    again = await agents.hook("PreToolUse", transcript_path=transcript)
+    assert "Read the error." in lost.text
+    assert lost.text == again.text
+    await agents.heard.told(again)
+    assert len(await agents.records(Delivery)) == 1
+    assert (await agents.hook("PreToolUse", transcript_path=transcript)).text == ""
+
+
+async def test_guidance_waits_for_a_hook_that_passes_it_on(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await say(agents, Action.NUDGE, "Read the error.")
+    assert (await agents.hook("PostToolUseFailure", transcript_path=transcript)).text == ""
+    assert "Read" in (await agents.hook("PreToolUse", transcript_path=transcript)).text
+
+
+async def test_a_stop_ends_the_attempt_once_the_agent_is_silent(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await say(agents, Action.STOP, "Enough.")
+    reply = await agents.hook("PreToolUse", transcript_path=transcript)
+    assert json.loads(reply.text)["continue"] is False
+    await agents.heard.told(reply)
+    agents.write(SESSION, loop(CLAUDE, 1, first=3))  # the call that was under way
+    await agents.watch.look()
+    assert not (await agents.attempt()).over
+    await agents.hook("Stop", transcript_path=transcript)
+    state = await agents.attempt()
+    assert (state.lifecycle, state.transition.ending) == (Lifecycle.FAILED, Ending.STUCK)
+    assert state.last_step == 3
+    assert "Enough." in state.transition.reason
+
+
+async def test_an_agent_that_does_not_heed_a_stop_is_told_three_times(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await say(agents, Action.STOP)
+    answers = list[bool]()
+    for _ in range(5):
+        reply = await agents.hook("PreToolUse", transcript_path=transcript)
+        answers.append(bool(reply.text))
+        await agents.heard.told(reply)
+    assert answers == [True, True, True, False, False]
+
+
+async def test_a_new_prompt_after_a_stop_begins_anew(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await say(agents, Action.STOP)
+    reply = await agents.hook("PreToolUse", transcript_path=transcript)
+    await agents.heard.told(reply)
+    await agents.hook("UserPromptSubmit", transcript_path=transcript)
+    agents.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 1, first=3)])
+    assert (await agents.hook("PreToolUse", transcript_path=transcript)).text == ""
+    first, second = await agents.attempts()
+    assert (first.over, second.over, second.last_step) == (True, False, 1)
+
+
+async def test_without_a_session_file_hooks_give_the_same_steps_and_alarms(
+    agents: ForeignAgents,
+) -> None:
+    prompt = {"hook_event_name": "UserPromptSubmit", "prompt": "Mend it."}
+    stop = {"hook_event_name": "Stop", "last_assistant_message": "I give up."}
+    calls = [each for n in range(1, 8) for each in (before(n), failed(n))]
+    await hear(agents, prompt, *calls, stop)
+    by_hooks = [(each.tool, each.args, each.exit_code) for each in await agents.steps()]
+    alarms = await agents.alarms()
+    told = [*asked(CLAUDE), *loop(CLAUDE, 7), *CLAUDE.said("I give up.", NOON)]
+    agents.write(".claude/projects/-repo/other.jsonl", [{**e, "sessionId": "s2"} for e in told])
+    await agents.watch.look()
+    steps = [(each.tool, each.args, each.exit_code) for each in await agents.steps()]
+    assert steps == by_hooks * 2
+    assert alarms
+    assert await agents.alarms() == alarms * 2
+
+
+async def test_a_session_file_that_appears_later_repeats_nothing(agents: ForeignAgents) -> None:
+    path = str(agents.file(SESSION))
+    await hear(agents, *({**each, "transcript_path": path} for each in (before(1), failed(1))))
+    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
+    await hear(agents, {**before(3), "transcript_path": path})
+    assert [each.call for each in await agents.steps()] == ["c1", "c2"]
+
+
+async def test_the_end_of_a_session_ends_its_attempt(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await agents.hook("SessionEnd", transcript_path=transcript)
+    assert (await agents.attempt()).transition.reason == "the session ended"
+
+
+async def test_a_transcript_that_is_none_is_not_read(agents: ForeignAgents, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the launch code is 0000\n", encoding="utf-8")
+    await hear(agents, {**before(1), "transcript_path": str(secret)}, failed(1))
+    told = [repr(each) async for each in agents.journal.all_entries()]
+    assert len(await agents.steps()) == 1
+    assert not [each for each in told if "launch" in each]
+
+
+async def test_what_hooks_left_in_the_inbox_is_taken_in(
+    agents: ForeignAgents, folder: Path
+) -> None:
+    for each in (before(1), failed(1)):
+        event = json.dumps({"session_id": "s1", **each})
+        assert put_in_inbox(folder, f'{{"v":1,"agent":"claude-code","event":{event}}}\n'.encode())
+    assert await agents.watch.take_in(take_inbox(folder)) == 2
+    assert len(await agents.steps()) == 1
+
+
+async def test_a_hook_asks_over_the_socket_and_its_word_is_delivered(
+    agents: ForeignAgents, transcript: str, folder: Path
+) -> None:
+    await say(agents, Action.NUDGE, "Read the error.")
+    event = {"session_id": "s1", "transcript_path": transcript, **before(3)}
+    async with listening(folder / "hook.sock", agents.watch):
+        payload = json.dumps(event).encode()
+        answer = await asyncio.to_thread(
+            hand_over, "claude-code", payload, folder=folder, now=agents.now.timestamp()
+        )
+    assert "Read the error." in answer
+    assert len(await agents.records(Delivery)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"\n", b"no json\n", b"[]\n", b'{"agent": 5}\n', b'{"v":1,"damaged":true}\n', b"{" * 9999],
+)
+async def test_a_hostile_line_is_answered_with_nothing(
+    agents: ForeignAgents, folder: Path, line: bytes
+) -> None:
+    async with listening(folder / "hook.sock", agents.watch):
+        reader, writer = await asyncio.open_unix_connection(folder / "hook.sock")
+        writer.write(line)
+        writer.write_eof()
+        assert await reader.read() in {b"", b'{"print": ""}\n'}
+        writer.close()
+    assert await agents.attempts() == []
+
+
+async def test_only_one_process_listens_and_a_dead_ones_place_is_taken(
+    agents: ForeignAgents, folder: Path
+) -> None:
+    at = folder / "hook.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(at))
+    async with listening(at, agents.watch):
+        with pytest.raises(UsageError, match="midwatch watch"):
+            async with listening(at, agents.watch):
+                pass
+    assert not at.exists()
