@@ -2,14 +2,14 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Alert, Event, Record, Step
+from midwatch_monitor.records import Alert, Record, Step
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_files import KEPT
 from midwatch_stage.sessions import NOON, Dialect, Lines
@@ -80,10 +80,10 @@ class ForeignAgents:
         os.utime(path, (self.now.timestamp(), self.now.timestamp()))
         return path
 
-    async def hook(self, name: str, *, agent: str = "claude-code", **more: object) -> Reply:
-        """What a hook is answered, by which nothing is delivered yet."""
-        event = {"session_id": "s1", "hook_event_name": name, "cwd": "/repo", **more}
-        heard = await self.watch.hear(json.dumps({"agent": agent, "event": event}).encode())
+    async def hook(self, said: Mapping[str, object]) -> Reply:
+        """What a hook of Claude Code is answered, by which nothing is delivered yet."""
+        event = {"session_id": "s1", "cwd": "/repo", **said}
+        heard = await self.watch.hear(json.dumps({"agent": "claude-code", "event": event}).encode())
         assert heard is not None
         self.heard, reply = heard
         return reply
@@ -113,8 +113,3 @@ class ForeignAgents:
         """Each change of an alert: its rule, the step and the state."""
         found = [each for each in await self.records(Alert) if isinstance(each, Alert)]
         return [(each.key.rule, each.step, each.state.value) for each in found]
-
-
-def kinds(events: Sequence[Event]) -> list[str]:
-    """For each event what it is."""
-    return [type(each).__name__ for each in events]

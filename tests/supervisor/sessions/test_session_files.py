@@ -124,7 +124,8 @@ async def test_what_cannot_reach_it_is_refused_with_what_would_help(agents: Fore
     state = await agents.attempt()
     assert "midwatch hook install claude-code" in out_of_reach(state, Action.NUDGE)
     assert out_of_reach(state, Action.ACKNOWLEDGE) == ""
-    await agents.hook("PreToolUse", transcript_path=str(agents.file(SESSION)))
+    path = str(agents.file(SESSION))
+    await agents.hook({"hook_event_name": "PreToolUse", "transcript_path": path})
     state = await agents.attempt()
     assert out_of_reach(state, Action.NUDGE) == ""
     assert out_of_reach(state, Action.STOP) == ""

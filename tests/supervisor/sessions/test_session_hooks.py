@@ -44,6 +44,11 @@ async def say(agents: ForeignAgents, action: Action, message: str = "") -> None:
     await agents.journal.commit(Commit(drafts=(draft,)))
 
 
+def hook(name: str, transcript: str) -> Fields:
+    """A hook of the session that is watched."""
+    return {"hook_event_name": name, "transcript_path": transcript}
+
+
 def before(n: int) -> Fields:
     """The hook before a call."""
     told = {"tool_use_id": f"c{n}", "tool_name": "Bash", "tool_input": {"command": "make"}}
@@ -58,41 +63,41 @@ def failed(n: int) -> Fields:
 async def hear(agents: ForeignAgents, *events: Fields) -> None:
     """Hooks without any session file."""
     for each in events:
-        await agents.hook(str(each["hook_event_name"]), **each)
+        await agents.hook(each)
 
 
 async def test_guidance_is_given_until_the_agent_has_it(
     agents: ForeignAgents, transcript: str
 ) -> None:
     await say(agents, Action.NUDGE, "Read the error.")
-    lost = await agents.hook("PreToolUse", transcript_path=transcript)
-    again = await agents.hook("PreToolUse", transcript_path=transcript)
+    lost = await agents.hook(hook("PreToolUse", transcript))
+    again = await agents.hook(hook("PreToolUse", transcript))
     assert "Read the error." in lost.text
     assert lost.text == again.text
     await agents.heard.told(again)
     assert len(await agents.records(Delivery)) == 1
-    assert (await agents.hook("PreToolUse", transcript_path=transcript)).text == ""
+    assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
 
 
 async def test_guidance_waits_for_a_hook_that_passes_it_on(
     agents: ForeignAgents, transcript: str
 ) -> None:
     await say(agents, Action.NUDGE, "Read the error.")
-    assert (await agents.hook("PostToolUseFailure", transcript_path=transcript)).text == ""
-    assert "Read" in (await agents.hook("PreToolUse", transcript_path=transcript)).text
+    assert (await agents.hook(hook("PostToolUseFailure", transcript))).text == ""
+    assert "Read" in (await agents.hook(hook("PreToolUse", transcript))).text
 
 
 async def test_a_stop_ends_the_attempt_once_the_agent_is_silent(
     agents: ForeignAgents, transcript: str
 ) -> None:
     await say(agents, Action.STOP, "Enough.")
-    reply = await agents.hook("PreToolUse", transcript_path=transcript)
+    reply = await agents.hook(hook("PreToolUse", transcript))
     assert json.loads(reply.text)["continue"] is False
     await agents.heard.told(reply)
     agents.write(SESSION, loop(CLAUDE, 1, first=3))  # the call that was under way
     await agents.watch.look()
     assert not (await agents.attempt()).over
-    await agents.hook("Stop", transcript_path=transcript)
+    await agents.hook(hook("Stop", transcript))
     state = await agents.attempt()
     assert (state.lifecycle, state.transition.ending) == (Lifecycle.FAILED, Ending.STUCK)
     assert state.last_step == 3
@@ -105,7 +110,7 @@ async def test_an_agent_that_does_not_heed_a_stop_is_told_three_times(
     await say(agents, Action.STOP)
     answers = list[bool]()
     for _ in range(5):
-        reply = await agents.hook("PreToolUse", transcript_path=transcript)
+        reply = await agents.hook(hook("PreToolUse", transcript))
         answers.append(bool(reply.text))
         await agents.heard.told(reply)
     assert answers == [True, True, True, False, False]
@@ -115,11 +120,11 @@ async def test_a_new_prompt_after_a_stop_begins_anew(
     agents: ForeignAgents, transcript: str
 ) -> None:
     await say(agents, Action.STOP)
-    reply = await agents.hook("PreToolUse", transcript_path=transcript)
+    reply = await agents.hook(hook("PreToolUse", transcript))
     await agents.heard.told(reply)
-    await agents.hook("UserPromptSubmit", transcript_path=transcript)
+    await agents.hook(hook("UserPromptSubmit", transcript))
     agents.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 1, first=3)])
-    assert (await agents.hook("PreToolUse", transcript_path=transcript)).text == ""
+    assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
     first, second = await agents.attempts()
     assert (first.over, second.over, second.last_step) == (True, False, 1)
 
@@ -127,8 +132,8 @@ async def test_a_new_prompt_after_a_stop_begins_anew(
 async def test_without_a_session_file_hooks_give_the_same_steps_and_alarms(
     agents: ForeignAgents,
 ) -> None:
-    prompt = {"hook_event_name": "UserPromptSubmit", "prompt": "Mend it."}
-    stop = {"hook_event_name": "Stop", "last_assistant_message": "I give up."}
+    prompt: Fields = {"hook_event_name": "UserPromptSubmit", "prompt": "Mend it."}
+    stop: Fields = {"hook_event_name": "Stop", "last_assistant_message": "I give up."}
     calls = [each for n in range(1, 8) for each in (before(n), failed(n))]
     await hear(agents, prompt, *calls, stop)
     by_hooks = [(each.tool, each.args, each.exit_code) for each in await agents.steps()]
@@ -153,7 +158,7 @@ async def test_a_session_file_that_appears_later_repeats_nothing(agents: Foreign
 async def test_the_end_of_a_session_ends_its_attempt(
     agents: ForeignAgents, transcript: str
 ) -> None:
-    await agents.hook("SessionEnd", transcript_path=transcript)
+    await agents.hook(hook("SessionEnd", transcript))
     assert (await agents.attempt()).transition.reason == "the session ended"
 
 

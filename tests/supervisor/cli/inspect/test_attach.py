@@ -1,0 +1,130 @@
+"""`midwatch attach` as a person uses it."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from midwatch_stage.command import midwatch
+from midwatch_stage.foreign import FILES, asked, loop
+from midwatch_stage.sessions import DIALECTS, write
+
+MIDWATCH = (
+    sys.executable,
+    "-c",
+    "import sys; from midwatch_supervisor.cli import main; sys.exit(main())",
+)
+CLAUDE = DIALECTS["claude-code"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with one session of Claude Code in it."""
+    folder = tmp_path / "home"
+    path = folder / FILES["claude-code"]
+    path.parent.mkdir(parents=True)
+    write(path, [*asked(CLAUDE), *loop(CLAUDE, 6)])
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+@pytest.mark.usefixtures("home", "named_by_the_environment")
+async def test_once_takes_in_what_there_is_and_judges_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert await midwatch("attach", "--once", "--json") == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["step"] for each in told if each["type"] == "step"] == [1, 2, 3, 4, 5, 6]
+    assert "error_streak" in {each.get("rule") for each in told}
+    assert "nudge" not in {each.get("action") for each in told}  # it would reach nobody
+    assert await midwatch("attach", "--once", "--json") == 0
+    again = [json.loads(line)["type"] for line in capsys.readouterr().out.splitlines()]
+    assert "step" not in again
+
+
+@pytest.mark.usefixtures("home", "named_by_the_environment")
+async def test_status_shows_the_sessions_of_a_day_together(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = home / FILES["codex"]
+    other.parent.mkdir(parents=True)
+    write(other, [*asked(DIALECTS["codex"]), *loop(DIALECTS["codex"], 1)])
+    assert await midwatch("attach", "--once") == 0
+    capsys.readouterr()
+    assert await midwatch("status", "--json") == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["steps"] for each in told] == [6, 1]
+
+
+@pytest.mark.usefixtures("home", "named_by_the_environment")
+async def test_what_cannot_reach_a_session_is_refused_with_what_would_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert await midwatch("attach", "--once") == 0
+    assert await midwatch("tell", "repo-s1", "Read the error.") == 2
+    assert "midwatch hook install claude-code" in capsys.readouterr().err
+
+
+async def test_an_unknown_program_is_refused_with_those_that_are_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert await midwatch("attach", "cloud-code") == 2
+    assert "claude-code, codex, gemini, qwen" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+async def test_a_machine_without_any_network_is_enough(home: Path) -> None:
+    """A new network namespace has nothing but loopback, and that is down."""
+    with TemporaryDirectory(prefix="mw-", dir="/tmp") as state:
+        environ = {**os.environ, "MIDWATCH_STATE": state, "MIDWATCH_JOURNAL": f"{state}/j.db"}
+        walls = ["bwrap", "--unshare-net", "--dev-bind", "/", "/", *MIDWATCH]
+        session = str(home / FILES["claude-code"])
+        event = {"session_id": "s1", "hook_event_name": "Stop", "transcript_path": session}
+        commands = {
+            ("attach", "--once"): b"",
+            ("hook", "claude-code"): json.dumps(event).encode(),
+            ("replay", str(home)): b"",
+            ("hook", "install", "claude-code", "--yes"): b"",
+        }
+        for words, given in commands.items():
+            process = await asyncio.create_subprocess_exec(
+                *walls,
+                *words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=environ,
+            )
+            _, error = await process.communicate(given)
+            assert (process.returncode, words) == (0, words), error.decode()
+
+
+async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
+    with TemporaryDirectory(prefix="mw-", dir="/tmp") as state:
+        environ = {**os.environ, "MIDWATCH_STATE": state, "MIDWATCH_JOURNAL": f"{state}/j.db"}
+        process = await asyncio.create_subprocess_exec(
+            *(*MIDWATCH, "attach", "--headless", "--json"),
+            stdout=asyncio.subprocess.PIPE,
+            env=environ,
+        )
+        assert process.stdout is not None
+        seen = list[int]()
+        async with asyncio.timeout(60):
+            while 7 not in seen:
+                line = json.loads(await process.stdout.readline())
+                if line["type"] == "step":
+                    seen.append(line["step"])
+                    if line["step"] == 6:
+                        with (home / FILES["claude-code"]).open("a") as file:
+                            for each in loop(CLAUDE, 1, first=7):
+                                file.write(json.dumps(each) + "\n")
+            process.send_signal(signal.SIGTERM)
+            await process.communicate()
+    assert seen == [1, 2, 3, 4, 5, 6, 7]
+    assert process.returncode == 0
