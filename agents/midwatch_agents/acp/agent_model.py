@@ -157,6 +157,8 @@ class AgentModel(Model[None]):
         elif self._stopped and not words:
             words = [_GO_ON]
         if words:
+            if not self._session.working and not all(map(is_reminder, words)):
+                self._session.forget_ends()  # else the run ends, and the words with it
             self._stopped = False
             told, self._held = "\n\n".join([*words, *self._held]), []
             await self._session.say(told)

@@ -175,8 +175,6 @@ class AgentSession:
 
     async def say(self, text: str) -> None:
         """Tell the agent something, in the way that it understands while it works."""
-        if not self.working:  # an end that nobody has heard of is none any more
-            self._forget_ends()
         if not self.working or self._steering is Steering.JOIN:
             self._prompt(text)
             return
@@ -198,9 +196,10 @@ class AgentSession:
             turn.cancel()
         self._turns.clear()
         self._give_up()
-        self._forget_ends()
+        self.forget_ends()
 
-    def _forget_ends(self) -> None:
+    def forget_ends(self) -> None:
+        """Pass over the ends of turns that nobody has heard of yet."""
         kept = [self.events.get_nowait() for _ in range(self.events.qsize())]
         for heard in kept:
             if not isinstance(heard.event, TurnEnd):
