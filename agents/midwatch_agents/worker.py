@@ -53,6 +53,7 @@ def _see_this_folder() -> None:
 
 
 _FILE_TOOLS = ("read_file", "write_file", "edit_file", "list_files", "grep")
+_ALLOWS = {"allow": True, "reject": False, "ask": None}
 _TOOL_RETRIES = 5
 """Wrong calls of one tool in a row before the worker counts as broken."""
 
@@ -129,6 +130,7 @@ class Worker:
         async with self._at_work(station) as agent:
             if agent is not None:
                 watch.hold = agent.hold
+                agent.permit = watch.permit
             try:
                 result = await self._agent.run(
                     prompt if not history else None,
@@ -158,7 +160,7 @@ class Worker:
             paths=station.paths,
             sandbox_kind=station.sandbox_kind,
             mark=station.mark,
-            allows=self._spec.permission == "allow",
+            allows=_ALLOWS[self._spec.permission],
         ) as agent:
             yield agent
 

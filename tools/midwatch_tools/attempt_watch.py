@@ -1,5 +1,6 @@
 """`AttemptWatch`: the capability that watches one run of an agent for an attempt in the journal."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from midwatch_tools.data_blocks import code
 from midwatch_tools.final_look import look_again
 from midwatch_tools.foreign_calls import as_called
 from midwatch_tools.gate.gate import gate_of
+from midwatch_tools.gate.permission_request import permitted
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import code_in, protocol, without_reminders
 from midwatch_tools.model_switch import ModelFor, Switch, model_before
@@ -125,6 +127,12 @@ class AttemptWatch(AbstractCapability[Any]):
     def budget(self) -> Budget | None:
         """What the run has used by this moment, with what was granted; `None` before it begins."""
         return None if self._acts is None else self._acts.session.allowed()
+
+    async def permit(self, tool: str, what: str, withdrawn: "asyncio.Future[bool | None]") -> bool:
+        """Whether a person lets the worker do something, as `permitted` says."""
+        if self._acts is None:
+            return False
+        return await permitted(self._acts.session, tool, what, withdrawn)
 
     @property
     def tools(self) -> Collection[str]:

@@ -18,6 +18,7 @@ from midwatch_monitor.records import (
     Entry,
     Grant,
     Intervention,
+    PermissionRequest,
     Plan,
     Record,
     Resolution,
@@ -50,7 +51,7 @@ class Inbox:
     async def due(self) -> tuple[Numbered, ...]:
         """The interventions to deliver now, by journal id, oldest first."""
         while page := await self._journal.entries(
-            self._after, attempt=self._attempt, kinds=(Intervention, Delivery)
+            self._after, attempt=self._attempt, kinds=(Intervention, Delivery, PermissionRequest)
         ):
             for entry in page:
                 self._interventions.fold(entry)
@@ -61,6 +62,11 @@ class Inbox:
     def answered(self) -> bool:
         """Whether what ends the waiting has been said, by what was last read."""
         return self._interventions.ends_waiting
+
+    @property
+    def interventions(self) -> Interventions:
+        """All that was issued, by what was last read."""
+        return self._interventions
 
     @property
     def held(self) -> tuple[Numbered, ...]:

@@ -120,7 +120,8 @@ class Session:
         self.switch = switch or Switch(None)
         self.masked = recorder.journal.masker.text
         """A text without secrets, for what is cut before it is recorded."""
-        self._inbox = inbox
+        self.inbox = inbox
+        """What is said to the worker, and the answers to what it asks."""
         self.requests = requests
         """Model requests of this attempt that were answered, before a crash too."""
         self._saved = saved
@@ -143,23 +144,23 @@ class Session:
 
     async def before_request(self, ctx: RunContext[Any]) -> None:
         """Stop at a spent budget, wait where a person was asked, and say what is to be said."""
-        if self._inbox is None:
+        if self.inbox is None:
             return
         due = self._due
         if self._seconds() >= self._rests_until:
-            due = self._due = await self._timely(await self._inbox.due())
+            due = self._due = await self._timely(await self.inbox.due())
             self._rests_until = self._seconds() + self._rest_seconds
         if gone := exhausted(self.allowed()):
             raise BudgetSpentError(f"out of budget: {gone}")
         while (
             (waits := self._waits(due))
             or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
-            or (self._undecided(self._inbox) and not self._inbox.answered)
+            or (self._undecided(self.inbox) and not self.inbox.answered)
         ):
-            due = self._due = await self._park(self._inbox, waits)
+            due = self._due = await self._park(self.inbox, waits)
         await self._call_person(due)
         for id, intervention in due:
-            if intervention.action.spoken and id not in self._told:
+            if intervention.action.spoken and not intervention.permits and id not in self._told:
                 self._told[id] = intervention
                 text = spoken(self.code, id, intervention, plans=written(self.recorder.plan))
                 ctx.enqueue(text, priority="asap")
@@ -218,22 +219,26 @@ class Session:
             await self._hold()
         if self.recorder.lifecycle is not Lifecycle.INPUT_REQUIRED or waits:
             why = waits[-1][1].message if waits else "what was proposed waits for approval"
-            await self.recorder.record(
-                *(stamp(id, self.recorder.last_step) for id, _ in waits),
-                Change(
-                    lifecycle=Lifecycle.INPUT_REQUIRED,
-                    activity=Activity.WAITING,
-                    budget=self.budget(),
-                ),
-                AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=why),
-            )
+            await self.stand_still(why, *(stamp(id, self.recorder.last_step) for id, _ in waits))
         due = await inbox.wait()
         self._let_by |= {id for id, _ in undecided}
-        await self.recorder.record(
-            Change(lifecycle=Lifecycle.WORKING, activity=Activity.MODEL), working("answered")
-        )
-        self._mark = self._seconds()
+        await self.go_on(Activity.MODEL)
         return due
+
+    async def stand_still(self, why: str, *records: Record) -> None:
+        """Store that the attempt waits for a person, after what leads to that."""
+        waiting = Lifecycle.INPUT_REQUIRED
+        await self.recorder.record(
+            *records,
+            Change(lifecycle=waiting, activity=Activity.WAITING, budget=self.budget()),
+            AttemptTransition(lifecycle=waiting, reason=why),
+        )
+
+    async def go_on(self, activity: Activity, *records: Record, why: str = "answered") -> None:
+        """Store that the waiting is over; its time costs nothing."""
+        change = Change(lifecycle=Lifecycle.WORKING, activity=activity)
+        await self.recorder.record(*records, change, working(why))
+        self._mark = self._seconds()
 
     def _remind(self, ctx: RunContext[Any]) -> None:
         reported = [step.request for step, _ in self.recorder.checkpoints]

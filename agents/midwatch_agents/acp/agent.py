@@ -30,7 +30,7 @@ async def agent_model(
     paths: SandboxPaths,
     sandbox_kind: SandboxKind,
     mark: str,
-    allows: bool = True,
+    allows: bool | None = True,
 ) -> AsyncGenerator[AgentModel]:
     """The agent's process, until the end of the block; then it and all that it has started end."""
     async with AsyncExitStack() as stack:

@@ -6,7 +6,8 @@ the agent says how it ended. So steps, edits, budgets, guidance and the history 
 they come for every worker.
 """
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from pydantic_ai.usage import RequestUsage
 
 from midwatch_agents.acp.client import AgentSession, CallStart, Event, OwnCall, QueuedEvent, TurnEnd
 from midwatch_agents.acp.tool_server import Answered, ToolServer
+from midwatch_agents.acp.updates import AgentCall
 from midwatch_monitor.errors import WorkerError
 from midwatch_tools.foreign_calls import FOREIGN, foreign_args
 from midwatch_tools.instructions import is_reminder
@@ -43,6 +45,10 @@ _CUT_SHORT = "It was cut short, and nobody heard how it ended."
 _TOLD_CALLS = 40
 _TOLD_CHARS = 200
 _COMPLAINT_CHARS = 600
+
+
+Permit = Callable[[str, str, "asyncio.Future[bool | None]"], Awaitable[bool]]
+"""Whether a tool may do something, in words, unless the future is done before an answer."""
 
 
 class AgentModel(Model[None]):
@@ -74,6 +80,8 @@ class AgentModel(Model[None]):
         """How many turns in a row ended at a limit of the agent's own, with nothing done."""
         self._stopped = False
         """Whether the turn was cancelled because the work is to wait."""
+        self.permit: Permit | None = None
+        """Has a person asked; without it nothing is allowed that is to be asked for."""
         self.toolset: FunctionToolset[Any] = FunctionToolset(id="agent")
         self.toolset.add_function(self._run, name=FOREIGN, takes_ctx=True)
 
@@ -149,6 +157,8 @@ class AgentModel(Model[None]):
         elif self._stopped and not words:
             words = [_GO_ON]
         if words:
+            if not self._session.working and not all(map(is_reminder, words)):
+                self._session.forget_ends()  # else the run ends, and the words with it
             self._stopped = False
             told, self._held = "\n\n".join([*words, *self._held]), []
             await self._session.say(told)
@@ -209,14 +219,20 @@ class AgentModel(Model[None]):
         begun = self._begun.pop(ctx.tool_call_id or "", None)
         if begun is None:
             raise ToolFailed(_CUT_SHORT)
-        await begun.over.wait()
         call = begun.call
+        while (asked := await begun.asked.get()) is not None:
+            allowed = not asked.done() and await self._permitted(call, asked)
+            if not asked.done():
+                asked.set_result(allowed)
         if call.failed:
             raise ToolFailed(call.output or "It failed, and the agent does not say why.")
         if not call.over:
             raise ToolFailed(_CUT_SHORT)
         # As our own shell says it; of a command that went well there is nothing to say.
         return f"{call.output}\n[exit code: {call.exit_code}]" if call.exit_code else call.output
+
+    async def _permitted(self, call: AgentCall, asked: "asyncio.Future[bool | None]") -> bool:
+        return self.permit is not None and await self.permit(call.tool, call.words(), asked)
 
 
 def _fresh(messages: Sequence[ModelMessage]) -> list[ModelRequest]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,10 +40,34 @@ _STEERING = "_session/steering"
 
 @dataclass(slots=True, kw_only=True)
 class CallStart:
-    """The agent has begun a tool call of its own; `over` once it has ended."""
+    """The agent has begun a tool call of its own."""
 
     call: AgentCall
-    over: asyncio.Event
+    asked: "asyncio.Queue[asyncio.Future[bool | None] | None]" = field(
+        default_factory=asyncio.Queue[asyncio.Future[bool | None] | None]
+    )
+    """The permissions that it waits for; `None` once it is over."""
+    _open: "list[asyncio.Future[bool | None]]" = field(
+        default_factory=list["asyncio.Future[bool | None]"]
+    )
+
+    async def permission(self) -> bool | None:
+        """Ask whoever attends to the call; `None` if it is over before an answer."""
+        asked: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
+        self._open.append(asked)
+        self.asked.put_nowait(asked)
+        return await asked
+
+    def end(self) -> None:
+        """Nothing more is told of the call."""
+        self.withdraw()
+        self.asked.put_nowait(None)
+
+    def withdraw(self) -> None:
+        """Wait for no permission any more."""
+        for asked in self._open:
+            if not asked.done():
+                asked.set_result(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +103,13 @@ class QueuedEvent(NamedTuple):
 class AgentSession:
     """The client's side of one session. Not for use by two tasks at a time."""
 
-    def __init__(self, transport: LineTransport, steering: Steering, *, allows: bool) -> None:
-        """Talk to the agent behind `transport`; `allows` what it asks a permission for, or not."""
+    def __init__(
+        self, transport: LineTransport, steering: Steering, *, allows: bool | None
+    ) -> None:
+        """Talk to the agent behind `transport`.
+
+        `allows` what it asks a permission for, or not; `None` has whoever attends to the call say.
+        """
         self._connection = Connection(self._hear, transport)
         self._steering = steering
         self._allows = allows
@@ -160,14 +189,20 @@ class AgentSession:
             return
         with suppress(ConnectionError):  # who is gone has ended its turn as well
             await self._connection.send_notification("session/cancel", {"sessionId": self.id})
+        for begun in self._calls.values():
+            begun.withdraw()
         _, late = await asyncio.wait(self._turns, timeout=_CANCEL_SECONDS)
         for turn in late:  # of one that does not let go nothing more is expected
             turn.cancel()
         self._turns.clear()
         self._give_up()
+        self.forget_ends()
+
+    def forget_ends(self) -> None:
+        """Pass over the ends of turns that nobody has heard of yet."""
         kept = [self.events.get_nowait() for _ in range(self.events.qsize())]
         for heard in kept:
-            if not isinstance(heard.event, TurnEnd):  # of the turn that was cancelled
+            if not isinstance(heard.event, TurnEnd):
                 self.events.put_nowait(heard)
 
     async def close(self) -> None:
@@ -177,6 +212,7 @@ class AgentSession:
         for turn in self._turns:
             turn.cancel()
         self._give_up()
+        await asyncio.sleep(0)  # what it waits for is answered now
         await self._connection.close()
 
     def want(self, tool: str, args: Mapping[str, object]) -> "asyncio.Future[Answered]":
@@ -248,7 +284,7 @@ class AgentSession:
                 self._learn(read_update(said["update"]))
             return None
         if method == "session/request_permission":
-            return self._permit(said)
+            return await self._permit(said)
         if notified:
             return None
         raise RequestError.method_not_found(method)
@@ -264,13 +300,18 @@ class AgentSession:
             case _:
                 pass
 
-    def _permit(self, asked: Node) -> dict[str, object]:
+    async def _permit(self, asked: Node) -> dict[str, object]:
         update = read_update(asked["toolCall"])
-        ours = is_ours(update.title, self.ours)
+        # A command can be called whatever its author likes.
+        ours = update.kind in {"", "other"} and is_ours(update.title, self.ours)
+        allow = ours or self._allows
         if update.call and not ours:
             self._follow(update)
+            begun = self._calls.get(update.call)
             self._begin(update.call)
-        option = chosen(asked["options"], allow=self._allows or ours)
+            if allow is None and begun is not None and not is_ours(begun.call.tool, self.ours):
+                allow = await begun.permission()
+        option = None if allow is None else chosen(asked["options"], allow=allow)
         if option is None:
             return {"outcome": {"outcome": "cancelled"}}
         return {"outcome": {"outcome": "selected", "optionId": option}}
@@ -280,7 +321,7 @@ class AgentSession:
         if begun is None:
             if update.call in self._told:
                 return
-            begun = CallStart(call=AgentCall(id=update.call), over=asyncio.Event())
+            begun = CallStart(call=AgentCall(id=update.call))
             self._calls[update.call] = begun
         begun.call.tell(update)
         if begun.call.running:
@@ -288,7 +329,7 @@ class AgentSession:
         else:
             self._begin_later(update.call)
         if begun.call.over:
-            begun.over.set()
+            begun.end()
             self._calls.pop(update.call, None)
 
     def _begin_later(self, call: str) -> None:
@@ -311,5 +352,5 @@ class AgentSession:
     def _give_up(self) -> None:
         """No more is told of the calls that have not ended."""
         for begun in self._calls.values():
-            begun.over.set()
+            begun.end()
         self._calls.clear()

@@ -8,7 +8,8 @@ each an object with one of these:
 - `run`: a shell command
 - `write`: a path, with `text`
 - `tool`: one of Midwatch's tools, with `args`
-- `ask`: the title of something that needs a permission; refused, the turn ends
+- `ask`: the title of something that needs a permission, with `acts` that do it; refused, the turn
+  ends
 - `until`: a regular expression; its `acts` are repeated until something that it was told matches
 - `cost`: US dollars of the session so far
 - `wait`: seconds; `hang`; `die`: an exit code; `end`: the reason for which the turn ends here
@@ -39,6 +40,8 @@ class FakeAgent:
     def __init__(self, file: Path) -> None:
         self._script: dict[str, Any] = json.loads(file.read_text())
         self._memory = file.with_suffix(".memory")
+        self._heard = file.with_suffix(".answers")
+        """What it was answered, for whoever looks."""
         self._acts: list[dict[str, Any]] = [*self._script.get("acts", ())]
         self._done = 0
         self._session = "fake-1"
@@ -64,6 +67,8 @@ class FakeAgent:
                 await self._hear(message["method"], message.get("params") or {}, message.get("id"))
             elif (waiting := self._answers.pop(message["id"], None)) is not None:
                 waiting.set_result(message.get("result") or {})
+                with self._heard.open("a") as file:
+                    file.write(f"{json.dumps(message)}\n")
         if self._script.get("deaf"):
             await asyncio.Event().wait()
 
@@ -145,7 +150,10 @@ class FakeAgent:
                 found = await self._use("tools/call", {"name": name, "arguments": args})
                 self._ended(found["content"][0]["text"], {})
             case {"ask": title}:
-                return "" if await self._ask(title) else "end_turn"
+                if not await self._ask(title):
+                    return "end_turn"
+                for each in act.get("acts", ()):
+                    await self._do(each)
             case {"end": reason}:
                 return reason
             case {"until": wanted, "acts": acts}:

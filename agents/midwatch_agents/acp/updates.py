@@ -2,8 +2,10 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from midwatch_monitor.traces.foreign import Node
 
@@ -102,6 +104,25 @@ class AgentCall:
         if self.kind == "execute" and "command" not in self.args:
             told["command"] = self.title
         return told | self.args
+
+    def words(self) -> str:
+        """What it does, in words that may follow `asks to`; all of it, for whoever is to allow it.
+
+        Line ends are shown as such, that a comment does not hide what comes after it.
+        """
+        command = self.arguments().get("command")
+        if isinstance(command, list):
+            command = shlex.join(map(str, cast("list[object]", command)))
+        if self.kind == "execute" and command:
+            words = f"run `{command}`"
+        elif self.path:
+            words = f"{self.kind or self.tool} {self.path}"
+        else:
+            title = "" if self.title == self.tool else self.title
+            told = json.dumps(self.args, ensure_ascii=False) if self.args else ""
+            more = " ".join(filter(None, (title, told)))
+            words = f"use {self.tool}: {more}" if more else f"use {self.tool}"
+        return " \u23ce ".join(words.split("\n"))
 
 
 def _tool(update: Update) -> str:

@@ -64,8 +64,8 @@ class WorkerSpec(Section):
     """How such an agent is told something in its turn; by default as it is known to take it."""
     state: tuple[str, ...] = ()
     """Where such an agent may write beside its workspace; `~` is the home directory."""
-    permission: Literal["allow", "reject"] = "allow"
-    """The answer to what such an agent asks a permission for."""
+    permission: Literal["allow", "reject", "ask"] = "allow"
+    """The answer to what such an agent asks a permission for; `ask` leaves it to a person."""
     model: ModelSpec | None = None
     """Default: the model of the role `worker`."""
     instructions: str = ""

@@ -26,6 +26,7 @@ from midwatch_monitor.records.work import (
     Acceptance,
     AttemptTransition,
     BudgetRequest,
+    PermissionRequest,
     Spending,
     TaskTransition,
 )
@@ -40,6 +41,7 @@ Record = (
     | Completion
     | Analysis
     | BudgetRequest
+    | PermissionRequest
     | Spending
     | Acceptance
     | Alert

@@ -156,11 +156,16 @@ class Intervention:
     diagnosis: Diagnosis = Diagnosis.UNKNOWN
     escalation: int | None = None
     petition: int | None = None
-    """The plan check or the budget request that it answers, by journal id."""
+    """What of a worker's it answers, by journal id: a plan check, or a request."""
     answers: tuple[AlertKey, ...] = ()
     """The alerts that it is meant to resolve; empty for an operator's own act."""
     needs_approval: bool = False
     """Held back until an operator approves (`mode: advise`, or the policy says so)."""
+
+    @property
+    def permits(self) -> bool:
+        """Whether it allows, once, what a worker asked a permission for."""
+        return self.action is Action.RESUME and self.petition is not None
 
 
 class DeliveryState(StrEnum):

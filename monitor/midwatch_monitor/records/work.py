@@ -125,6 +125,18 @@ class BudgetRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionRequest:
+    """A worker asks a person whether it may do something, and waits for that."""
+
+    tool: str
+    """Which it would call, by its name or its kind."""
+    what: str
+    """What it would do, in words that may follow `asks to`."""
+    step: int = 0
+    """The attempt's last step by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
     """What somebody other than the worker used of a model."""
 

@@ -37,6 +37,7 @@ from midwatch_monitor.records import (
     Outage,
     Outcome,
     OutcomeReport,
+    PermissionRequest,
     Plan,
     Record,
     Resolution,
@@ -84,6 +85,8 @@ class Awaited(StrEnum):
     """To a question to a person."""
     RESUME = "resume"
     """A person paused it."""
+    PERMISSION = "permission"
+    """For what its worker is about to do."""
     PERSON = "person"
     """Anything that a person says."""
     PROVIDER = "provider"
@@ -236,6 +239,13 @@ class AttemptState:
         return self.waits[-1] if self.parked and self.waits and not self.paused else None
 
     @property
+    def permission(self) -> PermissionRequest | None:
+        """What its worker waits to be allowed; `None` where it waits for nothing of that kind."""
+        asked = self.open_requests.get(self.interventions.permission)
+        waits = self.parked and not self.waits
+        return asked if waits and isinstance(asked, PermissionRequest) else None
+
+    @property
     def goes_on(self) -> bool:
         """Whether it waits for a person, and what ends the waiting is on its way."""
         coming = self.interventions
@@ -262,6 +272,8 @@ class AttemptState:
             return Awaited.NOTHING, None
         if held := self.interventions.held:
             return Awaited.APPROVAL, held[0]
+        if self.permission is not None:
+            return Awaited.PERMISSION, None
         if self.parked:
             kinds = {Action.ASK_OPERATOR: Awaited.ANSWER, Action.PAUSE: Awaited.RESUME}
             pauses = [each for each in self.waits if each.action is Action.PAUSE]
@@ -416,6 +428,7 @@ class AttemptState:
         request = worker_request(record)
         if request is not None:
             self.asked[entry.id] = (entry.at, request)
+            self.interventions.fold(entry)
         match record:
             case Completion(plan_step=0):
                 self.completion = record

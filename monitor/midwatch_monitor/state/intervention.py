@@ -15,19 +15,22 @@ from midwatch_monitor.records import (
     Intervention,
     Outcome,
     OutcomeReport,
+    PermissionRequest,
     PlanCheck,
     Record,
     Ruling,
 )
 
-WorkerRequest = PlanCheck | BudgetRequest
-"""What a worker asks for: a revision of its plan that waits for approval, or more budget."""
+Petition = PlanCheck | BudgetRequest
+"""What anybody may answer: a revision of a plan that waits for approval, or a wish for budget."""
+WorkerRequest = Petition | PermissionRequest
+"""What a worker asks for; whether it may do something, only a person says."""
 
 
 def worker_request(record: Record) -> WorkerRequest | None:
     """The request that a record makes; `None` if it asks for nothing."""
     match record:
-        case BudgetRequest() | PlanCheck(ruling=Ruling.PENDING):
+        case BudgetRequest() | PermissionRequest() | PlanCheck(ruling=Ruling.PENDING):
             return record
         case _:
             return None
@@ -161,7 +164,7 @@ class InterventionState:
 
         Only a person can answer, but the policy resumes where nobody did in time.
         """
-        if self.action is Action.RESUME:
+        if self.action is Action.RESUME and not self.intervention.permits:
             return self.intervention.by in {Actor.OPERATOR, Actor.POLICY}
         answers = self.action in {Action.NUDGE, Action.REPLAN}
         return answers and self.intervention.by is Actor.OPERATOR
@@ -172,6 +175,8 @@ class Interventions:
     """Interventions of one attempt, task or run, by journal id, in the order of their issue."""
 
     by_id: dict[int, InterventionState] = field(default_factory=dict[int, InterventionState])
+    permissions: dict[int, PermissionRequest] = field(default_factory=dict[int, PermissionRequest])
+    """What the worker asked a permission for, by journal id, the newest last."""
 
     def __iter__(self) -> Iterator[InterventionState]:
         return iter(self.by_id.values())
@@ -206,6 +211,9 @@ class Interventions:
                 if known is not None:
                     known.fold(entry.at, news)
                 return known
+            case PermissionRequest() as asked:
+                self.permissions[entry.id] = asked
+                return None
             case _:
                 return None
 
@@ -236,14 +244,33 @@ class Interventions:
                 return each
         return None
 
+    def allowance(self, wanted: PermissionRequest) -> InterventionState | None:
+        """What allows the worker to do what it wants, and was not used yet; `None` if nothing."""
+        for id, asked in self.permissions.items():
+            if (asked.tool, asked.what) == (wanted.tool, wanted.what):
+                given = self.answer(id)
+                if given is not None and given.intervention.permits and given.status.on_its_way:
+                    return given
+        return None
+
+    @property
+    def permission(self) -> int:
+        """The journal id of the newest permission that was asked for; 0 for none."""
+        return next(reversed(self.permissions), 0)
+
     @property
     def ends_waiting(self) -> bool:
         """Whether an attempt that waits for a person goes on.
 
-        What was said before the question, or the pause, does not answer it. An attempt that was
-        asked nothing waits for approval, and goes on once there is nothing left to approve.
+        What was said before the question, or the pause, does not answer it; of a permission nothing
+        does but its answer. An attempt that was asked nothing waits for approval, and goes on once
+        there is nothing left to approve.
         """
         asked = max((e.id for e in self if e.begins_waiting and not e.status.under_way), default=0)
+        if self.permission > asked:
+            given = self.answer(self.permission)
+            if given is None or given.status.on_its_way:
+                return given is not None
         if any(each.id > asked and each.ends_waiting for each in self.on_their_way):
             return True
         answered = any(each.id > asked and each.ends_waiting for each in self.delivered)

@@ -16,6 +16,7 @@ from midwatch_monitor.records import (
     Escalation,
     EscalationState,
     Intervention,
+    PermissionRequest,
     PlanCheck,
     Record,
     Run,
@@ -31,6 +32,7 @@ OPEN_QUESTION_KINDS: tuple[type[Record], ...] = (
     AttemptTransition,
     Escalation,
     BudgetRequest,
+    PermissionRequest,
     PlanCheck,
     Intervention,
     Delivery,
@@ -57,6 +59,8 @@ class Question:
     attempt: int
     since: datetime
     text: str
+    petition: int | None = None
+    """The permission that was asked for, by journal id, if it is one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,8 +114,12 @@ class RunState:
 
     @property
     def requests(self) -> dict[int, Entry]:
-        """What workers asked for and nobody answered, by journal id."""
-        return {id: self.asked[id] for each in self.under_way for id in each.open_requests}
+        """What workers asked for and nobody answered, by journal id.
+
+        Without permissions, which only a person gives.
+        """
+        open_ones = (id for each in self.under_way for id in each.open_requests)
+        return {id: self.asked[id] for id in open_ones if id in self.asked}
 
     @property
     def held(self) -> tuple[InterventionState, ...]:
@@ -121,16 +129,22 @@ class RunState:
     @property
     def questions(self) -> tuple[Question, ...]:
         """The questions to a person that nobody has answered. A pause is none."""
-        return tuple(
-            Question(
-                task=each.task,
-                attempt=each.id,
-                since=each.parked_since,
-                text=each.question.intervention.message,
-            )
-            for each in self.under_way
-            if each.question is not None and each.parked_since is not None and not each.goes_on
-        )
+        return tuple(asked for each in self.under_way if (asked := _question(each)) is not None)
+
+
+def _question(attempt: AttemptState) -> Question | None:
+    since, question = attempt.parked_since, attempt.question
+    if since is None or attempt.goes_on:
+        return None
+    if (wanted := attempt.permission) is not None:
+        text, petition = wanted.what, attempt.interventions.permission
+    elif question is not None:
+        text, petition = question.intervention.message, None
+    else:
+        return None
+    return Question(
+        task=attempt.task, attempt=attempt.id, since=since, text=text, petition=petition
+    )
 
 
 def _unmet(id: int, entry: Entry) -> Attempt:

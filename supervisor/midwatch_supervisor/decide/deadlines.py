@@ -11,7 +11,7 @@ from midwatch_monitor.records import (
     DeliveryState,
     Intervention,
 )
-from midwatch_monitor.state.run import RunState
+from midwatch_monitor.state.run import Question, RunState
 
 AUTHOR = "timeout"
 """Who acts where a person did not."""
@@ -44,7 +44,7 @@ def overdue(
         if held.attempt is not None and now - max(held.issued_at, began) >= limit
     ]
     questions = [
-        Due(task=each.task, attempt=each.attempt, record=_answer(each.text, person, late))
+        Due(task=each.task, attempt=each.attempt, record=_answer(each, person, late))
         for each in run.questions
         if now - max(each.since, began) >= limit
     ]
@@ -57,7 +57,16 @@ def _stamp(intervention: int, person: PersonSettings, late: str) -> Delivery:
     return Delivery(intervention=intervention, state=state, author=AUTHOR, comment=late)
 
 
-def _answer(question: str, person: PersonSettings, late: str) -> Intervention:
+def _answer(asked: Question, person: PersonSettings, late: str) -> Intervention:
+    question = asked.text
+    if asked.petition is not None:
+        return Intervention(
+            action=Action.NUDGE,
+            by=Actor.POLICY,
+            author=AUTHOR,
+            message=f"Refused: {late}. You may not {question}.",
+            petition=asked.petition,
+        )
     if person.question is Unanswered.RESUME:
         message = f"{late}: {question} Go on without an answer, with the safest way that you know."
         return Intervention(

@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Step,
     Writer,
 )
-from midwatch_monitor.state.intervention import WorkerRequest
+from midwatch_monitor.state.intervention import Petition
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Means
 from midwatch_supervisor.decide.diagnosis import diagnose
@@ -120,7 +120,7 @@ class AttemptReading:
         # The steps of an earlier attempt are not this one's.
         return found or tuple(replace(each, evidence=(), step=0, since_step=0) for each in earlier)
 
-    def open_request(self, id: int, request: WorkerRequest, done: float | None) -> OpenRequest:
+    def open_request(self, id: int, request: Petition, done: float | None) -> OpenRequest:
         """What the worker asks for, with what was said to it so far."""
         left = self.settings.plan.max_revisions - self.history.approved
         return OpenRequest(

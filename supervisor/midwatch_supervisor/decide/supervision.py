@@ -35,7 +35,7 @@ from midwatch_monitor.records import (
     Spending,
     Task,
 )
-from midwatch_monitor.state.intervention import worker_request
+from midwatch_monitor.state.intervention import Petition, worker_request
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
@@ -311,7 +311,7 @@ class Supervision:
 
     async def _rule(self, entry: Entry, guard: int | None) -> None:
         request = worker_request(entry.record)
-        if request is None or entry.attempt is None:
+        if not isinstance(request, Petition) or entry.attempt is None:
             return
         reading = await self._reading(entry.task, entry.attempt)
         state = reading.evidence.state

@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     Spending,
     Terms,
 )
-from midwatch_monitor.state.intervention import WorkerRequest
+from midwatch_monitor.state.intervention import Petition
 from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.context import DecisionContext
 from midwatch_supervisor.decide.grants import RESOURCES, amount, meter, only, tight, within
@@ -60,7 +60,7 @@ class OpenRequest:
 
     id: int
     """The journal id of what it asks with."""
-    request: WorkerRequest
+    request: Petition
     revisions_left: int = 0
     """Revisions of the plan that may still be approved in the task."""
     turned_down: str | None = None

@@ -17,6 +17,7 @@ from midwatch_monitor.records import (
     Actor,
     AlertKey,
     Attempt,
+    BudgetRequest,
     Chore,
     Commit,
     Delivery,
@@ -28,6 +29,7 @@ from midwatch_monitor.records import (
     LessonAct,
     LessonMark,
     Origin,
+    PermissionRequest,
     PlanCheck,
     Record,
     Study,
@@ -255,15 +257,17 @@ def _spoken(record: Record) -> bool:
 
 def granted(id: int, request: WorkerRequest, *, author: str) -> Intervention:
     """The act by which an operator grants what was asked for; `id` is the request's."""
-    return Intervention(
-        action=Action.REPLAN if isinstance(request, PlanCheck) else Action.GRANT_BUDGET,
-        by=Actor.OPERATOR,
-        author=author,
-        message="Approved." if isinstance(request, PlanCheck) else GRANTED,
-        plan=request.proposed if isinstance(request, PlanCheck) else (),
-        terms=_NO_TERMS if isinstance(request, PlanCheck) else Terms(grant=request.wanted),
-        petition=id,
+    mine = Intervention(
+        action=Action.RESUME, by=Actor.OPERATOR, author=author, message="Approved.", petition=id
     )
+    match request:
+        case PlanCheck(proposed=plan):
+            return replace(mine, action=Action.REPLAN, plan=plan)
+        case BudgetRequest(wanted=wanted):
+            terms = Terms(grant=wanted)
+            return replace(mine, action=Action.GRANT_BUDGET, message=GRANTED, terms=terms)
+        case PermissionRequest():
+            return mine
 
 
 def refused(id: int, *, author: str, message: str = "") -> Intervention:

@@ -7,6 +7,7 @@ from midwatch_monitor.records import (
     Action,
     Alert,
     AlertKey,
+    BudgetRequest,
     Decision,
     Delivery,
     DeliveryState,
@@ -16,6 +17,7 @@ from midwatch_monitor.records import (
     Intervention,
     Outcome,
     OutcomeReport,
+    PermissionRequest,
     PlanCheck,
     Resolution,
     Severity,
@@ -206,14 +208,25 @@ INTERVENTION_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
 """What each of these kinds says."""
 
 
+_REQUESTS: Mapping[type, str] = {
+    PlanCheck: "plan revision",
+    BudgetRequest: "budget request",
+    PermissionRequest: "permission",
+}
+
+
 def request_name(request: WorkerRequest) -> str:
     """What kind of request it is, in a word or two."""
-    return "plan revision" if isinstance(request, PlanCheck) else "budget request"
+    return _REQUESTS[type(request)]
 
 
 def request_text(request: WorkerRequest) -> str:
     """What a worker asks for, and why."""
-    if isinstance(request, PlanCheck):
-        plan = "; ".join(request.proposed) or "the plan as it is"
-        return f"asks to revise its plan: {plan} ({request.choice or request.reality})"
-    return f"asks for budget: {grant_text(request.wanted) or 'more'} ({request.reason})"
+    match request:
+        case PlanCheck():
+            plan = "; ".join(request.proposed) or "the plan as it is"
+            return f"asks to revise its plan: {plan} ({request.choice or request.reality})"
+        case BudgetRequest():
+            return f"asks for budget: {grant_text(request.wanted) or 'more'} ({request.reason})"
+        case PermissionRequest():
+            return f"asks to {request.what}"

@@ -29,6 +29,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     Outage,
     OutcomeReport,
+    PermissionRequest,
     Plan,
     PlanCheck,
     PlanStep,
@@ -366,10 +367,26 @@ def answer_text(answer: Intervention | None) -> str:
     match answer.action:
         case Action.GRANT_BUDGET:
             return f"granted {grant_text(answer.terms.grant)}".rstrip()
-        case Action.REPLAN:
+        case Action.REPLAN | Action.RESUME:
             return "approved"
         case _:
             return f"refused{because(answer.message)}"
+
+
+def _permission_request(request: PermissionRequest, answer: Intervention | None) -> TextLine:
+    said = answer_text(answer)
+    return TextLine(
+        "?",
+        "asks to",
+        f"{brief(request.what)} ({said})",
+        _request_tone(answer),
+        (
+            ("asks to", request.what),
+            ("by the tool", request.tool),
+            ("after step", str(request.step)),
+            ("answer", said),
+        ),
+    )
 
 
 def _budget_request(request: BudgetRequest, answer: Intervention | None) -> TextLine:
@@ -458,6 +475,7 @@ _WITH_INTERVENTION: Mapping[type, Callable[[Any, Intervention | None], TextLine]
     AttemptTransition: _attempt,
     PlanCheck: _plan_check,
     BudgetRequest: _budget_request,
+    PermissionRequest: _permission_request,
     Delivery: delivery_text,
     OutcomeReport: outcome_text,
 }

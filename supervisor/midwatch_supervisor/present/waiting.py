@@ -46,6 +46,10 @@ def attempt_waits_for(attempt: AttemptState) -> str:
             return f"an answer: {about.intervention.message}" if about else "an answer"
         case Awaited.RESUME:
             return "a person to resume it"
+        case Awaited.PERMISSION:
+            asked, id = attempt.permission, attempt.interventions.permission
+            may = f"permission to {asked.what}" if asked else awaited.value
+            return f"{may}: `midwatch approve {id}` or `reject {id}`"
         case Awaited.PERSON:
             return "a person"
         case Awaited.PROVIDER:
@@ -72,6 +76,9 @@ def answer_commands(task: TaskState) -> tuple[str, ...]:
     match awaited:
         case Awaited.APPROVAL if about is not None:
             return f"midwatch approve {about.id}", f"midwatch reject {about.id}"
+        case Awaited.PERMISSION if task.latest is not None:
+            id = task.latest.interventions.permission
+            return f"midwatch approve {id}", f"midwatch reject {id}"
         case Awaited.ANSWER | Awaited.PERSON:
             return (f'midwatch tell {name} "your answer"',)
         case Awaited.RESUME:

@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.present.intervention_text import action_text, request_text
+from midwatch_supervisor.present.intervention_text import action_text, request_name, request_text
 from midwatch_supervisor.present.numbers import budget_text, grant_text, parse_grant
 from midwatch_supervisor.present.reach import out_of_reach
 from midwatch_supervisor.tui.state.row import Need, Row
@@ -181,12 +181,18 @@ def _refusal_now(command: Command, row: Row, *, pausing: bool, models: Sequence[
     match command:
         case Command.PAUSE if is_held(row, pausing=pausing):
             return "it is paused already, or waits for you"
-        case Command.RESUME if not is_held(row, pausing=pausing):
-            return f"it is not paused: {row.status}"
+        case Command.RESUME:
+            return _resume_refusal(row, pausing=pausing)
         case Command.SWITCH if models and {*models} <= {row.state.model}:
             return f"its worker may have no other model than {row.state.model}"
         case _:
             return ""
+
+
+def _resume_refusal(row: Row, *, pausing: bool) -> str:
+    if row.state.permission is not None:
+        return "it waits for a permission: approve or reject that"
+    return "" if is_held(row, pausing=pausing) else f"it is not paused: {row.status}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +332,7 @@ def _request_question(command: Command, row: Row, request: WorkerRequest) -> Que
     if command is Command.APPROVE:
         if isinstance(request, BudgetRequest):
             return None
-        title = f"Approve the plan revision of {row.label}?"
+        title = f"Approve the {request_name(request)} of {row.label}?"
         return Question(title=title, send="Approve", quote=request_text(request), confirm=True)
     quote = "\n".join(map(request_text, row.state.open_requests.values()))
     title = f"Refuse the request of {row.label} (reason optional)"

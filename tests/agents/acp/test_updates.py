@@ -103,6 +103,32 @@ def test_a_call_of_our_own_tools_is_known_by_any_of_its_names(name: str, *, ours
     assert is_ours(name, OURS) is ours
 
 
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"kind": "execute", "title": "rm -rf build"}, "run `rm -rf build`"),
+        (
+            {"kind": "execute", "title": "bash", "rawInput": {"command": "# ls\nrm x"}},
+            "run `# ls ⏎ rm x`",
+        ),
+        (
+            {"kind": "execute", "title": "sh", "rawInput": {"command": ["sh", "-c", "rm x"]}},
+            "run `sh -c 'rm x'`",
+        ),
+        ({"kind": "edit", "title": "E", "locations": [{"path": "a.py"}]}, "edit a.py"),
+        (
+            {"kind": "fetch", "title": "fetch", "rawInput": {"url": "http://x"}},
+            'use fetch: {"url": "http://x"}',
+        ),
+        ({"kind": "other", "title": "Confirm Agent Actions"}, "use Confirm Agent Actions"),
+    ],
+)
+def test_what_a_call_would_do_is_said_in_words(told: dict[str, object], words: str) -> None:
+    call = AgentCall(id="1")
+    call.tell(read_update(Node(told)))
+    assert call.words() == words
+
+
 def test_a_permission_is_chosen_by_its_kind_and_only_once() -> None:
     options = [
         {"optionId": "always", "kind": "allow_always"},

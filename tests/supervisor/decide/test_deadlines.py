@@ -20,6 +20,7 @@ from midwatch_monitor.records import (
     Grant,
     Intervention,
     Lifecycle,
+    PermissionRequest,
     Record,
 )
 from midwatch_monitor.state.run import RunState
@@ -115,6 +116,34 @@ def test_an_answered_question_is_no_longer_late(after: Record) -> None:
 def test_what_the_policy_says_meanwhile_answers_no_question() -> None:
     nudge = Intervention(action=Action.NUDGE, by=Actor.POLICY)
     assert [each.attempt for each in due(parked(nudge))] == [5]
+
+
+PERMISSION = PermissionRequest(tool="execute", what="run `make`")
+
+
+@pytest.mark.parametrize("question", Unanswered)
+def test_a_permission_that_nobody_gave_in_time_is_refused_whatever_becomes_of_questions(
+    question: Unanswered,
+) -> None:
+    person = PersonSettings(timeout_minutes=30, question=question)
+    refusal = Intervention(
+        action=Action.NUDGE,
+        by=Actor.POLICY,
+        author=AUTHOR,
+        message="Refused: nobody answered within 30 minutes. You may not run `make`.",
+        petition=1,
+    )
+    asked = agenda(PERMISSION, PARKED)
+    assert due(asked, 29) == ()
+    assert due(asked, 30, person) == (Due(task=4, attempt=5, record=refusal),)
+
+
+@pytest.mark.parametrize("action", [Action.RESUME, Action.NUDGE])
+def test_only_its_own_answer_ends_the_waiting_for_a_permission(action: Action) -> None:
+    other = Intervention(action=action, by=Actor.OPERATOR, message="Go on.")
+    own = Intervention(action=action, by=Actor.OPERATOR, petition=1)
+    assert len(due(agenda(PERMISSION, PARKED, other))) == 1
+    assert due(agenda(PERMISSION, PARKED, own)) == ()
 
 
 def test_an_attempt_that_a_person_paused_waits_for_ever() -> None:

@@ -42,6 +42,7 @@ from midwatch_monitor.records import (
     Grant,
     Intervention,
     Lifecycle,
+    PermissionRequest,
     Plan,
     PlanCheck,
     PlanStep,
@@ -287,6 +288,17 @@ async def test_a_worker_that_asks_for_more_is_answered_once(scene: Scene, mode: 
     await scene.ask(alert("cycle"))
     await scene.first(Decision)
     assert [each.petition for each in await scene.told(Intervention)] == [id, None]
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_a_permission_is_left_to_a_person(scene: Scene, mode: Mode) -> None:
+    scene.set(mode)
+    await scene.write(PermissionRequest(tool="execute", what="run `make`"))
+    id = await scene.write(MORE)
+    await scene.first(Intervention)
+    await scene.ask(alert("cycle"))
+    await scene.first(Decision)
+    assert {each.petition for each in await scene.told(Intervention)} <= {id, None}
 
 
 async def test_no_more_is_granted_than_the_caps_allow_however_often_it_is_asked_for(

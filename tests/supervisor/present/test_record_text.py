@@ -45,6 +45,7 @@ from midwatch_monitor.records import (
     Origin,
     Outcome,
     Part,
+    PermissionRequest,
     Plan,
     PlanCheck,
     PlanStep,
@@ -76,8 +77,8 @@ from midwatch_supervisor.present.record_text import arguments_text, detail, line
 FILE = Path(__file__).with_name("record_texts.txt")
 WITHOUT_JSON = {
     *(Acceptance, Analysis, BudgetRequest, Completion, FactMark, FactReview, Fault),
-    *(Guidelines, GuidelinesMark, LessonMark, Plan, PlanCheck, Reflection, Snapshot, Spending),
-    Trial,
+    *(Guidelines, GuidelinesMark, LessonMark, PermissionRequest, Plan, PlanCheck, Reflection),
+    *(Snapshot, Spending, Trial),
 }
 """The kinds of which `--json` says nothing."""
 NUDGE = make.intervention(by=Actor.OPERATOR, author="eve", message="Read it.")
@@ -95,6 +96,7 @@ PROPOSAL = PlanCheck(
     ruling=Ruling.PENDING,
 )
 REQUEST = BudgetRequest(wanted=Grant(requests=20, tokens=1_500_000), reason="two\nfiles")
+PERMISSION = PermissionRequest(tool="execute", what="run `make\n`", step=3)
 LESSON = make.lesson(
     "Too early.\nLater.",
     failure_class="loop",
@@ -137,6 +139,7 @@ def samples() -> Iterator[tuple[Record, Intervention | None, Given]]:
     yield PROPOSAL, make.intervention(Action.REPLAN), NOTHING
     yield REQUEST, GRANT, NOTHING
     yield REQUEST, make.intervention(Action.GRANT_BUDGET, needs_approval=True), NOTHING
+    yield PERMISSION, make.intervention(Action.RESUME, petition=1), NOTHING
     for state in DeliveryState:
         yield make.delivery(state=state, author="ann", comment="it fits"), NUDGE, NOTHING
     yield make.delivery(), None, NOTHING
@@ -201,6 +204,7 @@ def accounts() -> Iterator[Record]:
         plan_step=2, assumption="a", reality="b", impact="c", ruling=Ruling.REFUSED, reason="late"
     )
     yield REQUEST
+    yield PERMISSION
     yield Completion(plan_step=0, goal="all of it", confidence=90, accepted=True)
     yield Completion(
         plan_step=2, goal="it rounds", confidence=75, accepted=True, flag="no test", doubts=("a",)

@@ -4,14 +4,13 @@ import asyncio
 import json
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from midwatch_agents import acp
-from midwatch_agents.sandbox import MARK, SandboxKind
+from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import (
@@ -25,34 +24,14 @@ from midwatch_monitor.records import (
     DeliveryState,
     Ending,
     Intervention,
-    Lifecycle,
     Step,
     StepKind,
 )
+from midwatch_stage.fake_agents import GREETS, TASKS, Fake, alive, beside, waits
 from midwatch_stage.harness import RunHarness
 
 FAKE = Path(acp.__path__[0]) / "fake_agent.py"
-GREETS = {"write": "hello.txt", "text": "hello"}
 FAILS = {"run": "exit 3"}
-TASKS = """
-workers: {{fake: {{kind: acp, command: {command}, {more}}}}}
-models: {{supervisor: none, worker: none}}
-tasks: [{{id: hello, goal: Write hello.txt., worker: fake, acceptance: [test -f hello.txt]}}]
-"""
-Fake = Callable[..., str]
-
-
-@pytest.fixture
-def fake(tmp_path: Path) -> Fake:
-    """A task file for a fake agent that does these acts."""
-
-    def written(*acts: dict[str, Any], more: str = "", **script: Any) -> str:
-        file = tmp_path / "script.json"
-        file.write_text(json.dumps({"acts": acts, **script}))
-        command = [sys.executable, "-m", "midwatch_agents.acp.fake_agent", str(file)]
-        return TASKS.format(command=json.dumps(command), more=more)
-
-    return written
 
 
 async def steps(harness: RunHarness) -> list[Step]:
@@ -64,12 +43,6 @@ async def some(harness: RunHarness, many: int, *, attempt: int | None = None) ->
     return len(await harness.told(Step, attempt=attempt)) >= many
 
 
-async def waits(harness: RunHarness, *, attempt: int | None = None) -> bool:
-    """Whether the attempt waits for a person."""
-    last = (await harness.told(AttemptTransition, attempt=attempt))[-1]
-    return last.lifecycle is Lifecycle.INPUT_REQUIRED
-
-
 async def attempts(harness: RunHarness) -> list[Attempt]:
     """Both attempts, once they are at work."""
     await harness.until(lambda: some(harness, 2))
@@ -79,19 +52,6 @@ async def attempts(harness: RunHarness) -> list[Attempt]:
 async def together(run: Awaitable[int], person: Awaitable[None]) -> tuple[int, None]:
     """The exit code of a run that a person speaks to."""
     return await asyncio.gather(run, person)
-
-
-def alive(harness: RunHarness) -> list[str]:
-    """The processes that bear the mark of an attempt of this run."""
-    marked = f"{MARK}={harness.home}".encode()
-    found: list[str] = []
-    for each in Path("/proc").iterdir():
-        try:
-            if each.name.isdigit() and marked in (each / "environ").read_bytes():
-                found.append((each / "cmdline").read_text())
-        except OSError:
-            continue
-    return found
 
 
 async def test_what_it_does_is_recorded_and_checked_as_of_any_worker(
@@ -161,17 +121,8 @@ async def test_a_pause_lets_it_rest_until_a_person_speaks(harness: RunHarness, f
 async def test_paused_it_does_nothing_and_goes_on_in_the_same_process(
     harness: RunHarness, fake: Fake
 ) -> None:
-    def works(until: str) -> dict[str, Any]:
-        return {"until": until, "acts": [{"run": "date +%N"}, {"wait": 0.1}]}
-
-    tasks = fake(works("was interrupted|Go on\\."), GREETS)
-    other = harness.folder / "other.json"
-    other.write_text(json.dumps({"acts": [works("Enough\\."), GREETS]}))
-    tasks = tasks.replace(
-        "tasks: [", "tasks: [{id: other, goal: Wait., worker: other, acceptance: [':']}, "
-    )
-    tasks = tasks.replace("workers: {", "workers: {other: {kind: acp, command: OTHER}, ")
-    command = [sys.executable, "-m", "midwatch_agents.acp.fake_agent", str(other)]
+    until = "was interrupted|Go on\\."
+    works = {"until": until, "acts": [{"run": "date +%N"}, {"wait": 0.1}]}
 
     async def person() -> None:
         found = {each.worker: each.id for each in await attempts(harness)}
@@ -189,7 +140,7 @@ async def test_paused_it_does_nothing_and_goes_on_in_the_same_process(
         enough = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Enough.")
         await harness.say(enough, attempt=kept)
 
-    run = harness.run(tasks.replace("OTHER", json.dumps(command)))
+    run = harness.run(beside(harness, fake(works, GREETS)))
     assert (await together(run, person()))[0] == 0
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.records import Action, Actor, Alert, AttemptTransition, Intervention, Step
+from midwatch_stage.fake_agents import beside, enough, question
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.model_stub import ModelStub
+from midwatch_supervisor.operator.actions import OperatorActions
 
 PLACE = os.environ.get("MIDWATCH_REAL_AGENTS", "")
 pytestmark = pytest.mark.skipif(
@@ -23,8 +25,8 @@ MODULES = Path(PLACE) / "node_modules"
 TASKS = """
 workers: {{real: {{kind: {kind}, command: {command}}}}}
 models: {{supervisor: none, worker: none}}
-tasks:
-  - {{id: hello, goal: "SCRIPT={script} Write hello.txt.", worker: real, acceptance: [{check}]}}
+tasks: [
+  {{id: hello, goal: "SCRIPT={script} Write hello.txt.", worker: real, acceptance: [{check}]}}]
 """
 Tasks = Callable[[str], str]
 
@@ -50,6 +52,7 @@ def opencode(home: Path, model: ModelStub) -> list[str]:
         "autoupdate": False,
         "share": "disabled",
         "enabled_providers": ["stub"],
+        "permission": {"bash": "ask"},
         "provider": {"stub": provider},
     }
     folder = home / ".config" / "opencode"
@@ -94,7 +97,7 @@ def tasks(request: pytest.FixtureRequest, tmp_path: Path, stub: ModelStub) -> Ta
     return written
 
 
-def asked(model: ModelStub) -> str:
+def asked_of(model: ModelStub) -> str:
     """All that the model was asked."""
     return "\n".join(json.dumps(each, ensure_ascii=False) for each in model.requests)
 
@@ -115,19 +118,41 @@ async def test_a_loop_is_found_and_the_nudge_stands_in_a_request_of_its_model(
     assert "repeated_call" in {each.key.rule for each in await harness.told(Alert)}
     (nudge, *_) = await harness.told(Intervention)
     assert nudge.action is Action.NUDGE
-    assert "from your policy]" in asked(stub)
+    assert "from your policy]" in asked_of(stub)
 
 
 async def test_a_hang_is_stopped_and_leaves_no_process(
     harness: RunHarness, tasks: Tasks, stub: ModelStub
 ) -> None:
     async def person() -> None:
-        await harness.until(lambda: "Write hello.txt." in asked(stub))
+        await harness.until(lambda: "Write hello.txt." in asked_of(stub))
         await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR, message="Stop."))
 
     code, _ = await asyncio.gather(harness.run(tasks("hang")), person())
     assert code != 0
     assert left_of(harness.folder) == []
+
+
+@pytest.mark.parametrize("tasks", [opencode], indirect=True)
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_command_that_it_asks_for_runs_once_a_person_has_approved_it(
+    harness: RunHarness, tasks: Tasks, stub: ModelStub, *, allowed: bool
+) -> None:
+    async def person() -> None:
+        asked = await question(harness)
+        desk = OperatorActions(harness.journal, author="ada")
+        if allowed:
+            await desk.grant(asked.attempt, asked.id, asked.request)
+        else:
+            await desk.refuse(asked.attempt, asked.id, "Do not look.")
+            await harness.until(lambda: "Do not look." in asked_of(stub))
+        await enough(harness, asked)
+
+    wanted = tasks("fix").replace("kind: opencode", "kind: opencode, permission: ask")
+    code, _ = await asyncio.gather(harness.run(beside(harness, wanted)), person())
+    assert code == 0
+    (looked,) = [each for each in await harness.told(Step) if "cat " in each.args]
+    assert (looked.tool, looked.ok, "hello" in looked.output) == ("bash", allowed, allowed)
 
 
 async def test_killed_it_goes_on_in_its_own_session(

@@ -221,6 +221,7 @@ def _attempt(
     yield from _section("completions", _texts(details.completions))
     yield from _section("analyses", _texts(details.analyses))
     yield from _section("budget requests", _requests(account, details.requests))
+    yield from _section("permissions", _requests(account, account.interventions.permissions))
     yield from _section("acceptance", _texts(details.checks.values()))
     alerts = (alert_text(a, account.alert_status(key)) for key, a in account.alerts.items())
     yield from _section("alerts", alerts)

@@ -14,6 +14,7 @@ from midwatch_monitor.records import (
     Delivery,
     Entry,
     Intervention,
+    PermissionRequest,
     PlanCheck,
 )
 from midwatch_monitor.state.attempt import AttemptState
@@ -187,7 +188,7 @@ class _Pending:
 
 async def _pending(journal: Journal) -> _Pending:
     pending = _Pending()
-    kinds = (Intervention, Delivery, AttemptTransition, PlanCheck, BudgetRequest)
+    kinds = (Intervention, Delivery, AttemptTransition, PlanCheck, BudgetRequest, PermissionRequest)
     async for entry in journal.all_entries(kinds=kinds):
         pending.fold(entry)
     return pending

@@ -24,6 +24,7 @@ from midwatch_supervisor.operator.reopening import reopening
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.numbers import grant_text
 from midwatch_supervisor.present.reach import out_of_reach
+from midwatch_supervisor.present.waiting import attempt_waits_for
 
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
 _HOLDING = frozenset({Action.PAUSE, Action.RESUME, Action.STOP})
@@ -198,6 +199,8 @@ def _require_change(target: OpenAttempt, action: Action) -> None:
     pausing = any(each.action is Action.PAUSE for each in account.interventions.under_way)
     if action is Action.RESUME and not (account.parked or pausing):
         raise UsageError(f"{name} does not wait for a person; it is {account.status}")
+    if action is Action.RESUME and account.permission is not None:
+        raise UsageError(f"{name} waits for {attempt_waits_for(account)}")
     if action is Action.PAUSE and (account.parked or pausing):
         raise UsageError(f"{name} is paused already, or waits for a person")
 

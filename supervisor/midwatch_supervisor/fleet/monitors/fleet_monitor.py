@@ -29,6 +29,7 @@ from midwatch_monitor.records import (
     Escalation,
     Intervention,
     NodeState,
+    PermissionRequest,
     PlanCheck,
     Step,
 )
@@ -65,7 +66,7 @@ _SUCCEED_SECONDS = 1.0
 _MATTERS = frozenset(
     kind_of(kind)
     for kind in (AttemptTransition, Step, Change, Alert, Escalation, Intervention, Delivery)
-) | {kind_of(BudgetRequest), kind_of(PlanCheck)}
+) | {kind_of(BudgetRequest), kind_of(PermissionRequest), kind_of(PlanCheck)}
 """Kinds of entries that may ask for a watch; what is learned of a run that is over does not."""
 
 

@@ -17,6 +17,7 @@ from midwatch_monitor.records import (
     Intervention,
     KnownGuidelines,
     Lifecycle,
+    PermissionRequest,
     PlanCheck,
     Record,
     Severity,
@@ -276,7 +277,8 @@ def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
     return queue[(places.index(after) + 1) % len(queue)] if after in places else queue[0]
 
 
-_MATTERS = (AttemptTransition, Alert, BudgetRequest, Delivery, Intervention, PlanCheck)
+_REQUESTS = (BudgetRequest, PermissionRequest, PlanCheck)
+_MATTERS = (AttemptTransition, Alert, Delivery, Intervention, *_REQUESTS)
 
 
 class Queue:

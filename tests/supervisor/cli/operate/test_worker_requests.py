@@ -18,6 +18,7 @@ from midwatch_monitor.records import (
     Grant,
     Intervention,
     Lifecycle,
+    PermissionRequest,
     PlanCheck,
     Record,
     Ruling,
@@ -36,6 +37,7 @@ REVISION = PlanCheck(
     proposed=("x", "y"),
     ruling=Ruling.PENDING,
 )
+PERMISSION = PermissionRequest(tool="execute", what="run `make`")
 MINE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada")
 OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
 
@@ -73,7 +75,30 @@ async def test_an_approved_revision_is_a_replan_with_what_was_proposed(
     assert await written(journal, id) == [replan]
 
 
-@pytest.mark.parametrize("petition", [BUDGET, REVISION])
+async def test_an_approved_permission_lets_the_attempt_go_on(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, PERMISSION)
+    assert await midwatch("approve", str(id)) == 0
+    assert capsys.readouterr().out == f"approved permission {id} for fix#1\n"
+    assert await written(journal, id) == [
+        replace(MINE, action=Action.RESUME, message="Approved.", petition=id)
+    ]
+
+
+async def test_an_attempt_that_waits_for_a_permission_is_not_resumed_without_it(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, PERMISSION)
+    last = await write(journal, attempt, at, AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
+    assert await midwatch("tell", "fix", "--resume") == 2
+    assert capsys.readouterr().err == (
+        f"fix#1 waits for permission to run `make`: `midwatch approve {id}` or `reject {id}`\n"
+    )
+    assert await written(journal, last) == []
+
+
+@pytest.mark.parametrize("petition", [BUDGET, REVISION, PERMISSION])
 async def test_a_refusal_is_a_nudge_with_the_reason(
     journal: Journal, attempt: Attempt, at: datetime, petition: Record
 ) -> None:

@@ -22,6 +22,7 @@ from midwatch_monitor.records import (
     Hint,
     Intervention,
     Lifecycle,
+    PermissionRequest,
     PlanCheck,
     Record,
     Ruling,
@@ -42,6 +43,7 @@ DONE = transition(Lifecycle.COMPLETED, reason="every check passed")
 HELD = intervention(
     Action.NUDGE, Actor.POLICY, message="Look [b]up.", answers=(ALERT.key,), needs_approval=True
 )
+PERMISSION = PermissionRequest(tool="execute", what="run `make [b]`")
 MINE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada")
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="[b]two[/b] files left")
 REVISION = PlanCheck(
@@ -350,6 +352,20 @@ async def test_the_model_is_switched_by_its_name(sit: Sit) -> None:
     async with sit() as seat:
         await seat.press("M", *"big", "enter")
         assert await seat.written() == [replace(SWITCH, terms=Terms(model="big"))]
+
+
+async def test_a_permission_is_given_and_its_line_goes_on(sit: Sit) -> None:
+    waits = transition(Lifecycle.INPUT_REQUIRED, reason="asks to run `make [b]`")
+    async with sit(PERMISSION, waits) as seat:
+        (line,) = seat.app.queue.calling
+        assert (line.kind, line.what) == ("answer", "asks to run `make [b]`")
+        await seat.press("p")
+        assert seat.app.told == ["fix#1: it waits for a permission: approve or reject that"]
+        await seat.press("a", "y")
+        approved = replace(MINE, action=Action.RESUME, message="Approved.")
+        assert await seat.written() == [replace(approved, petition=seat.before - 1)]
+        await seat.write(transition())
+        assert list(seat.app.queue.calling) == []
 
 
 async def test_who_asks_stands_in_the_attention_queue(sit: Sit) -> None:

@@ -1,0 +1,210 @@
+"""An agent asks a person for a permission: the fake one, with `permission: ask`."""
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from midwatch_monitor.config.policy import PersonSettings
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    AttemptTransition,
+    Delivery,
+    DeliveryState,
+    Ending,
+    Intervention,
+    Step,
+)
+from midwatch_stage.fake_agents import (
+    GREETS,
+    Asked,
+    Fake,
+    alive,
+    beside,
+    enough,
+    question,
+    questions,
+    waits,
+)
+from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.operator.actions import OperatorActions
+
+ASKS = {"ask": "touch ran", "acts": [{"run": "touch ran"}]}
+ASK = "permission: ask"
+
+
+async def allow(harness: RunHarness, asked: Asked) -> None:
+    desk = OperatorActions(harness.journal, author="ada")
+    await desk.grant(asked.attempt, asked.id, asked.request)
+
+
+async def ran(harness: RunHarness) -> list[bool | None]:
+    """How the command went that a permission was asked for, each time that it ran."""
+    ours = [each for each in await harness.told(Step) if "touch ran" in each.args]
+    return [each.ok for each in ours if each.tool == "bash"]
+
+
+async def together(run: Awaitable[int], person: Awaitable[None]) -> int:
+    """The exit code of a run that a person speaks to."""
+    code, _ = await asyncio.gather(run, person)
+    return code
+
+
+def answers(harness: RunHarness) -> list[dict[str, Any]]:
+    """The outcomes that the agent was answered."""
+    lines = (harness.folder / "script.answers").read_text().splitlines()
+    return [json.loads(line)["result"]["outcome"] for line in lines]
+
+
+async def test_it_waits_for_a_person_and_does_what_is_approved(
+    harness: RunHarness, fake: Fake
+) -> None:
+    async def person() -> None:
+        asked = await question(harness)
+        assert (asked.request.tool, asked.request.what) == ("execute", "run `touch ran`")
+        await harness.until(lambda: waits(harness, attempt=asked.attempt.id))
+        assert await ran(harness) == []
+        await allow(harness, asked)
+        await enough(harness, asked)
+
+    assert await together(harness.run(beside(harness, fake(ASKS, GREETS, more=ASK))), person()) == 0
+    assert await ran(harness) == [True]
+    assert answers(harness) == [{"outcome": "selected", "optionId": "allow_once_1"}]
+    assert len(await questions(harness)) == 1
+
+
+async def test_what_is_rejected_is_not_done_and_the_words_come_with_the_next_prompt(
+    harness: RunHarness, fake: Fake
+) -> None:
+    async def person() -> None:
+        asked = await question(harness)
+        desk = OperatorActions(harness.journal, author="ada")
+        await desk.refuse(asked.attempt, asked.id, "Only greet.")
+        await enough(harness, asked)
+
+    hears = {"until": r"from your operator\] Only greet\.", "acts": [{"wait": 0.05}]}
+    tasks = beside(harness, fake(ASKS, hears, GREETS, more=ASK))
+    assert await together(harness.run(tasks), person()) == 0
+    assert await ran(harness) == []
+    assert answers(harness) == [{"outcome": "selected", "optionId": "reject_once_1"}]
+    asked = (await questions(harness))[0]
+    states = [each.state for each in await harness.told(Delivery, attempt=asked.attempt.id)]
+    assert states == [DeliveryState.DELIVERED]
+
+
+async def test_what_nobody_answers_in_time_is_rejected(harness: RunHarness, fake: Fake) -> None:
+    person = PersonSettings(timeout_minutes=0.005)
+    policy = harness.settings.policy.model_copy(update={"person": person})
+    harness.settings = harness.settings.model_copy(update={"policy": policy})
+
+    async def nobody() -> None:
+        asked = await question(harness)
+        await harness.until(lambda: answered(harness, asked.attempt.id))
+        await enough(harness, asked)
+
+    hears = {"until": "nobody answered within 0.005 minutes", "acts": [{"wait": 0.05}]}
+    tasks = beside(harness, fake(ASKS, hears, GREETS, more=ASK))
+    assert await together(harness.run(tasks), nobody()) == 0
+    assert await ran(harness) == []
+
+
+async def answered(harness: RunHarness, attempt: int) -> bool:
+    return bool(await harness.told(Intervention, attempt=attempt))
+
+
+@pytest.mark.parametrize(
+    ("action", "ending"), [(Action.STOP, Ending.STUCK), (Action.RESTART, Ending.RESTARTED)]
+)
+async def test_what_ends_the_attempt_ends_the_waiting_and_the_agent_hears_of_it(
+    harness: RunHarness, fake: Fake, action: Action, ending: Ending
+) -> None:
+    async def person() -> None:
+        asked = await question(harness)
+        await harness.until(lambda: waits(harness, attempt=asked.attempt.id))
+        order = Intervention(action=action, by=Actor.OPERATOR, message="Enough of this.")
+        await harness.say(order, attempt=asked.attempt.id)
+        await harness.until(lambda: over(harness, asked.attempt.id))
+        await enough(harness, asked)
+
+    code = await together(harness.run(beside(harness, fake(ASKS, GREETS, more=ASK))), person())
+    asked = (await questions(harness))[0]
+    ends = await harness.told(AttemptTransition, attempt=asked.attempt.id)
+    assert ends[-1].ending is ending
+    assert code == (3 if action is Action.RESTART else 4)
+    assert answers(harness)[0] == {"outcome": "cancelled"}
+    assert alive(harness) == []
+
+
+async def over(harness: RunHarness, attempt: int) -> bool:
+    last = (await harness.told(AttemptTransition, attempt=attempt))[-1]
+    return last.lifecycle.over
+
+
+async def test_where_all_wait_the_run_ends_and_what_is_allowed_meanwhile_is_allowed_once(
+    harness: RunHarness, fake: Fake
+) -> None:
+    assert await harness.run(fake(ASKS, ASKS, GREETS, more=ASK)) == 3
+    assert alive(harness) == []
+    assert await harness.resume() == 3
+    assert len(await questions(harness)) == 1
+    await allow(harness, await question(harness))
+    assert await harness.resume() == 3
+    assert await ran(harness) == [True]
+    first, second = await questions(harness)
+    assert second.request == replace(first.request, step=second.request.step)
+    await allow(harness, second)
+    assert await harness.resume() == 3  # a new session asks for both again, and one is allowed
+
+
+async def test_killed_while_it_waits_it_goes_on_with_what_a_command_said(
+    harness: RunHarness, fake: Fake
+) -> None:
+    tasks = beside(harness, fake(ASKS, GREETS, more=ASK))
+    (harness.folder / "tasks.yaml").write_text(tasks)
+    (harness.folder / "midwatch.yaml").write_text("run: {sandbox: off}\nmode: off\n")
+    process = await harness.start("run", "tasks.yaml", "--headless")
+    asked = await question(harness)
+    await harness.until(lambda: waits(harness, attempt=asked.attempt.id))
+    process.kill()
+    await process.wait()
+    await enough(harness, asked)
+    wanted = f"permission to run `touch ran`: `midwatch approve {asked.id}` or `reject {asked.id}`"
+    assert wanted in await said(harness, "status")
+    assert wanted in await said(harness, "show", "hello")
+    assert await said(harness, "approve", str(asked.id)) == (
+        f"approved permission {asked.id} for hello#1\n"
+    )
+    await said(harness, "resume", "--headless")
+    assert await ran(harness) == [True]
+
+
+async def test_rejected_by_a_command_between_two_runs_it_is_told_the_words(
+    harness: RunHarness, fake: Fake
+) -> None:
+    hears = {"until": r"from your operator\] Only greet\.", "acts": [ASKS]}
+    (harness.folder / "midwatch.yaml").write_text("run: {sandbox: off}\n")
+    assert await harness.run(fake(hears, GREETS, more=ASK)) == 3
+    asked = await question(harness)
+    await said(harness, "reject", str(asked.id), "--comment", "Only greet.")
+    assert await harness.resume() == 0
+    assert await ran(harness) == []
+
+
+async def said(harness: RunHarness, *words: str) -> str:
+    """What a command prints that ends well."""
+    process = await harness.start(*words)
+    output, errors = await process.communicate()
+    assert process.returncode == 0, errors
+    return output.decode()
+
+
+async def test_a_command_that_is_named_like_a_tool_of_midwatch_is_asked_for(
+    harness: RunHarness, fake: Fake
+) -> None:
+    assert await harness.run(fake({"ask": "echo midwatch reflect"}, GREETS, more=ASK)) == 3
+    (asked,) = await questions(harness)
+    assert asked.request.what == "run `echo midwatch reflect`"
