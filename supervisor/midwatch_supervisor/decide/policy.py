@@ -161,13 +161,18 @@ def bounded(decision: Decision, context: DecisionContext) -> Decision:
     )
 
 
-def approval_needed(action: Action, mode: Mode, policy: PolicySettings) -> bool:
+def approval_needed(
+    action: Action, mode: Mode, policy: PolicySettings, *, acts: tuple[Action, ...] | None = None
+) -> bool:
     """Whether an operator must approve a decision before it is delivered.
 
     To observe touches nobody, and to ask a person is itself the question: neither ever waits.
+    With `acts`, somebody else started the worker: it is not stopped without a person.
     """
     if action in _FREE:
         return False
+    if action is Action.STOP and acts is not None:
+        return True
     return mode is not Mode.ACT or action in policy.needs_approval
 
 

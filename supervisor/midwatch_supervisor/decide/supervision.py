@@ -256,11 +256,14 @@ class Supervision:
         decided = await supervisor.decide(
             replace(context, calibration=calibration), reading.evidence
         )
-        answer = await self._answered(escalation, decided.decision)
+        acts = reading.evidence.state.acts
+        answer = await self._answered(escalation, decided.decision, acts)
         extra = _extra(decided.spending, decided.fault)
         await self._write(entry.task, escalation.attempt, (*answer, *extra), guard)
 
-    async def _answered(self, escalation: Escalation, decision: Decision) -> tuple[Record, ...]:
+    async def _answered(
+        self, escalation: Escalation, decision: Decision, acts: tuple[Action, ...] | None
+    ) -> tuple[Record, ...]:
         """What becomes of a decision, by the state of the attempt now that it is made."""
         now = await self._state_of(escalation)
         asked, wide_open = now.asked, now.asked.state is EscalationState.OPEN
@@ -282,7 +285,7 @@ class Supervision:
             escalation=escalation.id,
             answers=escalation.alerts,
             needs_approval=approval_needed(
-                decision.action, self._settings.mode, self._settings.policy
+                decision.action, self._settings.mode, self._settings.policy, acts=acts
             ),
         )
         return decision, intervention, replace(asked, state=EscalationState.ANSWERED)

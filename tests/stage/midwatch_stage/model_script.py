@@ -1,6 +1,6 @@
 """What a scripted model answers a coding agent, whatever API the agent speaks.
 
-The first user message names the script, `SCRIPT=fix|loop|slow|reflect|hang`, and may name the
+The first user message names the script, `SCRIPT=fix|loop|fail|slow|reflect|hang`, and may name the
 folder of the files, `WORKDIR=/absolute`. How far the script is follows from the conversation
 alone, so any number of sessions may play at a time. Tools are named and called as opencode has
 them.
@@ -94,6 +94,11 @@ def _loop(at: Conversation) -> ToolCall | str:
     return f"{FILE} is written after all." if "write" in at.called else _write(at)
 
 
+def _fail(at: Conversation) -> ToolCall | str:
+    """Never twice the same call: some agents end a loop themselves."""
+    return _bash(f"{FAILING} # {at.results}", "Runs the check") if at.results < 30 else "I give up."
+
+
 def _slow(at: Conversation) -> ToolCall | str:
     return _step(at, _bash(SLOW, "Waits"), last="It has waited.")
 
@@ -106,6 +111,7 @@ def _reflect(at: Conversation) -> ToolCall | str:
 _SCRIPTS: dict[str, Callable[[Conversation], ToolCall | str]] = {
     "fix": _fix,
     "loop": _loop,
+    "fail": _fail,
     "slow": _slow,
     "reflect": _reflect,
 }

@@ -342,3 +342,9 @@ def test_at_a_cap_a_gentle_decision_goes_to_a_person() -> None:
 def test_who_must_approve(action: Action, mode: Mode, needed: bool) -> None:
     policy = PolicySettings(needs_approval=(Action.RESTART,))
     assert approval_needed(action, mode, policy) is needed
+
+
+def test_what_somebody_else_started_is_not_stopped_without_a_person() -> None:
+    acts = (Action.OBSERVE, Action.NUDGE, Action.STOP)
+    assert approval_needed(Action.STOP, Mode.ACT, PolicySettings(), acts=acts)
+    assert not approval_needed(Action.NUDGE, Mode.ACT, PolicySettings(), acts=acts)

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -172,6 +173,44 @@ async def test_killed_it_goes_on_in_its_own_session(
     assert "Your work was interrupted" in last
     assert "SCRIPT=slow" in last
     assert left_of(harness.folder) == []
+
+
+async def test_gemini_that_somebody_starts_is_guided_and_stopped_over_its_hooks(
+    harness: RunHarness, stub: ModelStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = harness.folder / "agent-home"
+    home.mkdir()
+    prompt = ("-p", "SCRIPT=fail Write hello.txt.")
+    command = [
+        part for each in gemini(home, stub) for part in (prompt if each == "--acp" else [each])
+    ]
+    with TemporaryDirectory(prefix="mw-", dir="/tmp") as state:
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("MIDWATCH_STATE", state)
+        installing = await harness.start("hook", "install", "gemini", "--yes")
+        await installing.communicate()
+        watching = await harness.start("attach", "gemini", "--headless")
+        await harness.until(lambda: (Path(state) / "hook.sock").exists())
+        env = (f"{each}={os.environ[each]}" for each in ("HOME", "MIDWATCH_STATE", "PATH"))
+        agent = await asyncio.create_subprocess_exec(
+            "env", "-i", *env, *command, cwd=harness.folder
+        )
+        await harness.until(lambda: "from your policy]" in asked_of(stub))
+        await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR, message="Enough."))
+        async with asyncio.timeout(60):
+            await agent.wait()
+        await harness.until(lambda: ended(harness))
+        watching.terminate()
+        await watching.communicate()
+    steps = await harness.told(Step)
+    assert {each.tool for each in steps} == {"run_shell_command"}
+    assert {each.exit_code for each in steps} >= {3}
+    assert [each.reason for each in await harness.told(AttemptTransition)][-1].endswith("Enough.")
+
+
+async def ended(harness: RunHarness) -> bool:
+    """Whether the attempt is over."""
+    return any(each.lifecycle.over for each in await harness.told(AttemptTransition))
 
 
 async def some(harness: RunHarness) -> bool:
