@@ -131,3 +131,11 @@ def test_no_error_is_defined_outside_the_tree() -> None:
         if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
     ]
     assert not strays
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    named = {
+        name for page in pages for name in re.findall(r"`([\w/]*test_\w+\.py)`", page.read_text())
+    }
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []

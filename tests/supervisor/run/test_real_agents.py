@@ -193,7 +193,7 @@ async def test_gemini_that_somebody_starts_is_guided_and_stopped_over_its_hooks(
         await harness.until(lambda: (Path(state) / "hook.sock").exists())
         env = (f"{each}={os.environ[each]}" for each in ("HOME", "MIDWATCH_STATE", "PATH"))
         agent = await asyncio.create_subprocess_exec(
-            "env", "-i", *env, *command, cwd=harness.folder
+            "env", "-i", f"TMPDIR={state}", *env, *command, cwd=harness.folder
         )
         await harness.until(lambda: "from your policy]" in asked_of(stub))
         await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR, message="Enough."))

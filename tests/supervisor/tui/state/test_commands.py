@@ -376,3 +376,13 @@ def test_a_pause_is_on_its_way_until_it_arrives_or_the_attempt_ends(end: Record)
 
 def test_a_pause_that_is_stored_can_be_taken_back_and_not_repeated() -> None:
     assert sensible(row(WORKING, PAUSE)) == ALWAYS | {Command.RESUME}
+
+
+def test_what_cannot_reach_a_session_is_not_offered_and_says_why() -> None:
+    acts = (Action.OBSERVE, Action.ASK_OPERATOR)
+    only_read = row(change(acts=acts), ALERT)
+    assert {each.key for each in offers(only_read)} == {"acknowledge"}
+    assert "it is only watched" in refusal(Command.GUIDE, only_read)
+    hooked = row(change(acts=(*acts, Action.NUDGE, Action.STOP)), ALERT)
+    assert {each.key for each in offers(hooked)} == {"guide", "stop", "acknowledge"}
+    assert "it can be guided and stopped from here" in refusal(Command.PAUSE, hooked)
