@@ -10,6 +10,7 @@ from midwatch_monitor.errors import JournalReadOnlyError, UsageError
 from midwatch_tools.journal_location import journal_location
 
 if TYPE_CHECKING:
+    from midwatch_monitor.config.settings import Settings
     from midwatch_monitor.journal import Journal
 
 JournalOption = Annotated[
@@ -29,6 +30,20 @@ RunOption = Annotated[
 DryRunOption = Annotated[
     bool, Parameter(name="--dry-run", negative="", help="Only say what would be done.")
 ]
+
+
+async def journal_of_work(location: str, settings: "Settings") -> "Journal":
+    """The journal of a process that works or judges, by its settings; made if there is none."""
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.secrets.masking import known_secrets
+
+    return await Journal.open(
+        location,
+        synchronous=settings.journal.synchronous,
+        max_batch=settings.journal.max_batch,
+        patience_seconds=settings.journal.patience_seconds,
+        secrets=known_secrets(os.environ, settings.secrets.patterns),
+    )
 
 
 async def journal_to_read(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from midwatch_agents.hooks.adapter import HookEvent
+from midwatch_agents.hooks.claude_code import CLAUDE_CODE
 from midwatch_agents.hooks.events import read_event
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.traces import FORMATS, recognise
@@ -23,8 +24,6 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
 """How often known files are looked at."""
-_HOOK_FORMAT = "claude-code"
-"""The format that what hooks tell of calls is put into."""
 _FIND_EVERY = 4
 """After how many such looks new ones are looked for."""
 
@@ -190,7 +189,7 @@ class SessionWatch:
         name = SessionName(agent=event.agent, id=event.session, folder=event.folder)
         found = found or self._by_name.get(name)
         if found is None:
-            reader = FORMATS[_HOOK_FORMAT].session
+            reader = FORMATS[CLAUDE_CODE.name].session
             assert reader is not None
             found = ForeignSession(name, tail=None, reader=reader(Path()), journal=self._journal)
             self._by_name[name] = found

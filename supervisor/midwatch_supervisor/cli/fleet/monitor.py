@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.journals import JournalOption, journal_of_work
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
@@ -58,22 +58,12 @@ async def _keep(
     settings: "Settings", location: str, who: "Identity", *, named: bool, once: bool, json: bool
 ) -> int:
     from midwatch_monitor.bus import bus_for
-    from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.clock import journal_clock, now
-    from midwatch_monitor.secrets.masking import known_secrets
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
 
     async with AsyncExitStack() as stack:
-        journal = await stack.enter_async_context(
-            await Journal.open(
-                location,
-                synchronous=settings.journal.synchronous,
-                max_batch=settings.journal.max_batch,
-                patience_seconds=settings.journal.patience_seconds,
-                secrets=known_secrets(os.environ, settings.secrets.patterns),
-            )
-        )
+        journal = await stack.enter_async_context(await journal_of_work(location, settings))
         bus = await stack.enter_async_context(
             bus_for(
                 settings.fleet,

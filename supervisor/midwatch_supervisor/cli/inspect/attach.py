@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
-from midwatch_supervisor.cli.journals import FromOption, JournalOption
-from midwatch_supervisor.cli.output import write_line
+from midwatch_monitor.traces.session_files import KEPT
+from midwatch_supervisor.cli.journals import FromOption, JournalOption, journal_of_work
+from midwatch_supervisor.cli.output import write_error, write_line
 from midwatch_supervisor.cli.run.options import HeadlessOption, Output, output
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from midwatch_supervisor.cli.run.conduct import Reporter
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.sessions.session_journal import SessionJournal
-    from midwatch_supervisor.sessions.session_watch import SessionSources
+    from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
 
 _LOOK_SECONDS = 0.5
 """How often the journal is asked for what to print."""
@@ -34,8 +35,8 @@ def attach(
         str,
         Parameter(
             name="WHAT",
-            help="A program (claude-code, codex, gemini, qwen), a session file, or a folder with "
-            "such files. Default: every one of these programs.",
+            help=f"A program ({', '.join(KEPT)}), a session file, or a folder with such files. "
+            "Default: every one of these programs.",
         ),
     ],
     since: Annotated[
@@ -74,7 +75,6 @@ def attach(
 
 def _sources(what: Sequence[str], *, hours: float) -> "SessionSources":
     from midwatch_monitor.journal.core.clock import now
-    from midwatch_monitor.traces.session_files import KEPT
     from midwatch_supervisor.sessions.session_watch import SessionSources
 
     if not 0 <= hours <= 24 * 365:
@@ -101,55 +101,70 @@ async def _attach(
     *,
     once: bool,
 ) -> int:
-    from midwatch_agents.hooks.inbox import socket_path, state_folder, take_inbox
-    from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.clock import journal_clock, now
-    from midwatch_monitor.secrets.masking import known_secrets
-    from midwatch_supervisor.cli.fleet.monitor import until_told
-    from midwatch_supervisor.cli.inspect.watch import show_journal
     from midwatch_supervisor.cli.operate.hints import bus_of
-    from midwatch_supervisor.cli.run.conduct import Reporter
-    from midwatch_supervisor.operator.actions import OperatorActions, operator_name
-    from midwatch_supervisor.sessions.hook_listener import listening
     from midwatch_supervisor.sessions.session_journal import SessionJournal
-    from midwatch_supervisor.sessions.session_watch import SessionWatch
 
     async with AsyncExitStack() as stack:
-        journal = await stack.enter_async_context(
-            await Journal.open(
-                location,
-                synchronous=settings.journal.synchronous,
-                max_batch=settings.journal.max_batch,
-                patience_seconds=settings.journal.patience_seconds,
-                secrets=known_secrets(os.environ, settings.secrets.patterns),
-            )
-        )
+        journal = await stack.enter_async_context(await journal_of_work(location, settings))
         bus = await stack.enter_async_context(bus_of(settings.fleet))
         clock = await stack.enter_async_context(journal_clock(journal, now))
         desk = SessionJournal(journal=journal, settings=settings, bus=bus, clock=clock)
-        watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
-        stack.callback(watch.close)
-        folder = state_folder(os.environ, Path.home())
-        if (at := socket_path(folder)) is not None:
-            await stack.enter_async_context(listening(at, watch))
+        told = await journal.last_id()
+        watch = await _watch(stack, desk, sources)
         monitor = _monitor(desk, bus, location)
-        reporter = Reporter(journal, (), shown, clock=clock, told=await journal.last_id())
-        await watch.take_in(take_inbox(folder))
         if once:
             while await watch.look():
                 pass
             await monitor.once()
-            await reporter.catch_up()
+            await _reporter(desk, shown, told).catch_up()
             return 0
-        about = _about(sources, journal.name)
         for work in (watch.run(), monitor.run()):
             stack.push_async_callback(_end, asyncio.create_task(work))
+        about = _about(sources, journal.name)
         if shown is Output.CONSOLE:
-            operator = OperatorActions(journal, author=operator_name(author), bus=bus, clock=clock)
-            await show_journal(journal, None, operator, settings, bus, about=about)
-            return 0
-        await until_told(_print_news(reporter, bus, about if shown is Output.PROGRESS else ()))
+            await _show(desk, bus, author, about)
+        else:
+            about = about if shown is Output.PROGRESS else []
+            await _print_news(_reporter(desk, shown, told), bus, about)
     return 0
+
+
+async def _watch(
+    stack: AsyncExitStack, desk: "SessionJournal", sources: "SessionSources"
+) -> "SessionWatch":
+    """Who follows the sessions, and listens to their hooks until the end of the stack."""
+    from midwatch_agents.hooks.inbox import socket_path, state_folder, take_inbox
+    from midwatch_supervisor.sessions.hook_listener import listening
+    from midwatch_supervisor.sessions.session_watch import SessionWatch
+
+    watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
+    stack.callback(watch.close)
+    folder = state_folder(os.environ, Path.home())
+    at = socket_path(folder)
+    if at is None:
+        write_error(f"warning: hooks are not heard: {folder} cannot be this user's alone")
+    else:
+        await stack.enter_async_context(listening(at, watch))
+    await watch.take_in(take_inbox(folder))
+    return watch
+
+
+def _reporter(desk: "SessionJournal", shown: Output, told: int) -> "Reporter":
+    from midwatch_supervisor.cli.run.conduct import Reporter
+
+    return Reporter(desk.journal, (), shown, clock=desk.clock, told=told)
+
+
+async def _show(
+    desk: "SessionJournal", bus: "FleetBus", author: str | None, about: Sequence[str]
+) -> None:
+    from midwatch_supervisor.cli.inspect.watch import show_journal
+    from midwatch_supervisor.operator.actions import OperatorActions, operator_name
+
+    name = operator_name(author)
+    operator = OperatorActions(desk.journal, author=name, bus=bus, clock=desk.clock)
+    await show_journal(desk.journal, None, operator, desk.settings, bus, about=about)
 
 
 def _monitor(desk: "SessionJournal", bus: "FleetBus", location: str) -> "FleetMonitor":
@@ -183,12 +198,17 @@ def _about(sources: "SessionSources", journal: str) -> list[str]:
 
 
 async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str]) -> None:
-    """Print what happens, until cancelled."""
+    """Print what happens, until told to stop."""
+    from midwatch_supervisor.cli.fleet.monitor import until_told
+
+    async def following() -> None:
+        async with bus.subscribe() as hints:
+            while True:
+                await reporter.catch_up()
+                sys.stdout.flush()
+                await hints.wait(_LOOK_SECONDS)
+
     for line in about:
         write_line(line)
     sys.stdout.flush()
-    async with bus.subscribe() as hints:
-        while True:
-            await reporter.catch_up()
-            sys.stdout.flush()
-            await hints.wait(_LOOK_SECONDS)
+    await until_told(following())

@@ -76,13 +76,18 @@ async def watch(
     ending = asyncio.create_task(end_with_server()) if in_browser() else None
     async with opened, bus_of(settings.fleet, name=name) as bus:
         operator = OperatorActions(opened, author=operator_name(author), bus=bus)
-        which = "all runs" if chosen is None else f"run {chosen}"
-        about = [f"{'Only looking at' if barred else 'Watching'} {which} of {opened.name}"]
-        about += [barred] if barred else []
+        about = _about(opened, chosen, barred=barred)
         await show_journal(opened, chosen, operator, settings, bus, about=about)
     if ending is not None:
         ending.cancel()
     return 0
+
+
+def _about(journal: Journal, run: int | None, *, barred: str) -> list[str]:
+    """What is shown; `barred` says why a person may only look, empty where acts are allowed."""
+    which = "all runs" if run is None else f"run {run}"
+    about = f"{'Only looking at' if barred else 'Watching'} {which} of {journal.name}"
+    return [about, barred] if barred else [about]
 
 
 async def show_journal(
@@ -97,8 +102,8 @@ async def show_journal(
     """Show one run of a journal, or all of them, until the console is left.
 
     Nothing is watched, decided or run here. What is shown comes from the journal: the bus only
-    says when to look, and without a broker the journal is asked by itself. `about` is
-    said in the console's first lines.
+    says when to look, and without a broker the journal is asked by itself. `about` stands
+    in the console's first lines.
     """
     from midwatch_supervisor.tui.app import Console
     from midwatch_supervisor.tui.state.feed import Feed

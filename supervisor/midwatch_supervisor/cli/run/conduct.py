@@ -16,8 +16,8 @@ from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry
-from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_supervisor.cli.inspect.console import show_run
+from midwatch_supervisor.cli.journals import journal_of_work
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.run.deleted_journal import ended_without
 from midwatch_supervisor.cli.run.end import print_end, unseen
@@ -123,13 +123,7 @@ async def _stay(
     if main is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)
     async with (
-        await Journal.open(
-            location,
-            synchronous=settings.journal.synchronous,
-            max_batch=settings.journal.max_batch,
-            patience_seconds=settings.journal.patience_seconds,
-            secrets=known_secrets(os.environ, settings.secrets.patterns),
-        ) as journal,
+        await journal_of_work(location, settings) as journal,
         journal_clock(journal, now) as clock,
         ended_without(location),
     ):
