@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from midwatch_monitor.records import Action
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.traces.session_files import KEPT
 
 _DONE: Mapping[Action, str] = {
     Action.NUDGE: "guided",
@@ -24,6 +23,8 @@ def out_of_reach(state: AttemptState, action: Action | None) -> str:
     acts, worker = state.acts, state.attempt.worker
     if acts is None or action is None or action in acts or action.of_alerts:
         return ""
+    from midwatch_monitor.traces.session_files import KEPT  # with it come all formats
+
     hint = ""
     if worker in KEPT and Action.NUDGE not in acts:
         hint = f"; `midwatch hook install {worker}` lets you guide and stop its next session"
