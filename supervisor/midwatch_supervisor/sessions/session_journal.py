@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -22,6 +23,8 @@ HOOKED = (*ONLY_WATCHED, Action.NUDGE, Action.STOP)
 """What can be done about a session whose hooks ask Midwatch."""
 _SHORT = 4
 """Characters at the end of a session's id that tell it from others: some begin with the time."""
+_NO_NAME = re.compile(r"[^\w.-]+")
+"""What folders may be called, and tasks may not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class SessionName:
     @property
     def task(self) -> str:
         """What its task is called."""
-        name = f"{PurePath(self.folder).name or self.agent}-{self.id[-_SHORT:]}"
+        name = _NO_NAME.sub("-", f"{PurePath(self.folder).name or self.agent}-{self.id[-_SHORT:]}")
         return f"{name}/{self.sub_agent}" if self.sub_agent else name
 
 

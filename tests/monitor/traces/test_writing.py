@@ -81,7 +81,7 @@ def step(random: Random, number: int) -> Step:
 
 def change(random: Random) -> Change:
     made: Change = value(random, Change)
-    return replace(made, outage=None)  # no rule looks at it, so no trace has it
+    return replace(made, outage=None, acts=None)  # no rule looks at them, so no trace has them
 
 
 def events(seed: int, count: int) -> list[Event]:

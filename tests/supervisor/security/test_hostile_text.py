@@ -20,6 +20,7 @@ from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_stage.hostile import FORGED, HOSTILE, HostilePast, hostile
+from midwatch_stage.sessions import DIALECTS, NOON, write
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.app import build
 from midwatch_supervisor.present.assignment import assignments
@@ -84,6 +85,8 @@ def ids(
     journal.write_bytes(file.read_bytes())
     monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal))
     monkeypatch.setenv("USER", hostile("ada"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MIDWATCH_STATE", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path)
     return found
@@ -105,10 +108,19 @@ def write_files(folder: Path) -> None:
     rows += f'"{NAME}.jsonl",unresolved,t,{FORGED}\n'
     (folder / f"{NAME}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (folder / "index.csv").write_text(rows, encoding="utf-8")
+    session = [*CLAUDE.prompt(HOSTILE, NOON), *CLAUDE.called(HOSTILE, "c1")]
+    session += [*CLAUDE.came(HOSTILE, "c1", HOSTILE, 1), *CLAUDE.said(HOSTILE, NOON)]
+    sessions = folder / ".claude" / "projects" / "x"
+    sessions.mkdir(parents=True)
+    lines = [{**each, "cwd": f"/{NAME}", "sessionId": HOSTILE} for each in session]
+    write(sessions / f"{NAME}.jsonl", lines)
+    settings = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": HOSTILE}]}]}}
+    (folder / ".claude" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     timeline = {"rule": hostile("x"), "steps": [call], "expect": []}
     (folder / f"timeline{NAME}.yaml").write_text(yaml.safe_dump(timeline), encoding="utf-8")
 
 
+CLAUDE = DIALECTS["claude-code"]
 NO_JOURNAL = ["--journal", f"{NAME}.db"]
 COMMANDS: dict[str, list[list[str]]] = {
     "run": [["tasks.yaml", "--dry-run"], ["tasks.yaml", "--headless"], ["tasks.yaml", "--json"]],
@@ -120,6 +132,9 @@ COMMANDS: dict[str, list[list[str]]] = {
     "nodes": [[], ["--json"]],
     "resume": [["--dry-run"], NO_JOURNAL],
     "watch": [[], NO_JOURNAL],
+    "attach": [["--once"], ["--once", "--json"], [f"{NAME}.none"]],
+    "hook install": [["claude-code", "--dry-run"], [f"claude-code{HOSTILE}"]],
+    "hook uninstall": [["claude-code", "--yes"], [f"claude-code{HOSTILE}"]],
     "status": [["--all"], ["--all", "--json"]],
     "show": [["done"], ["done", "--json"], ["under"], ["nobody" + HOSTILE]],
     "report": [[], ["--json"], ["--html"]],
