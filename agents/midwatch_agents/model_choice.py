@@ -80,10 +80,10 @@ def choose_model(environ: Mapping[str, str]) -> ModelChoice:
     """
     named = [(key, provider) for provider in PROVIDERS for key in provider.keys if environ.get(key)]
     for key, provider in named:
-        if _installed(provider.package):
+        if installed(provider.package):
             return ModelChoice(name=provider.model, why=f"{key} is set")
     address = ollama_address(environ)
-    models = _ollama_models(address) if _installed("openai") else None
+    models = _ollama_models(address) if installed("openai") else None
     for model in models or ():
         return ModelChoice(name=OLLAMA + model, why=f"Ollama runs at {address}")
     if named:
@@ -113,7 +113,14 @@ def ollama_address(environ: Mapping[str, str]) -> str:
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
 
 
-def _installed(package: str) -> bool:
+def ollama_has(address: str, model: str) -> bool | None:
+    """Whether Ollama has a model; `None` where nobody answers within a second."""
+    said = _ask(address, "POST", "/api/show", {"model": model})
+    return None if said is None else "error" not in said
+
+
+def installed(package: str) -> bool:
+    """Whether a package can be found, also one inside of another; nothing of it is run."""
     try:
         return find_spec(package) is not None
     except ModuleNotFoundError:  # what it is a part of is not there

@@ -49,7 +49,7 @@ async def find_sandbox(
     """
     if wish is Sandbox.OFF:
         return SandboxKind.NONE
-    problem = await _bubblewrap_problem(program)
+    problem = await bubblewrap_problem(program)
     has_extra = find_spec("pydantic_ai_harness") is not None
     if has_extra and not problem:
         return SandboxKind.BUBBLEWRAP
@@ -63,7 +63,7 @@ async def find_sandbox(
     )
 
 
-async def _bubblewrap_problem(name: str) -> str:
+async def bubblewrap_problem(name: str = "bwrap") -> str:
     """Why bubblewrap does not work here, tried rather than guessed; empty if it does."""
     program = shutil.which(name)
     if program is None:

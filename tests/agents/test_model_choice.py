@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from pydantic_ai.models import KnownModelName
 
-from midwatch_agents.model_choice import PROVIDERS, choose_model, ollama_address
+from midwatch_agents.model_choice import PROVIDERS, choose_model, ollama_address, ollama_has
 from midwatch_monitor.errors import MissingExtraError, UsageError
 
 CLOSED = {"OLLAMA_HOST": "127.0.0.1:1"}
@@ -27,6 +27,9 @@ def ollama(models: Mapping[str, list[str] | None]) -> Generator[dict[str, str]]:
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["model"]
+            if asked not in models:
+                self._answer({"error": f"model '{asked}' not found"})
+                return
             can = models[asked]
             self._answer({} if can is None else {"capabilities": can})
 
@@ -111,3 +114,10 @@ def test_every_model_of_the_table_is_known_to_pydantic_ai() -> None:
     known = set(get_args(KnownModelName.__value__))
     models = [each.model for each in PROVIDERS if not each.model.startswith("openrouter:")]
     assert [model for model in models if model not in known] == []
+
+
+def test_ollama_says_whether_it_has_a_model() -> None:
+    with ollama({"qwen3": ["tools"]}) as environ:
+        address = ollama_address(environ)
+        assert [ollama_has(address, each) for each in ("qwen3", "llama")] == [True, False]
+    assert ollama_has(ollama_address(CLOSED), "qwen3") is None

@@ -57,6 +57,7 @@ GROUPS = {
     },
     "Set up": {
         "init": ("run.init:init", "Write a configuration and a task file for here."),
+        "doctor": ("admin.doctor:doctor", "Say what works here, and what to do about the rest."),
         "config": ("admin.config:app", "Check and show configuration."),
         "rules": ("inspect.rules:app", "List the rules, and test them against timelines."),
         "tune": ("inspect.tune:tune", "What thresholds cost and found over recorded runs."),

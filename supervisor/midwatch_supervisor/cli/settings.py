@@ -28,10 +28,13 @@ def settings_in_force(config: Sequence[Path] | None) -> "Settings":
     """The settings from `--config`, else where they are looked for, under the environment."""
     from midwatch_monitor.config.source import load_settings
 
-    return load_settings(config or _found(), environ=os.environ)
+    return load_settings(config_files(config), environ=os.environ)
 
 
-def _found() -> list[Path]:
+def config_files(config: Sequence[Path] | None) -> Sequence[Path]:
+    """The files from `--config`, else those that are looked for; there need be none."""
+    if config:
+        return config
     named = os.environ.get("MIDWATCH_CONFIG")
     if named:
         return [Path(named)]

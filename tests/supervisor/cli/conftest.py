@@ -1,4 +1,4 @@
-"""What the commands that run something find around them."""
+"""What commands find around them."""
 
 import pytest
 

@@ -1,0 +1,173 @@
+"""What `midwatch doctor` finds out about models, and about coding agents that are installed."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from midwatch_agents.acp.presets import PRESETS, preset_of
+from midwatch_agents.hooks.adapter import HookAdapter
+from midwatch_agents.hooks.adapters import ADAPTERS
+from midwatch_agents.hooks.settings_file import uninstalled
+from midwatch_agents.model_choice import (
+    OLLAMA,
+    PROVIDERS,
+    choose_model,
+    installed,
+    ollama_address,
+    ollama_has,
+)
+from midwatch_agents.models import NONE, SCRIPTED
+from midwatch_monitor.config.tasks import ModelSpec, TaskFile, WorkerSpec
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal.core.clock import now
+from midwatch_monitor.traces.session_files import KEPT, find_sessions
+from midwatch_supervisor.cli.admin.machine_checks import Finding, State, install_extra
+from midwatch_supervisor.present.numbers import counted
+
+_PROGRAMS = {"claude-code": "claude", "codex": "codex"}
+"""What a person starts, where that is not what speaks ACP."""
+_DAY = timedelta(days=1)
+_VERSION_SECONDS = 5.0
+
+
+def models_in(tasks: TaskFile | None) -> list[ModelSpec]:
+    """The models of makers that a task file names, each once."""
+    if tasks is None:
+        return []
+    own = [(each.model, *each.other_models) for each in tasks.workers.values()]
+    specs = (*tasks.models.values(), *(each for some in own for each in some if each is not None))
+    named = {each.name: each for each in specs}
+    return [each for name, each in named.items() if name != NONE and not name.startswith(SCRIPTED)]
+
+
+async def keys(specs: Iterable[ModelSpec]) -> list[Finding]:
+    """Which keys are set, by the names of their variables."""
+    known = [key for provider in PROVIDERS for key in provider.keys]
+    known += [each.api_key_env for each in specs if each.api_key_env]
+    there = [key for key in dict.fromkeys(known) if os.environ.get(key)]
+    state = State.OK if there else State.UNUSED
+    return [Finding("keys", state, f"set: {', '.join(there)}" if there else "none is set")]
+
+
+async def models(specs: Iterable[ModelSpec]) -> list[Finding]:
+    """Whether those models can be asked. An Ollama is asked on this machine only."""
+    return await asyncio.to_thread(lambda: [_model(each, os.environ) for each in specs])
+
+
+async def goal_model() -> list[Finding]:
+    """Whether there is a model for a goal that names none. Raises UsageError if not."""
+    address = ollama_address(os.environ)
+    keyed = (p for p in PROVIDERS if any(map(os.environ.get, p.keys)) and installed(p.package))
+    if not any(keyed) and not _is_here(address):
+        said = f"no key can be used, and {address} is another machine: Ollama was not asked"
+        return [Finding("for a goal", State.MISSING, said)]
+    choice = await asyncio.to_thread(choose_model, os.environ)
+    return [Finding("for a goal", State.OK, f"{choice.name}: {choice.why}")]
+
+
+def _model(spec: ModelSpec, environ: Mapping[str, str]) -> Finding:
+    name, maker = spec.name, spec.name.partition(":")[0].partition("-")[0]
+    if spec.base_url:
+        maker = "openai"
+    elif name.startswith(OLLAMA):
+        return _of_ollama(name, ollama_address(environ))
+    provider = next((each for each in PROVIDERS if each.model.startswith(f"{maker}:")), None)
+    if provider is None:
+        return Finding(name, State.UNUSED, "its key is not known here; a run looks for it")
+    own = (spec.api_key_env,) if spec.api_key_env else ()
+    wanted = own if spec.base_url else provider.keys
+    if wanted and not any(environ.get(key) for key in wanted):
+        return Finding(name, State.FAILED, "its key is not set", f"set {' or '.join(wanted)}")
+    if not installed(provider.package):
+        return Finding(name, State.FAILED, "not installed", install_extra(provider.extra))
+    return Finding(name, State.OK, "its key is set" if wanted else "needs no key")
+
+
+def _of_ollama(name: str, address: str) -> Finding:
+    if not _is_here(address):
+        return Finding(name, State.UNUSED, f"{address} is another machine: Ollama was not asked")
+    match ollama_has(address, model := name.removeprefix(OLLAMA)):
+        case None:
+            return Finding(name, State.FAILED, f"Ollama does not run at {address}", "ollama serve")
+        case False:
+            return Finding(name, State.FAILED, "Ollama does not have it", f"ollama pull {model}")
+        case True:
+            return Finding(name, State.OK, f"Ollama at {address} has it")
+
+
+def _is_here(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def worker(name: str, spec: WorkerSpec) -> list[Finding]:
+    """Whether the program of a worker by ACP is there. Raises UsageError if not."""
+    return [Finding(f"worker {name}", State.OK, " ".join(preset_of(spec, name).command))]
+
+
+async def agent(name: str) -> list[Finding]:
+    """Whether a coding agent is installed, calls Midwatch, and was used in the last day."""
+    preset, said = PRESETS[name], await asyncio.to_thread(_use, name)
+    program = shutil.which(_PROGRAMS.get(name, preset.command[0]))
+    if program is None:
+        return [Finding(name, State.UNUSED, "; ".join(["not installed", *said[1:]]))]
+    try:
+        version = await _version(program, {**os.environ, **preset.env})
+    except (TimeoutError, OSError) as error:
+        why = f"{program} --version: {error.strerror or 'no answer in time'}"
+        return [Finding(name, State.MISSING, why, "see whether it starts")]
+    return [Finding(name, State.OK, "; ".join([f"{program} {version}", *filter(None, said)]))]
+
+
+def _use(name: str) -> list[str]:
+    """Whether an agent's hooks call Midwatch, and how many sessions are new."""
+    if name not in KEPT:
+        return []
+    found = find_sessions(KEPT[name], os.environ, Path.home(), since=now() - _DAY)
+    return [_hooks(ADAPTERS[name]), f"{counted(len(found), 'session')} in the last day"]
+
+
+def _hooks(adapter: HookAdapter) -> str:
+    file = adapter.settings_file(os.environ, Path.home())
+    try:
+        text = file.read_text("utf-8") if file.is_file() else ""
+        if uninstalled(text, adapter) != text:
+            return "its hooks call Midwatch"
+    except (OSError, UnicodeDecodeError, UsageError):
+        return f"its hooks in {file} cannot be read"
+    return f"its hooks do not call Midwatch (midwatch hook install {adapter.name})"
+
+
+async def _version(program: str, environ: Mapping[str, str]) -> str:
+    """The first line that `--version` prints; empty for none. Its process group is ended then.
+
+    Raises TimeoutError after five seconds, OSError for what cannot be started, and ValueError for
+    a line without an end.
+    """
+    process = await asyncio.create_subprocess_exec(
+        program,
+        "--version",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=environ,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(_VERSION_SECONDS):
+            return (await process.stdout.readline()).decode(errors="replace").strip()
+    finally:
+        with suppress(ProcessLookupError, PermissionError):  # it has ended just now
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

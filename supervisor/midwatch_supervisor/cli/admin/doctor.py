@@ -1,0 +1,137 @@
+"""`midwatch doctor`: what works here, and what to do about the rest."""
+
+import asyncio
+import platform
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from midwatch_agents.acp.presets import PRESETS, speaks_acp
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.source import load_tasks
+from midwatch_monitor.config.tasks import TaskFile, WorkerKind
+from midwatch_monitor.errors import ConfigError, MidwatchError
+from midwatch_supervisor.cli.admin import agent_checks, machine_checks
+from midwatch_supervisor.cli.admin.machine_checks import Finding, State
+from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.run.options import on_terminal
+from midwatch_supervisor.cli.settings import (
+    ConfigOption,
+    JsonOption,
+    config_files,
+    settings_in_force,
+)
+from midwatch_supervisor.tui.keys import check_console
+
+_SIGNS = {State.OK: "✓", State.MISSING: "!", State.FAILED: "✗", State.UNUSED: "·"}
+_SECONDS = 15.0
+"""How long one check may take."""
+_TASKS = Path("tasks.yaml")
+"""What `midwatch init` writes, and the only task file that is looked for."""
+_Check = tuple[str, str, State, Awaitable[list[Finding]]]
+"""The group of a check, its name, its state where it comes to no end, and its work."""
+
+
+async def doctor(
+    *, config: ConfigOption = None, journal: JournalOption = None, json: JsonOption = False
+) -> int:
+    """Say what works here and what to do about the rest; 1 if `midwatch run` lacks something.
+
+    Nothing is changed and no key is shown. Only the configured broker and database are asked.
+    """
+    settings, configuration = _configuration(config)
+    tasks, task_file = _tasks(_TASKS)
+    begin = [
+        Finding("midwatch", State.OK, version("midwatch")),
+        Finding("python", State.OK, f"{platform.python_version()} (3.11 or newer is needed)"),
+        *(configuration, *task_file),
+    ]
+    checks = _checks(settings, tasks, journal)
+    found = await asyncio.gather(*(_found(*each[1:]) for each in checks))
+    groups = {"Midwatch": begin}
+    for (group, *_), findings in zip(checks, found, strict=True):
+        groups.setdefault(group, []).extend(findings)
+    every = [each for group in groups.values() for each in group]
+    for each in every if json else ():
+        fields = {"name": each.name, "state": each.state, "detail": each.detail}
+        write_json({"type": "check", **fields, "fix": each.fix or None})
+    for line in () if json else _lines(groups):
+        write_line(line)
+    return 1 if any(each.state is State.FAILED for each in every) else 0
+
+
+def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> list[_Check]:
+    """What is to be found out, in the order in which it is said."""
+    specs = agent_checks.models_in(tasks)
+    kinds = [tasks.worker_of(each)[1].kind for each in tasks.tasks] if tasks else []
+    coder = "coder" if tasks is None or WorkerKind.CODER in kinds else ""
+    sandbox = machine_checks.sandbox(settings.run.sandbox, attended=on_terminal())
+    model = agent_checks.models(specs) if tasks else agent_checks.goal_model()
+    workers = tasks.workers.items() if tasks else ()
+    others = [(name, spec) for name, spec in workers if speaks_acp(spec)]
+    return [
+        ("Extras", "extras", State.MISSING, machine_checks.extras(coder)),
+        ("Machine", "git", State.FAILED, machine_checks.git()),
+        ("Machine", "sandbox", State.FAILED, sandbox),
+        ("Machine", "journal", State.FAILED, machine_checks.journal(journal)),
+        ("Machine", "broker", State.MISSING, machine_checks.broker(settings.fleet.broker)),
+        ("Models", "keys", State.MISSING, agent_checks.keys(specs)),
+        ("Models", "models" if tasks else "for a goal", State.FAILED, model),
+        *(("Agents", f"worker {a}", State.FAILED, agent_checks.worker(a, b)) for a, b in others),
+        *(("Agents", name, State.MISSING, agent_checks.agent(name)) for name in PRESETS),
+    ]
+
+
+async def _found(name: str, otherwise: State, check: Awaitable[list[Finding]]) -> list[Finding]:
+    """What a check finds. One that goes wrong takes no other along."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await check
+    except TimeoutError:
+        detail = "no answer in time"
+    except MidwatchError as error:
+        detail = str(error)
+    except Exception as error:  # whatever it is; its text could quote a secret
+        detail = f"could not be looked at ({type(error).__name__})"
+    return [Finding(name, otherwise, detail)]
+
+
+def _configuration(config: Sequence[Path] | None) -> tuple[Settings, Finding]:
+    """The settings in force, and what is said of the files that they come from."""
+    try:
+        settings = settings_in_force(config)
+        check_console(settings.console)
+    except ConfigError as error:
+        return Settings(), _wrong("configuration", error)
+    files = ", ".join(map(str, config_files(config)))
+    state = State.OK if files else State.UNUSED
+    return settings, Finding("configuration", state, files or "no file: the built-in one")
+
+
+def _tasks(file: Path) -> tuple[TaskFile | None, list[Finding]]:
+    """The tasks of a file, if it is there, and what is said of it."""
+    try:
+        tasks = load_tasks(file) if file.is_file() else None
+    except ConfigError as error:
+        return None, [_wrong("tasks", error)]
+    return tasks, [Finding("tasks", State.OK, str(file))] if tasks else []
+
+
+def _wrong(name: str, error: ConfigError) -> Finding:
+    fix = f"midwatch config check {error.place.file}" if error.others else ""
+    return Finding(name, State.FAILED, str(error), fix)
+
+
+def _lines(groups: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
+    """The findings under the names of their groups, and what they come to."""
+    every = [each for group in groups.values() for each in group]
+    width = min(max(len(each.name) for each in every), 24)
+    for group, findings in groups.items():
+        yield group
+        for name, state, detail, fix in findings:
+            todo = f" → {fix}" if fix else ""
+            yield f"  {_SIGNS[state]} {name:{width}}  {detail}{todo}"
+    lacks = any(each.state is State.FAILED for each in every)
+    end = f"lacks what is marked {_SIGNS[State.FAILED]}" if lacks else "has what it needs here"
+    yield f"`midwatch run` {end}"

@@ -1,0 +1,180 @@
+"""What `midwatch doctor` finds out about this machine: packages, programs, journal, broker."""
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from midwatch_agents.model_choice import installed
+from midwatch_agents.sandbox import OPEN, bubblewrap_problem
+from midwatch_monitor.config.fleet import BrokerSettings
+from midwatch_monitor.config.modes import Sandbox, Synchronous
+from midwatch_monitor.errors import UnreachableError
+from midwatch_tools.git import ask_git
+from midwatch_tools.journal_location import journal_location
+
+EXTRAS = {
+    "coder": ("pydantic_ai_harness", "workers that edit files and run commands; the sandbox"),
+    "openai": ("openai", "models of OpenAI, OpenRouter, Ollama and servers like theirs"),
+    "anthropic": ("anthropic", "models of Anthropic"),
+    "google": ("google.genai", "models of Google"),
+    "bedrock": ("boto3", "models of Amazon Bedrock"),
+    "groq": ("groq", "models of Groq"),
+    "mistral": ("mistralai", "models of Mistral"),
+    "mcp": ("mcp", "workers with tools of MCP servers"),
+    "acp": ("acp", "agents of other makers as workers"),
+    "web": ("textual_serve", "the console in a browser"),
+    "postgres": ("psycopg", "a journal in PostgreSQL"),
+    "fleet": ("dbos", "several machines on one journal"),
+}
+"""The package by which each extra is known to be installed, and what it is for."""
+_GIT = (2, 31)
+"""The first that knows `rev-parse --path-format`."""
+_LEAST_MIB = 10
+_GIT_SECONDS = 5.0
+_BROKER_SECONDS = 3.0
+
+
+class State(StrEnum):
+    """How it is with one thing."""
+
+    OK = "ok"
+    MISSING = "missing"
+    """It was asked for, or should work, and does not; `midwatch run` goes on without it."""
+    FAILED = "failed"
+    """`midwatch run` needs it here, and does not get it."""
+    UNUSED = "unused"
+    """It is not there, and nothing here asks for it."""
+
+
+class Finding(NamedTuple):
+    """What is said of one thing. A tuple, so that the checks read as tables."""
+
+    name: str
+    state: State
+    detail: str
+    fix: str = ""
+    """What to do; empty where nothing is, or where the detail says it."""
+
+
+async def extras(needed: str) -> list[Finding]:
+    """Which optional packages are there; `needed` is the extra without which nothing runs here."""
+    return [
+        extra_finding(extra, use, there=installed(package), needed=extra == needed)
+        for extra, (package, use) in EXTRAS.items()
+    ]
+
+
+def extra_finding(extra: str, use: str, *, there: bool, needed: bool) -> Finding:
+    """What is said of one of them."""
+    if there:
+        return Finding(extra, State.OK, use)
+    state = State.FAILED if needed else State.UNUSED
+    return Finding(extra, state, f"not installed: {use}", install_extra(extra))
+
+
+def install_extra(extra: str) -> str:
+    """What to do to have it."""
+    return f"pip install 'midwatch[{extra}]'"
+
+
+async def git() -> list[Finding]:
+    """Whether there is a git that can make workspaces."""
+    try:
+        return [git_finding(await ask_git(Path("/"), "version", seconds=_GIT_SECONDS))]
+    except UnreachableError:
+        return [git_finding("not installed")]
+
+
+def git_finding(version: str) -> Finding:
+    """What is said of a git that calls itself so."""
+    found = re.search(r"(\d+)\.(\d+)", version)
+    if found and (int(found[1]), int(found[2])) >= _GIT:
+        return Finding("git", State.OK, version.strip())
+    fix = "install git {}.{} or newer".format(*_GIT)
+    return Finding("git", State.FAILED, version.strip() or "it says no version", fix)
+
+
+async def sandbox(wish: Sandbox, *, attended: bool) -> list[Finding]:
+    """Whether commands of workers run in a sandbox here, by running one.
+
+    `attended` is whether a run from here would open the console.
+    """
+    if wish is Sandbox.OFF:
+        return [Finding("sandbox", State.UNUSED, f"`run.sandbox` is off: {OPEN}")]
+    problem = await bubblewrap_problem()
+    if not problem:
+        return [Finding("sandbox", State.OK, "bubblewrap: a command ran in it")]
+    refused = wish is Sandbox.REQUIRED or (wish is Sandbox.DEFAULT and not attended)
+    fix = "install the package `bubblewrap`" + ", or set `run.sandbox: off`" * refused
+    state = State.FAILED if refused else State.MISSING
+    return [Finding("sandbox", state, f"{problem}: {OPEN}", fix)]
+
+
+async def journal(option: str | None) -> list[Finding]:
+    """Whether the journal can be written. None is made, and no table is changed."""
+    return [await asyncio.to_thread(_journal, option)]
+
+
+def _journal(option: str | None) -> Finding:
+    from midwatch_monitor.journal.core.engine import is_url
+
+    location = journal_location(option, os.environ, Path.cwd())
+    if is_url(location):
+        return _tables(location)
+    folder = next(each for each in Path(location).absolute().parents if each.exists())
+    if shutil.disk_usage(folder).free < _LEAST_MIB * 2**20:
+        detail = f"{location}: its file system is full; fewer than {_LEAST_MIB} MiB are free"
+        return Finding("journal", State.FAILED, detail, "make room there")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        fix = "see its permissions, or name another journal with --journal"
+        return Finding("journal", State.FAILED, f"{folder} may not be written", fix)
+    if Path(location).exists():
+        return _tables(location)
+    return Finding("journal", State.OK, f"{location}: made by the first run")
+
+
+def _tables(location: str) -> Finding:
+    """Whether a database can be written, and has the right tables. Raises JournalError."""
+    from midwatch_monitor.journal.core.engine import Access, connect, explaining, transaction
+    from midwatch_monitor.journal.core.schema import prepare, version_of
+
+    store = connect(location, Access.WRITE, Synchronous.NORMAL)
+    try:
+        with explaining(store.name):
+            current = version_of(store).current
+            if current and store.writing is not None:
+                prepare(store, Access.WRITE)  # of current tables: the rights only
+                with transaction(store.writing):
+                    return Finding("journal", State.OK, f"{store.name}: can be written, up to date")
+        from midwatch_monitor.journal.core.upgrade import upgrade
+
+        plan = upgrade(store, dry_run=True)
+        detail = f"{store.name}: its tables are at {plan.before or 'nothing'}, not {plan.after}"
+        if store.lines is not None:
+            return Finding("journal", State.FAILED, detail, "midwatch db upgrade")
+        return Finding("journal", State.OK, f"{detail}; the next run brings them up to date")
+    finally:
+        store.close()
+
+
+async def broker(settings: BrokerSettings) -> list[Finding]:
+    """Whether the broker lets us in, where one is configured."""
+    if not settings.url:
+        return []
+    from midwatch_monitor.bus.client import Login, connect
+    from midwatch_monitor.bus.connection import read_password
+    from midwatch_supervisor.fleet.process import identity
+
+    name, password = settings.username or identity(None).name, read_password(settings, os.environ)
+    login = Login(client="", username=name, password=password, session_seconds=0)
+    async with asyncio.timeout(_BROKER_SECONDS), connect(settings, login, _ignore):
+        return [Finding("broker", State.OK, f"{settings.url} lets {name} in")]
+
+
+def _ignore(_topic: str, _payload: bytes, _numbers: Sequence[int]) -> None:
+    """Nothing is subscribed to."""
