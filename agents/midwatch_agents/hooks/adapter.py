@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.session_files import KEPT
 
 
 class HookKind(StrEnum):
@@ -60,10 +61,6 @@ class HookAdapter:
     """The hooks of one agent."""
 
     name: str
-    folder: str
-    """Of its settings, below the home directory."""
-    folder_variable: str = ""
-    """The environment variable that names another folder."""
     file: str = "settings.json"
     events: Mapping[str, HookKind]
     """The events that Midwatch has itself called at."""
@@ -82,5 +79,4 @@ class HookAdapter:
 
     def settings_file(self, environ: Mapping[str, str], home: Path) -> Path:
         """Where the agent of this user reads its hooks from."""
-        named = environ.get(self.folder_variable, "") if self.folder_variable else ""
-        return (Path(named) if named else home / self.folder) / self.file
+        return KEPT[self.name].folder_of(environ, home) / self.file
