@@ -10,13 +10,9 @@ from midwatch_monitor.traces.session_files import KEPT
 
 
 class HookKind(StrEnum):
-    """What an agent is about to do, or has done, when it calls a hook."""
+    """What a call of a hook says of the turn and the session."""
 
-    SESSION_START = "session start"
     PROMPT = "prompt"
-    BEFORE_TOOL = "before tool"
-    AFTER_TOOL = "after tool"
-    """Of a call that failed too."""
     TURN_END = "turn end"
     SESSION_END = "session end"
     OTHER = "other"

@@ -6,18 +6,17 @@ from types import MappingProxyType
 from midwatch_agents.hooks.adapter import HookAdapter, HookKind, StopForm
 
 _EVENTS = {
-    "SessionStart": HookKind.SESSION_START,
+    "SessionStart": HookKind.OTHER,
     "UserPromptSubmit": HookKind.PROMPT,
-    "PreToolUse": HookKind.BEFORE_TOOL,
-    "PostToolUse": HookKind.AFTER_TOOL,
+    "PreToolUse": HookKind.OTHER,
+    "PostToolUse": HookKind.OTHER,
     "Stop": HookKind.TURN_END,
     "SessionEnd": HookKind.SESSION_END,
 }
-_FAILURE = {"PostToolUseFailure": HookKind.AFTER_TOOL}
 
 _CLAUDE_CODE = HookAdapter(
     name="claude-code",
-    events=_EVENTS | _FAILURE | {"SubagentStop": HookKind.OTHER},
+    events=_EVENTS | {"PostToolUseFailure": HookKind.OTHER, "SubagentStop": HookKind.OTHER},
     guidance_at=frozenset({"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"}),
     stop_at={"PreToolUse": StopForm.END_TURN, "PostToolUse": StopForm.END_TURN},
 )
@@ -37,7 +36,7 @@ _CODEX = HookAdapter(
 )
 _QWEN = HookAdapter(
     name="qwen",
-    events=_EVENTS | _FAILURE,
+    events=_EVENTS | {"PostToolUseFailure": HookKind.OTHER},
     guidance_at=frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse"}),
     stop_at={"PreToolUse": StopForm.DENY_TOOL},
     tools={"run_shell_command": "Bash", "write_file": "Write", "edit": "Edit", "read_file": "Read"},
@@ -48,10 +47,10 @@ _QWEN = HookAdapter(
 _GEMINI = HookAdapter(
     name="gemini",
     events={
-        "SessionStart": HookKind.SESSION_START,
+        "SessionStart": HookKind.OTHER,
         "BeforeAgent": HookKind.PROMPT,
-        "BeforeTool": HookKind.BEFORE_TOOL,
-        "AfterTool": HookKind.AFTER_TOOL,
+        "BeforeTool": HookKind.OTHER,
+        "AfterTool": HookKind.OTHER,
         "AfterAgent": HookKind.TURN_END,
         "SessionEnd": HookKind.SESSION_END,
     },

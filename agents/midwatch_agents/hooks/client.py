@@ -27,7 +27,7 @@ MAX_ANSWER = 1 << 20
 CONNECT_SECONDS, ANSWER_SECONDS = 0.1, 0.4
 ABSENT_SECONDS = 30
 """For so long a listener that was late twice in a row is not asked."""
-_LATE = "hook.late"
+_LATE = ".late"
 _END_SECONDS = 4
 """Agents are told to wait five seconds."""
 _KEPT = (
@@ -70,10 +70,10 @@ def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
     """
     event = _object(payload)
     path = socket_path(folder)
-    if path is not None and not _absent(folder, path, now):
+    if path is not None and not _absent(path, now):
         answer = _ask(path, _line(agent, payload, event))
         if answer is not None:
-            _note(folder, path, now, late=not answer)
+            _note(path, now, late=not answer)
             text = (_object(answer) or {}).get("print")
             return text if isinstance(text, str) else ""
     put_in_inbox(folder, _line(agent, payload, _shortened(event)))
@@ -142,28 +142,28 @@ def _is_ours(connection: socket.socket) -> bool:
     return struct.unpack("3i", peer)[1] == os.geteuid()
 
 
-def _absent(folder: Path, path: Path, now: float) -> bool:
+def _absent(path: Path, now: float) -> bool:
     """Whether the listener was late twice in a row, and that not long ago."""
-    times, at = _lateness(folder, path)
+    times, at = _lateness(path)
     return times >= 2 and 0 <= now - at < ABSENT_SECONDS
 
 
-def _note(folder: Path, path: Path, now: float, *, late: bool) -> None:
+def _note(path: Path, now: float, *, late: bool) -> None:
     """Count, or forget what was counted. Raises OSError."""
+    noted = path.with_suffix(_LATE)
     if late:
-        said = f"{_lateness(folder, path)[0] + 1} {now} {path.stat().st_mtime_ns}"
-        (folder / _LATE).write_text(said, "ascii")
+        noted.write_text(f"{_lateness(path)[0] + 1} {now} {path.stat().st_mtime_ns}", "ascii")
     else:
-        (folder / _LATE).unlink(missing_ok=True)
+        noted.unlink(missing_ok=True)
 
 
-def _lateness(folder: Path, path: Path) -> tuple[int, float]:
+def _lateness(path: Path) -> tuple[int, float]:
     """How often in a row the listener was late, and when last.
 
     A listener that begins anew makes another socket, and is not taken for the one before.
     """
     try:
-        times, at, of = (folder / _LATE).read_text("ascii").split()
+        times, at, of = path.with_suffix(_LATE).read_text("ascii").split()
         return (int(times), float(at)) if int(of) == path.stat().st_mtime_ns else (0, 0.0)
     except (OSError, ValueError):
         return 0, 0.0
