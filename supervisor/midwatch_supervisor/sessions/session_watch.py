@@ -137,8 +137,7 @@ class SessionWatch:
         for kept in self._wanted.agents:
             found += find_sessions(kept, self._environ, self._home, since=since)
         for path in self._wanted.paths:
-            inside = find_written(path, ("**/*.jsonl",), since=since) if path.is_dir() else [path]
-            found += inside
+            found += find_written(path, ("**/*.jsonl",), since=since) if path.is_dir() else [path]
         return sorted({each.resolve() for each in found}, key=lambda p: (len(p.parts), p))
 
     def _follow(self, path: Path) -> ForeignSession | None:

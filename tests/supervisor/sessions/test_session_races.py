@@ -1,6 +1,7 @@
 """Sessions that are killed, copied, moved, followed by two, or told of at the same time."""
 
 import asyncio
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -130,6 +131,7 @@ async def test_links_that_lead_nowhere_and_pipes_cost_nothing_else(
 ) -> None:
     path = agents.write("runs/s1.jsonl", [*asked(CLAUDE), *loop(CLAUDE, 1)])
     (path.parent / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(path.parent / "pipe.jsonl")
     await agents.another_watch(path.parent).look()
     assert (await agents.attempt()).last_step == 1
 
