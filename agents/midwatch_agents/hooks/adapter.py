@@ -6,16 +6,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.session_files import KEPT
 
 
 class HookKind(StrEnum):
-    """What an agent is about to do, or has done, when it calls a hook."""
+    """What a call of a hook says of the turn and the session."""
 
-    SESSION_START = "session start"
     PROMPT = "prompt"
-    BEFORE_TOOL = "before tool"
-    AFTER_TOOL = "after tool"
-    """Of a call that failed too."""
     TURN_END = "turn end"
     SESSION_END = "session end"
     OTHER = "other"
@@ -60,10 +57,6 @@ class HookAdapter:
     """The hooks of one agent."""
 
     name: str
-    folder: str
-    """Of its settings, below the home directory."""
-    folder_variable: str = ""
-    """The environment variable that names another folder."""
     file: str = "settings.json"
     events: Mapping[str, HookKind]
     """The events that Midwatch has itself called at."""
@@ -82,5 +75,4 @@ class HookAdapter:
 
     def settings_file(self, environ: Mapping[str, str], home: Path) -> Path:
         """Where the agent of this user reads its hooks from."""
-        named = environ.get(self.folder_variable, "") if self.folder_variable else ""
-        return (Path(named) if named else home / self.folder) / self.file
+        return KEPT[self.name].folder_of(environ, home) / self.file

@@ -23,20 +23,16 @@ from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder
 
 MAX_PAYLOAD = 8 << 20
 MAX_ANSWER = 1 << 20
-"""Bytes of a line, its newline included."""
+"""Bytes of a line, without its newline."""
 CONNECT_SECONDS, ANSWER_SECONDS = 0.1, 0.4
 ABSENT_SECONDS = 30
 """For so long a listener that was late twice in a row is not asked."""
-_LATE = "hook.late"
+_LATE = ".late"
 _END_SECONDS = 4
 """Agents are told to wait five seconds."""
 _KEPT = (
-    "hook_event_name",
-    "session_id",
-    "transcript_path",
-    "cwd",
-    "agent_id",
-    "agent_transcript_path",
+    *("hook_event_name", "session_id", "transcript_path", "cwd"),
+    *("agent_id", "agent_transcript_path"),
 )
 """Of an event whose transcript tells the rest."""
 
@@ -74,12 +70,12 @@ def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
     """
     event = _object(payload)
     path = socket_path(folder)
-    late = None if path is None else _Lateness(folder / _LATE, path)
-    if path is not None and late is not None and not late.absent(now):
+    if path is not None and not _absent(path, now):
         answer = _ask(path, _line(agent, payload, event))
         if answer is not None:
-            late.note(now, late=not answer)
-            return _printed(answer)
+            _note(path, now, late=not answer)
+            text = (_object(answer) or {}).get("print")
+            return text if isinstance(text, str) else ""
     put_in_inbox(folder, _line(agent, payload, _shortened(event)))
     return ""
 
@@ -121,15 +117,19 @@ def _ask(path: Path, line: bytes) -> bytes | None:
             connection.connect(os.fsencode(path))
             if not _is_ours(connection):
                 return None
-            deadline = time.monotonic() + ANSWER_SECONDS
             connection.settimeout(ANSWER_SECONDS)
             connection.sendall(line)
         except OSError:
             return None
-        answer = _received(connection, deadline)
-        if answer:
-            with suppress(OSError):
-                connection.sendall(b"\n")
+        try:
+            with connection.makefile("rb") as stream:
+                answer = stream.readline(MAX_ANSWER + 1)
+        except OSError:
+            return b""
+        if not answer.endswith(b"\n"):
+            return b""
+        with suppress(OSError):
+            connection.sendall(b"\n")
         return answer
 
 
@@ -142,63 +142,28 @@ def _is_ours(connection: socket.socket) -> bool:
     return struct.unpack("3i", peer)[1] == os.geteuid()
 
 
-def _received(connection: socket.socket, deadline: float) -> bytes:
-    """One whole line; empty where none comes in time, or it is longer than 1 MiB."""
-    received = bytearray()
-    try:
-        while len(received) <= MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
-            connection.settimeout(left)
-            part = connection.recv(65536)
-            received += part
-            if b"\n" in part:
-                line = received[: received.index(b"\n") + 1]
-                return bytes(line) if len(line) <= MAX_ANSWER else b""
-            if not part:
-                break
-    except OSError:
-        pass
-    return b""
+def _absent(path: Path, now: float) -> bool:
+    """Whether the listener was late twice in a row, and that not long ago."""
+    times, at = _lateness(path)
+    return times >= 2 and 0 <= now - at < ABSENT_SECONDS
 
 
-def _printed(answer: bytes) -> str:
-    found = _object(answer)
-    text = found.get("print") if found else None
-    return text if isinstance(text, str) else ""
+def _note(path: Path, now: float, *, late: bool) -> None:
+    """Count, or forget what was counted. Raises OSError."""
+    noted = path.with_suffix(_LATE)
+    if late:
+        noted.write_text(f"{_lateness(path)[0] + 1} {now} {path.stat().st_mtime_ns}", "ascii")
+    else:
+        noted.unlink(missing_ok=True)
 
 
-class _Lateness:
-    """How often in a row a listener was late, and when last, in a file of its folder.
+def _lateness(path: Path) -> tuple[int, float]:
+    """How often in a row the listener was late, and when last.
 
     A listener that begins anew makes another socket, and is not taken for the one before.
     """
-
-    def __init__(self, stamp: Path, path: Path) -> None:
-        self._stamp = stamp
-        try:
-            self._socket = path.stat().st_mtime_ns
-        except OSError:
-            self._socket = 0
-
-    def absent(self, now: float) -> bool:
-        times, at = self._read()
-        return times >= 2 and 0 <= now - at < ABSENT_SECONDS
-
-    def note(self, now: float, *, late: bool) -> None:
-        """Count, or forget what was counted. Raises OSError."""
-        if not late:
-            self._stamp.unlink(missing_ok=True)
-            return
-        said = b"%d %f %d" % (self._read()[0] + 1, now, self._socket)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        file = os.open(self._stamp, flags, 0o600)
-        try:
-            os.write(file, said)
-        finally:
-            os.close(file)
-
-    def _read(self) -> tuple[int, float]:
-        try:
-            times, at, of = self._stamp.read_text("ascii").split()
-            return (int(times), float(at)) if int(of) == self._socket else (0, 0.0)
-        except (OSError, ValueError):
-            return 0, 0.0
+    try:
+        times, at, of = path.with_suffix(_LATE).read_text("ascii").split()
+        return (int(times), float(at)) if int(of) == path.stat().st_mtime_ns else (0, 0.0)
+    except (OSError, ValueError):
+        return 0, 0.0

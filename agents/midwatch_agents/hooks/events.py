@@ -1,10 +1,10 @@
 """What an agent says at a hook, read; and what it is to be answered, written as it takes it."""
 
 import json
+import re
 
 from midwatch_agents.hooks.adapter import HookEvent, HookKind, StopForm
 from midwatch_agents.hooks.adapters import ADAPTERS
-from midwatch_agents.hooks.claude_code import lines_of
 from midwatch_monitor.traces.foreign import Node
 
 
@@ -70,4 +70,66 @@ def as_lines(event: HookEvent) -> tuple[Node, ...]:
     None for what is no part of a conversation, and for agents whose hooks are not laid out as
     Claude Code's. Neither what the model said before a call is known, nor what it cost.
     """
-    return lines_of(event, ADAPTERS[event.agent])
+    said, tools = event.payload, ADAPTERS[event.agent].tools
+    match event.name:
+        case "UserPromptSubmit":
+            return (_line(event, "user", said["prompt"].text),)
+        case "PreToolUse":
+            name = said["tool_name"].text
+            call = {
+                "type": "tool_use",
+                "id": said["tool_use_id"].value,
+                "name": tools.get(name, name),
+                "input": said["tool_input"].value,
+            }
+            return (_line(event, "assistant", [call]),)
+        case "PostToolUse" | "PostToolUseFailure":
+            return (_result(event),)
+        case "Stop" if text := said["last_assistant_message"].text:
+            return (_line(event, "assistant", [{"type": "text", "text": text}]),)
+        case _:
+            return ()
+
+
+def _result(event: HookEvent) -> Node:
+    said, pattern = event.payload, ADAPTERS[event.agent].exit_code
+    response = said["tool_response"]
+    thrown = event.name == "PostToolUseFailure"
+    failed = thrown or bool(response["isError"])
+    text, kept = _output(said["error"] if thrown else response), response.value
+    if pattern:
+        found = re.search(pattern, text, re.MULTILINE)
+        if found and int(found[1]):
+            failed, text = True, f"Exit code {found[1]}\n{text}"
+        # To the reader a result that is kept as a text has no exit code.
+        kept = kept if found else text
+    result = {
+        "type": "tool_result",
+        "tool_use_id": said["tool_use_id"].value,
+        "content": text,
+        "is_error": failed,
+    }
+    return _line(event, "user", [result], kept=kept)
+
+
+def _output(response: Node) -> str:
+    """What came back, as far as hooks tell what the model is shown."""
+    if "stdout" in response:
+        return "\n".join(filter(None, [response["stdout"].text, response["stderr"].text]))
+    shown = (response, response["llmContent"], response["content"], response["file"]["content"])
+    return next(filter(None, (each.said for each in shown)), "") or response.canonical
+
+
+def _line(event: HookEvent, role: str, content: object, *, kept: object = None) -> Node:
+    ends = "end_turn" if event.kind is HookKind.TURN_END else None
+    return Node(
+        {
+            "type": role,
+            "sessionId": event.session,
+            "cwd": event.folder,
+            "timestamp": event.payload["timestamp"].value,
+            "isSidechain": bool(event.sub_agent),
+            "message": {"role": role, "content": content, "stop_reason": ends},
+            "toolUseResult": kept,
+        }
+    )

@@ -66,13 +66,17 @@ def put_in_inbox(folder: Path, line: bytes) -> bool:
     """
     if not make_private(folder):
         return False
-    deadline = time.monotonic() + _LOCK_WAIT
+    inbox, deadline = folder / INBOX, time.monotonic() + _LOCK_WAIT
     try:
         while time.monotonic() < deadline:
-            file = os.open(folder / INBOX, _APPENDING, 0o600)
+            file = os.open(inbox, _APPENDING, 0o600)
             try:
-                if _lock(file, deadline) and _is_inbox(file, folder):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # The listener may have taken it before it was locked.
+                if os.path.samestat(os.fstat(file), inbox.lstat()):
                     return _append(file, line)
+            except (BlockingIOError, FileNotFoundError):
+                time.sleep(0.005)
             finally:
                 os.close(file)
     except OSError:
@@ -81,26 +85,6 @@ def put_in_inbox(folder: Path, line: bytes) -> bool:
 
 
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-
-
-def _lock(file: int, deadline: float) -> bool:
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.005)
-        else:
-            return True
-
-
-def _is_inbox(file: int, folder: Path) -> bool:
-    """Whether the file that was locked is still called so: it may have been taken meanwhile."""
-    try:
-        return os.path.samestat(os.fstat(file), (folder / INBOX).lstat())
-    except FileNotFoundError:
-        return False
 
 
 def _append(file: int, line: bytes) -> bool:

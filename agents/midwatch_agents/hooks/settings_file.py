@@ -25,13 +25,9 @@ def installed(text: str, adapter: HookAdapter, command: str) -> str:
     """
     entry = _entry(adapter, command)
     settings = _parsed(text, adapter, command)
-    ours = {
-        event: [group for group in groups if _calls_us(group, adapter)]
-        for event, groups in _groups(settings).items()
-    }
-    if {event: found for event, found in ours.items() if found} == {
-        event: [entry] for event in adapter.events
-    }:
+    groups = [(event, each) for event, found in _groups(settings).items() for each in found]
+    ours = [(event, each) for event, each in groups if _calls_us(each, adapter)]
+    if len(ours) == len(adapter.events) and dict(ours) == dict.fromkeys(adapter.events, entry):
         return text
     _take_out(settings, adapter)
     hooks = _groups(settings)
@@ -61,18 +57,15 @@ def _parsed(text: str, adapter: HookAdapter, command: str) -> Json:
     if not text.strip():
         return {}
     try:
-        settings = json.loads(text, object_pairs_hook=_without_twins)
+        settings: Json = json.loads(text, object_pairs_hook=_without_twins)
     except (ValueError, RecursionError) as error:
         raise _refused(f"are no plain JSON ({error})", adapter, command) from error
-    if not isinstance(settings, dict):
+    if not Node(settings).is_object:
         raise _refused("are no JSON object", adapter, command)
-    hooks = cast("Json", settings).get("hooks", {})
-    lists = isinstance(hooks, dict) and all(
-        isinstance(groups, list) for groups in cast("Json", hooks).values()
-    )
-    if not lists:
+    hooks = Node(settings.get("hooks", {}))
+    if not hooks.is_object or not all(isinstance(each, list) for each in hooks.members.values()):
         raise _refused("have `hooks` in another layout", adapter, command)
-    return cast("Json", settings)
+    return settings
 
 
 def _without_twins(pairs: list[tuple[str, object]]) -> Json:
@@ -115,8 +108,7 @@ def _take_out(settings: Json, adapter: HookAdapter) -> bool:
     hooks = _groups(settings)
     found = [event for event, groups in hooks.items() if any(_calls_us(g, adapter) for g in groups)]
     for event in found:
-        left = [_without_ours(group, adapter) for group in hooks[event]]
-        hooks[event] = [group for group in left if group is not None]
+        hooks[event] = [left for group in hooks[event] for left in _without_ours(group, adapter)]
         if not hooks[event]:
             del hooks[event]
     if found and not hooks:
@@ -124,12 +116,12 @@ def _take_out(settings: Json, adapter: HookAdapter) -> bool:
     return bool(found)
 
 
-def _without_ours(group: object, adapter: HookAdapter) -> object | None:
-    """A group without our hook; `None` if it held no other."""
+def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
+    """A group without our hook; nothing if it held no other."""
     if not _calls_us(group, adapter):
-        return group
+        return [group]
     left = [hook.value for hook in Node(group)["hooks"] if not _is_ours(hook.value, adapter)]
-    return {**Node(group).members, "hooks": left} if left else None
+    return [{**Node(group).members, "hooks": left}] if left else []
 
 
 def _written(settings: Json, before: str) -> str:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from midwatch_monitor.records import Event, Step, StepKind
-from midwatch_monitor.traces.foreign import Calls, Node, Workplace
+from midwatch_monitor.records import Event, Step
+from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.json_stream import first_lines
-from midwatch_monitor.traces.session_reader import Heading, Turns, typed
-from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
+from midwatch_monitor.traces.session_reader import SessionReader, typed
+from midwatch_monitor.traces.tool_calls import Tools, finished
 
 _TOOLS = Tools(
     shell="Bash",
@@ -38,23 +38,18 @@ def recognise(path: Path) -> bool:
     return any(_speaks(line) for line in first_lines(path))
 
 
-class Session:
+class Session(SessionReader):
     """One session as it is read."""
 
     def __init__(self) -> None:
-        self.heading = Heading()
-        self._place = Workplace()
-        self._calls = Calls()
-        self._turns = Turns()
-        self._requests = 0
-        self._current: Answer | None = None
+        super().__init__()
         self._sidechain: bool | None = None
 
     def take(self, line: Node) -> Iterator[Event]:
         """The events that are complete with this line."""
-        self._place.enter(line["cwd"].text)
         id = line["agentId"].text or line["sessionId"].text or line["session_id"].text
-        self.heading.add(id=id, folder=line["cwd"].text)
+        self.heading.add(id=id)
+        self._enter(line["cwd"].text)
         if not _speaks(line) or not self._own(line):
             return
         if line["type"].text == "assistant":
@@ -62,16 +57,11 @@ class Session:
         else:
             yield from self._told(line)
 
-    def finish(self) -> Iterator[Event]:
-        """What still waits at the end."""
-        yield from self._message()
-        yield from self._calls.rest()
-
     def _own(self, line: Node) -> bool:
         sidechain = bool(line["isSidechain"] or line["parent_tool_use_id"])
         if self._sidechain is None:
             self._sidechain = sidechain
-            self._turns.attended = not sidechain
+            self._attended = not sidechain
         return sidechain == self._sidechain and not line["isMeta"]
 
     def _told(self, line: Node) -> Iterator[Event]:
@@ -82,49 +72,27 @@ class Session:
                 yield from self._result(line, block)
         said = "" if line["isCompactSummary"] else typed(content.said)
         if said.startswith(_INTERRUPTED):
-            yield from self._turns.to_person(at)
+            yield from self._to_person(at)
         elif said and not any(block["type"].text == "tool_result" for block in content):
             self.heading.add(prompt=said)
-            yield from self._turns.to_model(at)
+            yield from self._to_model(at)
 
     def _answer(self, line: Node) -> Iterator[Event]:
         message, at = line["message"], line["timestamp"].time
         if line["isApiErrorMessage"] or message["model"].text == "<synthetic>":
             return
         key = message["id"].text or line["uuid"].text
-        if self._current is None or not key or key != self._current.key:
-            yield from self._message()
-            yield from self._turns.to_model(at)
-            self._current = self._begin(key, line)
-        answer, content = self._current, message["content"]
+        usage, cost = message["usage"], line["costUSD"].amount
+        tokens = sum(usage[kind].count for kind in _USAGE)
+        answer = yield from self._answer_for(key, at, tokens=tokens, cost_usd=cost)
+        content = message["content"]
         answer.say("\n\n".join(filter(None, [content.text, *(b["text"].text for b in content)])))
         for block in content:
-            call = block["id"].text
-            if block["type"].text == "tool_use" and not self._calls.knows(call):
-                tool, given = block["name"].text, block["input"]
-                step = _TOOLS.call(self._place, tool, given, at=at, call=call)
-                yield from self._calls.open(call, answer.call(step))
+            if block["type"].text == "tool_use":
+                yield from self._open_call(answer, _TOOLS, block, block["input"], at)
         if _ends(message) and not answer.called:
             yield from self._message()
-            yield from self._turns.to_person(at)
-
-    def _begin(self, key: str, line: Node) -> Answer:
-        self._requests += 1
-        usage = line["message"]["usage"]
-        step = Step(
-            number=0,
-            kind=StepKind.MESSAGE,
-            at=line["timestamp"].time,
-            request=self._requests,
-            tokens=sum(usage[kind].count for kind in _USAGE),
-            cost_usd=line["costUSD"].amount,
-        )
-        return Answer(key=key, step=step)
-
-    def _message(self) -> Iterator[Step]:
-        message = self._current.message() if self._current else None
-        if message is not None:
-            yield self._calls.numbered(message)
+            yield from self._to_person(at)
 
     def _result(self, line: Node, block: Node) -> Iterator[Step]:
         step = self._calls.close(block["tool_use_id"].text)

@@ -16,9 +16,9 @@ from posixpath import join
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell.target import patch_blocks
-from midwatch_monitor.traces.foreign import Calls, Node, Workplace
+from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.json_stream import first_lines
-from midwatch_monitor.traces.session_reader import Heading, Turns, typed
+from midwatch_monitor.traces.session_reader import SessionReader, typed
 from midwatch_monitor.traces.tool_calls import Answer, finished
 
 _KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg"})
@@ -37,16 +37,11 @@ def recognise(path: Path) -> bool:
     )
 
 
-class Session:
+class Session(SessionReader):
     """One session as it is read."""
 
     def __init__(self) -> None:
-        self.heading = Heading()
-        self._place = Workplace()
-        self._calls = Calls()
-        self._turns = Turns()
-        self._requests = 0
-        self._current: Answer | None = None
+        super().__init__()
         self._total = 0
         self._tokens = 0
         """Those that no step has yet."""
@@ -69,19 +64,15 @@ class Session:
                 return
 
     def finish(self) -> Iterator[Event]:
-        """What still waits at the end."""
+        """What still waits, with the tokens that no step has yet."""
         yield from self._end_answer()
         yield from map(self._paid, self._calls.rest())
 
     def _begin(self, meta: Node) -> None:
         source = meta["source"]["subagent"] or meta["thread_source"].text == "subagent"
-        self._turns.attended = self._turns.attended and not source
+        self._attended = self._attended and not source
         self.heading.add(id=meta["id"].text)
         self._enter(meta["cwd"].text)
-
-    def _enter(self, folder: str) -> None:
-        self.heading.add(folder=folder)
-        self._place.enter(folder)
 
     def _respond(self, item: Node, at: datetime | None) -> Iterator[Step]:
         """What the model said and called, and what it was told of its calls."""
@@ -104,10 +95,10 @@ class Session:
         """What Codex says of itself."""
         match event["type"].text:
             case "task_started" | "turn_started":
-                yield from self._turns.to_model(at)
+                yield from self._to_model(at)
             case "task_complete" | "turn_complete" | "turn_aborted":
                 yield from self._end_answer()
-                yield from self._turns.to_person(at)
+                yield from self._to_person(at)
             case "token_count":
                 yield from self._count(event["info"]["total_token_usage"])
             case "user_message":
@@ -130,17 +121,11 @@ class Session:
 
     def _answer(self, at: datetime | None) -> Answer:
         """The answer that is being given."""
-        if self._current is None:
-            self._requests += 1
-            step = Step(number=0, kind=StepKind.MESSAGE, at=at, request=self._requests)
-            self._current = Answer(key="", step=step)
-        return self._current
+        return self._current or self._begin_answer(at)
 
     def _end_answer(self) -> Iterator[Step]:
-        answer, self._current = self._current, None
-        message = answer.message() if answer else None
-        if message is not None:
-            yield self._numbered(message)
+        yield from map(self._paid, self._message())
+        self._current = None
 
     def _count(self, usage: Node) -> Iterator[Step]:
         """What all answers until now have cost; the current one is over."""

@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from midwatch_monitor.records import Event, Step, StepKind
-from midwatch_monitor.traces.foreign import Calls, Node, Workplace
+from midwatch_monitor.records import Event, Step
+from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.json_stream import first_lines
-from midwatch_monitor.traces.session_reader import Heading, Turns, typed
+from midwatch_monitor.traces.session_reader import SessionReader, typed
 from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
 
 _TOOLS = Tools(
@@ -49,16 +49,8 @@ def project_folder(path: Path) -> str:
     return ""
 
 
-class Session:
+class Session(SessionReader):
     """One session as it is read. `folder`: where it works, which its lines do not tell."""
-
-    def __init__(self, *, folder: str = "") -> None:
-        self.heading = Heading(folder=folder)
-        self._place = Workplace(folder)
-        self._calls = Calls()
-        self._turns = Turns()
-        self._requests = 0
-        self._current: Answer | None = None
 
     def take(self, line: Node) -> Iterator[Event]:
         """The events that are complete with this line."""
@@ -72,16 +64,11 @@ class Session:
             case _:
                 return
 
-    def finish(self) -> Iterator[Event]:
-        """What still waits at the end."""
-        yield from self._message()
-        yield from self._calls.rest()
-
     def _begin(self, line: Node) -> None:
-        self._turns.attended = line["kind"].text != "subagent"
+        self._attended = line["kind"].text != "subagent"
         folder = next((each.text for each in line["directories"]), "")
-        self.heading.add(id=line["sessionId"].text, folder=folder)
-        self._place.enter(self.heading.folder)
+        self.heading.add(id=line["sessionId"].text)
+        self._enter(self.heading.folder or folder)
 
     def _told(self, line: Node) -> Iterator[Event]:
         yield from self._message()
@@ -90,39 +77,24 @@ class Session:
         said = typed((line["displayContent"] or line["content"]).said)
         if said:
             self.heading.add(prompt=said)
-            yield from self._turns.to_model(line["timestamp"].time)
+            yield from self._to_model(line["timestamp"].time)
 
     def _answer(self, line: Node) -> Iterator[Event]:
         key, at = line["id"].text, line["timestamp"].time
-        if self._current is None or not key or key != self._current.key:
-            yield from self._message()
-            yield from self._turns.to_model(at)
-            self._requests += 1
-            step = Step(number=0, kind=StepKind.MESSAGE, at=at, request=self._requests)
-            self._current = Answer(key=key, step=step)
-        answer = self._current
+        answer = yield from self._answer_for(key, at)
         if not answer.called:
             said, tokens = line["content"].said, line["tokens"]["total"].count
             answer.step = replace(answer.step, text=said, tokens=tokens)
         if line["toolCalls"]:
-            yield from self._turns.to_model(at)
+            yield from self._to_model(at)
             for call in line["toolCalls"]:
                 yield from self._call(answer, call, call["timestamp"].time or at)
         elif answer.step.text and not answer.called:
-            yield from self._turns.to_person(at)
-
-    def _message(self) -> Iterator[Step]:
-        """What was said without a call, once nothing can be added to it."""
-        message = self._current.message() if self._current else None
-        if message is not None:
-            yield self._calls.numbered(message)
+            yield from self._to_person(at)
 
     def _call(self, answer: Answer, call: Node, at: datetime | None) -> Iterator[Step]:
-        key, tool = call["id"].text, call["name"].text
-        if not self._calls.knows(key):
-            step = _TOOLS.call(self._place, tool, call["args"], at=at, call=key)
-            yield from self._calls.open(key, answer.call(step))
-        if call["status"].text in _ENDED and (step := self._calls.close(key)):
+        yield from self._open_call(answer, _TOOLS, call, call["args"], at)
+        if call["status"].text in _ENDED and (step := self._calls.close(call["id"].text)):
             yield self._calls.numbered(_with_result(step, call, at))
 
 

@@ -30,11 +30,7 @@ MAX_LINE = 32 * 1024 * 1024
 def lines(path: Path) -> Iterator[Item | Damage]:
     """The objects of a file. A line that cannot be read becomes damage, and is skipped."""
     for number, line in _raw(path):
-        read = object_of(line)
-        if isinstance(read, str):
-            yield Damage(line=number, problem=read)
-        else:
-            yield Item(number=number, node=read)
+        yield item_of(line, number)
 
 
 def first_lines(path: Path) -> Iterator[Node]:
@@ -60,6 +56,14 @@ def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
                 rest = file.readline(MAX_LINE + 1)
             if line.strip():
                 yield number, line
+
+
+def item_of(line: bytes, number: int) -> Item | Damage:
+    """The object that a line with that number is, or the damage."""
+    read = object_of(line)
+    if isinstance(read, str):
+        return Damage(line=number, problem=read)
+    return Item(number=number, node=read)
 
 
 def object_of(line: bytes) -> Node | str:

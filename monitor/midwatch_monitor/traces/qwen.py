@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from midwatch_monitor.records import Event, Step, StepKind
-from midwatch_monitor.traces.foreign import Calls, Node, Workplace
+from midwatch_monitor.records import Event, Step
+from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.gemini import response_text
 from midwatch_monitor.traces.json_stream import first_lines
-from midwatch_monitor.traces.session_reader import Heading, Turns, typed
-from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
+from midwatch_monitor.traces.session_reader import SessionReader, typed
+from midwatch_monitor.traces.tool_calls import Tools, finished
 
 _TOOLS = Tools(
     shell="run_shell_command",
@@ -32,23 +32,15 @@ def recognise(path: Path) -> bool:
     )
 
 
-class Session:
+class Session(SessionReader):
     """One session as it is read."""
-
-    def __init__(self) -> None:
-        self.heading = Heading()
-        self._place = Workplace()
-        self._calls = Calls()
-        self._turns = Turns()
-        self._requests = 0
 
     def take(self, line: Node) -> Iterator[Event]:
         """The events that are complete with this line."""
-        folder = line["cwd"].text
-        self._place.enter(folder)
-        self.heading.add(id=line["agentId"].text or line["sessionId"].text, folder=folder)
+        self.heading.add(id=line["agentId"].text or line["sessionId"].text)
+        self._enter(line["cwd"].text)
         if line["isSidechain"]:
-            self._turns.attended = False
+            self._attended = False
         match line["type"].text:
             case "assistant":
                 yield from self._answer(line)
@@ -59,45 +51,27 @@ class Session:
             case _:
                 return
 
-    def finish(self) -> Iterator[Event]:
-        """What still waits at the end."""
-        return self._calls.rest()
-
     def _told(self, line: Node) -> Iterator[Event]:
         if line["subtype"] or line["provenance"].text not in {"", "real_user"}:
             return
         said = typed(line["systemPayload"]["displayText"].text or line["message"]["parts"].said)
         if said:
             self.heading.add(prompt=said)
-            yield from self._turns.to_model(line["timestamp"].time)
+            yield from self._to_model(line["timestamp"].time)
 
     def _answer(self, line: Node) -> Iterator[Event]:
         parts, at = line["message"]["parts"], line["timestamp"].time
         if not parts:
             return
-        self._requests += 1
-        said = Node([part.value for part in parts if not part["thought"]]).said
-        step = Step(
-            number=0,
-            kind=StepKind.MESSAGE,
-            at=at,
-            request=self._requests,
-            text=said,
-            tokens=line["usageMetadata"]["totalTokenCount"].count,
-        )
-        answer = Answer(key=line["uuid"].text, step=step)
+        tokens = line["usageMetadata"]["totalTokenCount"].count
+        answer = yield from self._answer_for("", at, tokens=tokens)
+        answer.say(Node([part.value for part in parts if not part["thought"]]).said)
         calls = [part["functionCall"] for part in parts if part["functionCall"]]
-        yield from self._turns.to_model(at)
         for call in calls:
-            key, tool = call["id"].text, call["name"].text
-            if not self._calls.knows(key):
-                waiting = _TOOLS.call(self._place, tool, call["args"], at=at, call=key)
-                yield from self._calls.open(key, answer.call(waiting))
-        if calls:
-            return
-        if message := answer.message():
-            yield self._calls.numbered(message)
-        yield from self._turns.to_person(at)
+            yield from self._open_call(answer, _TOOLS, call, call["args"], at)
+        if not calls:
+            yield from self._message()
+            yield from self._to_person(at)
 
     def _results(self, line: Node) -> Iterator[Step]:
         told = line["toolCallResult"]

@@ -1,6 +1,6 @@
 """Where programs keep their sessions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,45 +12,35 @@ class SessionFiles:
     """The sessions of one program on this machine."""
 
     agent: str
-    format: str
-    """One of `FORMATS`."""
-    home_variable: str
-    """The environment variable that names another folder; empty if there is none."""
+    """The program, and the format of its files."""
     folder: str
-    """Below the person's home, where the variable is not set."""
+    """Below the person's home."""
+    variable: str = ""
+    """The environment variable that names another folder."""
     patterns: tuple[str, ...]
     """Of the files below the folder."""
+
+    def folder_of(self, environ: Mapping[str, str], home: Path) -> Path:
+        """Where the program of this person keeps its things."""
+        named = environ.get(self.variable, "") if self.variable else ""
+        return Path(named) if named else home / self.folder
 
 
 _KEPT = (
     SessionFiles(
         agent="claude-code",
-        format="claude-code",
-        home_variable="CLAUDE_CONFIG_DIR",
         folder=".claude",
+        variable="CLAUDE_CONFIG_DIR",
         patterns=("projects/*/*.jsonl", "projects/*/*/subagents/agent-*.jsonl"),
     ),
     SessionFiles(
         agent="codex",
-        format="codex",
-        home_variable="CODEX_HOME",
         folder=".codex",
+        variable="CODEX_HOME",
         patterns=("sessions/*/*/*/rollout-*.jsonl",),
     ),
-    SessionFiles(
-        agent="gemini",
-        format="gemini",
-        home_variable="",
-        folder=".gemini",
-        patterns=("tmp/*/chats/session-*.jsonl",),
-    ),
-    SessionFiles(
-        agent="qwen",
-        format="qwen",
-        home_variable="",
-        folder=".qwen",
-        patterns=("projects/*/chats/*.jsonl",),
-    ),
+    SessionFiles(agent="gemini", folder=".gemini", patterns=("tmp/*/chats/session-*.jsonl",)),
+    SessionFiles(agent="qwen", folder=".qwen", patterns=("projects/*/chats/*.jsonl",)),
 )
 KEPT: Mapping[str, SessionFiles] = MappingProxyType({each.agent: each for each in _KEPT})
 """By the name of the program."""
@@ -59,13 +49,16 @@ KEPT: Mapping[str, SessionFiles] = MappingProxyType({each.agent: each for each i
 def find_sessions(
     kept: SessionFiles, environ: Mapping[str, str], home: Path, *, since: datetime
 ) -> list[Path]:
-    """The files that were last written at that time or later, sorted.
+    """A program's files that were last written at that time or later; see `find_written`."""
+    return find_written(kept.folder_of(environ, home), kept.patterns, since=since)
 
-    Links that lead out of the program's folder and what cannot be read are passed over.
+
+def find_written(folder: Path, patterns: Iterable[str], *, since: datetime) -> list[Path]:
+    """The files below a folder that were last written at that time or later, sorted.
+
+    Links that lead out of the folder and what cannot be read are passed over.
     """
-    named = environ.get(kept.home_variable, "") if kept.home_variable else ""
-    folder = Path(named) if named else home / kept.folder
-    found = {path for pattern in kept.patterns for path in _files(folder, pattern)}
+    found = {path for pattern in patterns for path in _files(folder, pattern)}
     return sorted(path for path in found if _is_recent(path, folder, since))
 
 

@@ -6,7 +6,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from midwatch_monitor.traces.foreign import Item
-from midwatch_monitor.traces.json_stream import MAX_LINE, Damage, object_of
+from midwatch_monitor.traces.json_stream import MAX_LINE, Damage, item_of
 
 _CHUNK = 1024 * 1024
 """Bytes that are read at a time."""
@@ -49,14 +49,13 @@ class Tail:
             self._file = None
 
     def _next_chunk(self) -> bytes:
-        if self._file is None and not self._open():
-            return b""
-        assert self._file is not None
+        if self._file is None:
+            return self._next_chunk() if self._open() else b""
         if os.fstat(self._file.fileno()).st_size < self._file.tell():
-            self._begin_anew()
+            self._begin_anew(self._file)
         if chunk := self._file.read(_CHUNK):
             return chunk
-        return self._next_chunk() if self._replaced() and self._open() else b""
+        return self._next_chunk() if self._replaced(self._file) and self._open() else b""
 
     def _open(self) -> bool:
         """Open what has the name now; whether there is such a file."""
@@ -70,21 +69,18 @@ class Tail:
             return False
         self.close()
         self._file = os.fdopen(file, "rb")
-        self._begin_anew()
+        self._begin_anew(self._file)
         return True
 
-    def _begin_anew(self) -> None:
-        assert self._file is not None
-        self._file.seek(0)
+    def _begin_anew(self, file: BufferedReader) -> None:
+        file.seek(0)
         self._rest, self._too_long, self._line = b"", False, 0
 
-    def _replaced(self) -> bool:
-        assert self._file is not None
+    def _replaced(self, file: BufferedReader) -> bool:
         try:
-            now = self.path.stat()
+            return not os.path.samestat(self.path.stat(), os.fstat(file.fileno()))
         except OSError:  # it may come back
             return False
-        return not os.path.samestat(now, os.fstat(self._file.fileno()))
 
     def _lines(self, chunk: bytes) -> list[Item | Damage]:
         found = list[Item | Damage]()
@@ -93,16 +89,11 @@ class Tail:
             self._line += 1
             line, self._rest = self._rest + end, b""
             if self._too_long or len(line) > MAX_LINE:
-                found.append(self._damage(f"longer than {MAX_LINE} bytes"))
+                found.append(Damage(line=self._line, problem=f"longer than {MAX_LINE} bytes"))
             elif line.strip():
-                read = object_of(line)
-                broken = isinstance(read, str)
-                found.append(self._damage(read) if broken else Item(number=self._line, node=read))
+                found.append(item_of(line, self._line))
             self._too_long = False
         self._rest += rest
         if len(self._rest) > MAX_LINE:
             self._rest, self._too_long = b"", True
         return found
-
-    def _damage(self, problem: str) -> Damage:
-        return Damage(line=self._line, problem=problem)

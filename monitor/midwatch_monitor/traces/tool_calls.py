@@ -28,13 +28,9 @@ class Answer:
     def call(self, step: Step) -> Step:
         """The call with what the answer has for it."""
         self.called = True
-        own = self.step
+        own = self._taken()
         return replace(
-            step,
-            request=own.request,
-            text=self._taken().text,
-            tokens=own.tokens,
-            cost_usd=own.cost_usd,
+            step, request=own.request, text=own.text, tokens=own.tokens, cost_usd=own.cost_usd
         )
 
     def message(self) -> Step | None:

@@ -8,8 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from midwatch_monitor.errors import JournalError, UsageError
-from midwatch_monitor.private import private_folder
+from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_supervisor.sessions.session_watch import SessionWatch
 
 log = logging.getLogger(__name__)
@@ -22,13 +21,11 @@ _PATIENCE = 2.0
 
 @asynccontextmanager
 async def listening(at: Path, watch: SessionWatch) -> AsyncGenerator[None]:
-    """Answer hooks until the end of the block.
+    """Answer hooks until the end of the block, in a folder of the user's own.
 
     Raises UsageError where another process listens there already.
     """
-    private_folder(at.parent)
     _take_place(at)
-
     under_way = set[asyncio.Task[None]]()
 
     def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -63,27 +60,22 @@ def _take_place(at: Path) -> None:
 async def _attend(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, watch: SessionWatch
 ) -> None:
+    """Answer one hook; what was said counts as delivered once the hook says that it has it."""
     try:
-        await _answer(reader, writer, watch)
-    except (OSError, TimeoutError, ValueError, JournalError) as error:
+        async with asyncio.timeout(_PATIENCE):
+            line = await reader.readline()
+        heard = await watch.hear(line)
+        text = "" if heard is None else heard[1].text
+        writer.write(json.dumps({"print": text}).encode() + b"\n")
+        await writer.drain()
+        if heard is None or not text:
+            return
+        session, reply = heard
+        async with asyncio.timeout(_PATIENCE):
+            has_it = await reader.readline()
+        if has_it:
+            await session.told(reply)
+    except (OSError, TimeoutError, ValueError, JournalError, StaleIncarnationError) as error:
         log.warning("a hook was not answered: %s", error)
     finally:
         writer.close()
-
-
-async def _answer(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, watch: SessionWatch
-) -> None:
-    """Answer one hook; what was said counts as delivered once the hook says that it has it."""
-    async with asyncio.timeout(_PATIENCE):
-        line = await reader.readline()
-    heard = await watch.hear(line)
-    text = "" if heard is None else heard[1].text
-    writer.write(json.dumps({"print": text}).encode() + b"\n")
-    await writer.drain()
-    if heard is None or not text:
-        return
-    async with asyncio.timeout(_PATIENCE):
-        if await reader.readline():
-            session, reply = heard
-            await session.told(reply)

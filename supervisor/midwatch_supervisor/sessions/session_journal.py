@@ -11,7 +11,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working
-from midwatch_monitor.records import Action, Change, Keeper, Lifecycle, Run
+from midwatch_monitor.records import Action, Attempt, Change, Keeper, Lifecycle, Run
 from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_reader import Heading
@@ -51,16 +51,6 @@ class SessionName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """What the journal has of a session."""
-
-    steps: int = 0
-    """Of all its attempts."""
-    last: AttemptState | None = None
-    """Its newest attempt."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionJournal:
     """Where sessions are recorded, and by what settings they are judged."""
 
@@ -69,9 +59,10 @@ class SessionJournal:
     bus: Bus
     clock: Clock
 
-    async def recorded(self, name: SessionName) -> Recorded:
-        """What there is of a session from before. A session that goes on after its end has a run
-        for each time.
+    async def recorded(self, name: SessionName) -> tuple[int, AttemptState | None]:
+        """How many steps there are of a session from before, and its newest attempt.
+
+        One that goes on after its end has a run for each time.
         """
         steps, last = 0, None
         for run in await self.journal.runs():
@@ -82,14 +73,14 @@ class SessionJournal:
                     account = await account_of(self.journal, task)
                     steps += sum(each.last_step for each in account.attempts.values())
                     last = account.latest
-        return Recorded(steps=steps, last=last)
+        return steps, last
 
-    async def claim(self, state: AttemptState) -> Recorder:
+    async def claim(self, attempt: Attempt) -> Recorder:
         """Go on with an attempt that another process began."""
         return await Recorder.claim(
             journal=self.journal,
             bus=self.bus,
-            attempt=state.attempt,
+            attempt=attempt,
             settings=self.settings,
             holder=f"{socket.gethostname()}:{os.getpid()}",
             clock=self.clock,
@@ -100,11 +91,12 @@ class SessionJournal:
     ) -> tuple[Run, Recorder]:
         """A new attempt for a session, in the run of its parent where it has one."""
         root = Path(heading.folder) if heading.folder else None
+        settings, at = self.settings, self.clock()
         if run is None:
             run = await self.journal.add_run(
                 source=name.source,
-                settings=self.settings.model_dump_json(),
-                at=self.clock(),
+                settings=settings.model_dump_json(),
+                at=at,
                 keeper=Keeper.MONITOR,
             )
         task = await self.journal.add_task(
@@ -113,14 +105,14 @@ class SessionJournal:
             title=self.journal.masker.text(title_of(heading.prompt)) or name.task,
             spec="{}",
             project=str(await asyncio.to_thread(main_worktree, root)) if root else "",
-            at=self.clock(),
+            at=at,
         )
         recorder = await begin_attempt_at(
             self.journal,
             task,
             name=name.agent,
             root=root,
-            settings=self.settings,
+            settings=settings,
             bus=self.bus,
             clock=self.clock,
         )

@@ -2,22 +2,27 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from midwatch_agents.hooks.adapter import HookEvent
-from midwatch_agents.hooks.claude_code import CLAUDE_CODE
 from midwatch_agents.hooks.events import read_event
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.traces import FORMATS, recognise
+from midwatch_monitor.traces import FORMATS, claude_code, recognise
 from midwatch_monitor.traces.json_stream import first_lines, object_of
-from midwatch_monitor.traces.session_files import SessionFiles, find_sessions, parent_of
+from midwatch_monitor.traces.session_files import (
+    SessionFiles,
+    find_sessions,
+    find_written,
+    parent_of,
+)
 from midwatch_monitor.traces.session_reader import Heading, SessionReader
 from midwatch_monitor.traces.tail import Tail
-from midwatch_supervisor.sessions.session import ForeignSession, Reply
+from midwatch_supervisor.sessions.session import GONE, ForeignSession, Reply
 from midwatch_supervisor.sessions.session_journal import SessionJournal, SessionName
 
 log = logging.getLogger(__name__)
@@ -53,6 +58,7 @@ class SessionWatch:
     ) -> None:
         self._journal = journal
         self._wanted = wanted
+        self._lately = max(journal.clock() - wanted.since, GONE)
         self._environ = environ
         self._home = home
         self._by_path: dict[Path, ForeignSession] = {}
@@ -70,7 +76,13 @@ class SessionWatch:
         """Look for what is new, until cancelled."""
         looks = 0
         while True:
-            await self._tried(self.look(find=looks % _FIND_EVERY == 0))
+            try:
+                await self.look(find=looks % _FIND_EVERY == 0)
+                self._failing = False
+            except JournalError as error:  # it is tried again with the next look
+                level = logging.DEBUG if self._failing else logging.WARNING
+                log.log(level, "not watching: %s", error)
+                self._failing = True
             looks += 1
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -80,49 +92,53 @@ class SessionWatch:
             each.close()
 
     async def look(self, *, find: bool = True) -> bool:
-        """Take in what is new; whether there was anything. With `find`, new sessions are looked
-        for, and those are ended that nobody goes on with.
+        """Take in what is new; whether there was anything. Raises JournalError.
+
+        With `find`, new sessions are looked for, and those are ended that nobody goes on with.
         """
         if find:
             for path in await asyncio.to_thread(self._found):
-                self._follow(path)
+                if path not in self._passed_over:
+                    self._follow(path)
         news = False
         for each in self.sessions:
-            news |= await self._read(each)
-            if find:
-                await each.settle(self._journal.clock())
+            with self._letting_go(each):
+                news |= await each.read()
+                if find and await each.settle(self._journal.clock()):
+                    self._forget(each)
         return news
 
-    async def _read(self, session: ForeignSession) -> bool:
+    @contextmanager
+    def _letting_go(self, session: ForeignSession) -> Generator[None]:
+        """Follow a session no more where that fails. JournalError is passed on."""
         try:
-            return await session.read()
-        except OSError as error:
-            log.warning("%s is not followed: %s", session.name.task, error)
-        except StaleIncarnationError:
-            log.warning("%s is followed by another process", session.name.task)
-        self._forget(session)
-        return False
+            yield
+        except JournalError:
+            self._forget(session)  # what was taken in, and not stored, is read anew
+            raise
+        except (OSError, StaleIncarnationError) as error:
+            log.warning("%s is not followed any more: %s", session.name.task, error)
+            self._passed_over |= self._forget(session)
 
-    async def _tried(self, work: Coroutine[Any, Any, object]) -> None:
-        try:
-            await work
-        except JournalError as error:  # it is tried again with the next look
-            log.log(logging.DEBUG if self._failing else logging.WARNING, "not watching: %s", error)
-            self._failing = True
-        else:
-            self._failing = False
+    def _forget(self, session: ForeignSession) -> set[Path]:
+        """Follow a session no more; its files."""
+        session.close()
+        gone = {path for path, each in self._by_path.items() if each is session}
+        self._by_path = {k: each for k, each in self._by_path.items() if each is not session}
+        self._by_name = {k: each for k, each in self._by_name.items() if each is not session}
+        return gone
 
     # -- files -----------------------------------------------------------------------------
 
     def _found(self) -> list[Path]:
-        """Session files that are not followed yet, parents before their sub-agents."""
-        wanted, found = self._wanted, list[Path]()
-        for kept in wanted.agents:
-            found += find_sessions(kept, self._environ, self._home, since=wanted.since)
-        for path in wanted.paths:
-            found += sorted(_lately(path, wanted.since)) if path.is_dir() else [path]
-        known = self._by_path.keys() | self._passed_over
-        return sorted((each for each in found if each not in known), key=lambda p: len(p.parts))
+        """The session files that were written lately, parents before their sub-agents."""
+        since = max(self._wanted.since, self._journal.clock() - self._lately)
+        found = list[Path]()
+        for kept in self._wanted.agents:
+            found += find_sessions(kept, self._environ, self._home, since=since)
+        for path in self._wanted.paths:
+            found += find_written(path, ("**/*.jsonl",), since=since) if path.is_dir() else [path]
+        return sorted({each.resolve() for each in found}, key=lambda p: (len(p.parts), p))
 
     def _follow(self, path: Path) -> ForeignSession | None:
         """The session of a file, followed from now on; `None` if it is none of a known format."""
@@ -131,20 +147,22 @@ class SessionWatch:
         try:
             format = recognise(path)
             reader = None if format is None else FORMATS[format].session
+            if format is None or reader is None:
+                return None  # it may be empty as yet
+            heading = _heading(path, reader)
         except OSError as error:
             log.warning("%s is not followed: %s", path, error.strerror or error)
             self._passed_over.add(path)
             return None
-        if format is None or reader is None:
-            return None  # it may be empty as yet
         parent_file = parent_of(path)
-        parent = self._follow(parent_file) if parent_file is not None else None
+        parent = None if parent_file is None else self._follow(parent_file)
         if parent is None:
-            heading = _heading(path, reader)
             name = SessionName(agent=format, id=heading.id or path.stem, folder=heading.folder)
         else:
             name = replace(parent.name, sub_agent=path.stem)
         session = self._by_name.get(name)
+        if session in self._by_path.values():  # this is a copy of its file
+            name, session = replace(name, id=path.stem), None
         if session is not None:  # its hooks spoke before there was a file
             session.follow(Tail(path), reader(path))
         else:
@@ -153,13 +171,6 @@ class SessionWatch:
             )
         self._by_path[path] = self._by_name[name] = session
         return session
-
-    def _forget(self, session: ForeignSession) -> None:
-        session.close()
-        self._by_name = {k: each for k, each in self._by_name.items() if each is not session}
-        gone = {path for path, each in self._by_path.items() if each is session}
-        self._by_path = {k: each for k, each in self._by_path.items() if each is not session}
-        self._passed_over |= gone
 
     # -- hooks -----------------------------------------------------------------------------
 
@@ -172,8 +183,10 @@ class SessionWatch:
         event = None if isinstance(sent, str) else read_event(sent["agent"].text, sent["event"])
         if event is None:
             return None
-        session = self._session_of(event)
-        return session, await session.hear(event)
+        session, reply = self._session_of(event), Reply()
+        with self._letting_go(session):
+            reply = await session.hear(event)
+        return session, reply
 
     async def take_in(self, lines: Iterable[bytes]) -> int:
         """Take in what hooks left behind while nobody listened; how many there were."""
@@ -184,22 +197,16 @@ class SessionWatch:
         return count
 
     def _session_of(self, event: HookEvent) -> ForeignSession:
-        path = Path(event.transcript) if event.transcript else None
-        found = self._follow(path) if path is not None and path.is_file() else None
         name = SessionName(agent=event.agent, id=event.session, folder=event.folder)
+        # Other than `Path.is_file` it takes every text.
+        is_file = os.path.isfile(event.transcript)  # noqa: PTH113
+        found = self._follow(Path(event.transcript).resolve()) if is_file else None
         found = found or self._by_name.get(name)
         if found is None:
-            reader = FORMATS[CLAUDE_CODE.name].session
-            assert reader is not None
-            found = ForeignSession(name, tail=None, reader=reader(Path()), journal=self._journal)
+            reader = claude_code.Session()
+            found = ForeignSession(name, tail=None, reader=reader, journal=self._journal)
             self._by_name[name] = found
         return found
-
-
-def _lately(folder: Path, since: datetime) -> Iterator[Path]:
-    for path in folder.rglob("*.jsonl"):
-        if path.stat().st_mtime >= since.timestamp():
-            yield path
 
 
 def _heading(path: Path, reader: Callable[[Path], SessionReader]) -> Heading:

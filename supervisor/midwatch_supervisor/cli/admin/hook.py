@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated
@@ -38,13 +39,8 @@ def install(
     The change is shown first. Everything else in the settings stays.
     """
     adapter = _adapter(agent)
-    file = _settings_file(adapter)
-    before = _read(file)
     command = f"{shlex.quote(_program())} hook {adapter.name}"
-    try:
-        after = installed(before or "", adapter, command)
-    except UsageError as error:
-        raise UsageError(f"{file}: {error}") from error
+    file, before, after = _planned(adapter, lambda text: installed(text, adapter, command))
     if after == before:
         write_line(f"{file} calls Midwatch already")
         return 0
@@ -62,12 +58,7 @@ def uninstall(
 ) -> int:
     """Take out of an agent's settings what `install` has put there."""
     adapter = _adapter(agent)
-    file = _settings_file(adapter)
-    before = _read(file)
-    try:
-        after = uninstalled(before or "", adapter)
-    except UsageError as error:
-        raise UsageError(f"{file}: {error}") from error
+    file, before, after = _planned(adapter, lambda text: uninstalled(text, adapter))
     if after == (before or ""):
         write_line(f"{file} does not call Midwatch")
         return 0
@@ -80,9 +71,14 @@ def _adapter(name: str) -> HookAdapter:
     return ADAPTERS[name]
 
 
-def _settings_file(adapter: HookAdapter) -> Path:
-    """What is read and written: where it is a link, what that leads to."""
-    return adapter.settings_file(os.environ, Path.home()).resolve()
+def _planned(adapter: HookAdapter, change: Callable[[str], str]) -> tuple[Path, str | None, str]:
+    """An agent's settings: the file (where it is a link, what that leads to), its text, the new."""
+    file = adapter.settings_file(os.environ, Path.home()).resolve()
+    before = _read(file)
+    try:
+        return file, before, change(before or "")
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from error
 
 
 def _program() -> str:

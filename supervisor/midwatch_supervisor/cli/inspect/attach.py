@@ -102,7 +102,10 @@ async def _attach(
     once: bool,
 ) -> int:
     from midwatch_monitor.journal.core.clock import journal_clock, now
+    from midwatch_supervisor.cli.inspect.watch import show_journal
     from midwatch_supervisor.cli.operate.hints import bus_of
+    from midwatch_supervisor.cli.run.conduct import Reporter
+    from midwatch_supervisor.operator.actions import OperatorActions, operator_name
     from midwatch_supervisor.sessions.session_journal import SessionJournal
 
     async with AsyncExitStack() as stack:
@@ -110,23 +113,23 @@ async def _attach(
         bus = await stack.enter_async_context(bus_of(settings.fleet))
         clock = await stack.enter_async_context(journal_clock(journal, now))
         desk = SessionJournal(journal=journal, settings=settings, bus=bus, clock=clock)
-        told = await journal.last_id()
+        reporter = Reporter(journal, (), shown, clock=clock, told=await journal.last_id())
         watch = await _watch(stack, desk, sources)
         monitor = _monitor(desk, bus, location)
         if once:
             while await watch.look():
                 pass
             await monitor.once()
-            await _reporter(desk, shown, told).catch_up()
+            await reporter.catch_up()
             return 0
         for work in (watch.run(), monitor.run()):
             stack.push_async_callback(_end, asyncio.create_task(work))
         about = _about(sources, journal.name)
         if shown is Output.CONSOLE:
-            await _show(desk, bus, author, about)
+            operator = OperatorActions(journal, author=operator_name(author), bus=bus, clock=clock)
+            await show_journal(journal, None, operator, settings, bus, about=about)
         else:
-            about = about if shown is Output.PROGRESS else []
-            await _print_news(_reporter(desk, shown, told), bus, about)
+            await _print_news(reporter, bus, about if shown is Output.PROGRESS else ())
     return 0
 
 
@@ -148,23 +151,6 @@ async def _watch(
         await stack.enter_async_context(listening(at, watch))
     await watch.take_in(take_inbox(folder))
     return watch
-
-
-def _reporter(desk: "SessionJournal", shown: Output, told: int) -> "Reporter":
-    from midwatch_supervisor.cli.run.conduct import Reporter
-
-    return Reporter(desk.journal, (), shown, clock=desk.clock, told=told)
-
-
-async def _show(
-    desk: "SessionJournal", bus: "FleetBus", author: str | None, about: Sequence[str]
-) -> None:
-    from midwatch_supervisor.cli.inspect.watch import show_journal
-    from midwatch_supervisor.operator.actions import OperatorActions, operator_name
-
-    name = operator_name(author)
-    operator = OperatorActions(desk.journal, author=name, bus=bus, clock=desk.clock)
-    await show_journal(desk.journal, None, operator, desk.settings, bus, about=about)
 
 
 def _monitor(desk: "SessionJournal", bus: "FleetBus", location: str) -> "FleetMonitor":
