@@ -95,8 +95,3 @@ def test_every_extra_is_named() -> None:
 def test_every_folder_is_in_the_layout() -> None:
     names = [path.parent.name for path in sorted(ROOT.glob("[a-z]*/README.md"))]
     assert [name for name in names if f"\n{name}/ " not in section("The repository")] == []
-
-
-def test_every_link_to_a_file_leads_somewhere() -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
-    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -16,8 +16,11 @@ class Row(Section):
     """One row of the policy table. What it does not name, it fits whatever that is."""
 
     rule: RuleName | None = None
+    """The rule that fired."""
     severity: Severity | None = None
+    """How much its alert matters."""
     diagnosis: Diagnosis | None = None
+    """The cause, as the supervisor reads it."""
     actions: Annotated[tuple[Action, ...], Field(min_length=1)]
     """In order: the next if the last did not help."""
 

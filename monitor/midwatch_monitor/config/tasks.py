@@ -97,6 +97,7 @@ class FileCheck(Section):
     """An acceptance check: the file exists and is not empty."""
 
     file: str
+    """Relative to the workspace."""
 
 
 def _kind_of_check(value: object) -> str:
@@ -114,6 +115,7 @@ class PlanStepSpec(Section):
     """A plan step that the owner of a task wrote; a plain text is its title."""
 
     title: Annotated[str, Field(min_length=1)]
+    """What is reached with it."""
     files: tuple[str, ...] = ()
     """Files that it should leave behind, relative to the workspace."""
     acceptance: tuple[str, ...] = ()
@@ -135,7 +137,9 @@ class TaskSpec(Section):
     """One task."""
 
     id: Name
+    """Its name in commands, other tasks and branches."""
     title: str = ""
+    """What people see; without one, the id."""
     goal: Annotated[str, Field(min_length=1)]
     """What the worker is told to reach."""
     worker: str = ""
@@ -162,8 +166,11 @@ class TaskSpec(Section):
     acceptance: Annotated[tuple[AcceptanceSpec, ...], Field(min_length=1)]
     """Checks that Midwatch runs itself; only they make a task `completed`."""
     budget: BudgetSpec = BudgetSpec()
+    """What it may use."""
     depends_on: tuple[str, ...] = ()
+    """Tasks of the same file that must be completed first."""
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 2
+    """How often it is begun at most; a restart that a person orders comes on top."""
     other_workers: tuple[str, ...] = ()
     """Workers that may take the task over after a restart, in this order."""
     review: bool = False
@@ -204,10 +211,13 @@ class TaskFile(Section):
     """A whole task file."""
 
     defaults: Defaults = Defaults()
+    """What tasks have that do not say otherwise."""
     models: dict[Role, ModelSpec] = Field(default_factory=dict[Role, ModelSpec])
     """One per role; a role without one uses the worker's."""
     workers: dict[Name, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])
+    """By the names that tasks give; without any, a coder does them all."""
     tasks: Annotated[tuple[TaskSpec, ...], Field(min_length=1)]
+    """In any order: `depends_on` says what waits for what."""
 
     @model_validator(mode="before")
     @classmethod

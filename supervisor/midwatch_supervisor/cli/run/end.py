@@ -23,12 +23,15 @@ _COUNTED = 100
 _AT_ONCE = 4
 _NAMED = 3
 """Uncommitted files that are named."""
-_MEANINGS = {
+EXIT_CODES = {
     0: "all tasks completed",
     1: "some tasks failed",
+    2: "wrong usage or configuration, or a provider that refuses the first request",
     3: "waiting for a person: answer what is asked above, then go on with `midwatch resume`",
     4: "ended as stuck or out of budget",
+    130: "interrupted",
 }
+"""What `midwatch run`, `demo` and `resume` end with."""
 
 
 async def unseen(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
@@ -72,7 +75,7 @@ async def print_end(tasks: Sequence[TaskState], code: int, *, options: str) -> N
     width = shutil.get_terminal_size().columns
     for text in run_end(results, width=width, options=options):
         write_line(text)
-    write_line(f"exit code {code}: {_MEANINGS.get(code, 'ended')}")
+    write_line(f"exit code {code}: {EXIT_CODES.get(code, 'ended')}")
 
 
 async def _result(task: TaskState, *, count: bool) -> TaskResult:
