@@ -100,7 +100,7 @@ class SessionJournal:
         if run is None:
             run = await self.journal.add_run(
                 source=name.source,
-                settings=self.settings.model_dump_json(),
+                settings=self.settings.for_run(),
                 at=self.clock(),
                 keeper=Keeper.MONITOR,
             )
