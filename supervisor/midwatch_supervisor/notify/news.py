@@ -1,6 +1,6 @@
 """What of one run people are told of, folded from its entries. Pure."""
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,6 +30,9 @@ KINDS: tuple[type[Record], ...] = (*OPEN_QUESTION_KINDS, Alert, Change, Fault, N
 """What news is folded from."""
 _PERSONAL = frozenset({Awaited.APPROVAL, Awaited.ANSWER, Awaited.PERMISSION, Awaited.PERSON})
 """What only a person gives. Whoever pauses an attempt knows that it stands still."""
+
+_MOST = 1000
+"""Things that happened in one run and are remembered, the newest ones."""
 
 
 class NewsKind(StrEnum):
@@ -80,7 +83,7 @@ class RunNews:
         self.failed: set[str] = set()
         """Parts of Midwatch that failed, and did not work since: see `fault_part`."""
         self._state = RunState()
-        self._happened: list[News] = []
+        self._happened: deque[News] = deque(maxlen=_MOST)
         self._moved: Entry | None = None
         """When a task of it moved last."""
 

@@ -32,7 +32,7 @@ Grown = Callable[[], Awaitable[Iterable[int]]]
 _TRIES = 3
 _REST_SECONDS = 120.0
 """How long a target is left alone that did not take a message after these tries."""
-_BREATH = 0.1
+_BREATH = 0.5
 """Seconds between two looks at the journal, however many hints there are."""
 _END_SECONDS = 10.0
 """How long the end of a run waits for its last messages."""

@@ -66,8 +66,10 @@ def _apprise(where: str, url: str) -> "Apprise":
         from apprise import Apprise
     except ModuleNotFoundError:
         raise MissingExtraError(f"{where}: a service by its URL", "notify") from None
-    # It says by itself, on stderr, what we say in our words; the console is there.
-    logging.getLogger("apprise").setLevel(logging.CRITICAL)
+    # What it logs is said in our words, and the console is where logs would be written.
+    logs = logging.getLogger("apprise")
+    logs.propagate = False
+    logs.addHandler(logging.NullHandler())
     service = Apprise()
     if not service.add(url):  # pyright: ignore[reportUnknownMemberType]
         # Only the scheme: the rest may be a secret.
