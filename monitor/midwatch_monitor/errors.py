@@ -15,6 +15,7 @@ MidwatchError
 ├── ElsewhereError         a task waits for others, which run elsewhere
 ├── ReplacedError          another process goes by the name of this node
 ├── LinkError              there is no connection to the broker
+├── NotifyError            a message to people was not taken
 ├── TraceError             a trace in no known format
 ├── WorkspaceError         a workspace could not be made or used
 │   ├── SandboxError       a sandbox is required and there is none
@@ -149,6 +150,10 @@ class LinkError(MidwatchError):
     def __init__(self, fault: LinkFault, why: str) -> None:
         self.fault = fault
         super().__init__(why)
+
+
+class NotifyError(MidwatchError):
+    """A message to people was not taken; the text says why, without a secret."""
 
 
 class TraceError(MidwatchError):

@@ -100,7 +100,7 @@ async def begin_attempt(
     if parent is None:
         keeper = Keeper.PROCESS if supervised else Keeper.MONITOR
         run = await journal.add_run(
-            source="embedded", settings=settings.model_dump_json(), at=clock(), keeper=keeper
+            source="embedded", settings=settings.for_run(), at=clock(), keeper=keeper
         )
         called = name
     else:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import Model, infer_model
@@ -52,8 +52,10 @@ _REST_SECONDS = 0.25
 """Guidance is asked for four times a second at most."""
 
 OnAlert = Callable[[Alert], object]
+OnWaiting = Callable[[str], object]
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Watch(AttemptWatch):
@@ -76,6 +78,7 @@ class Watch(AttemptWatch):
         gates: bool = False,
         supervisor: str | Model | None = None,
         on_alert: OnAlert | None = None,
+        on_waiting: OnWaiting | None = None,
         bus: Bus | None = None,
         clock: Clock = now,
         seconds: Callable[[], float] = time.monotonic,
@@ -95,6 +98,7 @@ class Watch(AttemptWatch):
             supervisor: Who answers alerts, in this process: `policy`, or a model as pydantic-ai
                 takes it. By default whoever runs `midwatch monitor`, if anybody.
             on_alert: Called with each alert as it fires or becomes worse.
+            on_waiting: Called with the reason when a run begins to wait for a person.
             bus: Where hints go.
             clock: What time it is here; over PostgreSQL, the database's time counts.
             seconds: A clock that never goes back, for the minutes of the budget.
@@ -124,6 +128,7 @@ class Watch(AttemptWatch):
         named = supervisor is not None and supervisor != "policy"
         self._supervisor = infer_model(supervisor) if named and supervisor else supervisor
         self._on_alert = on_alert
+        self._on_waiting = on_waiting
 
     async def for_run(self, ctx: RunContext[Any]) -> "Watch":
         """A fresh instance for each run, so that two runs never mix; one attempt is one run."""
@@ -168,7 +173,7 @@ class Watch(AttemptWatch):
         try:
             embedded = await self._embedded(stack, title_of(ctx.prompt) or self.name)
             recorder, self._facts = embedded.recorder, embedded.facts
-            recorder.listeners.append(self._tell_alerts)
+            recorder.listeners.append(self._tell_owner)
             stack.enter_context(parent_of_run(embedded))
             try:
                 await self._begin(ctx, recorder)
@@ -219,23 +224,28 @@ class Watch(AttemptWatch):
             embedded, bus=self._bus, settings=self.settings, model=self._supervisor
         )
 
-    def _tell_alerts(self, entries: Sequence[Entry]) -> None:
+    def _tell_owner(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            if isinstance(alert := entry.record, Alert) and alert.firing:
-                log.log(
-                    _LEVELS[alert.severity],
-                    "%s, step %d: %s %s: %s",
-                    *(self.name, alert.step, alert.severity, alert.key.rule, alert.summary),
-                )
-                self._call_back(alert)
+            match entry.record:
+                case Alert() as alert if alert.firing:
+                    log.log(
+                        _LEVELS[alert.severity],
+                        "%s, step %d: %s %s: %s",
+                        *(self.name, alert.step, alert.severity, alert.key.rule, alert.summary),
+                    )
+                    self._call_back("on_alert", self._on_alert, alert)
+                case AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=why):
+                    self._call_back("on_waiting", self._on_waiting, why)
+                case _:
+                    pass
 
-    def _call_back(self, alert: Alert) -> None:
-        if self._on_alert is None:
+    def _call_back(self, name: str, call: Callable[[T], object] | None, about: T) -> None:
+        if call is None:
             return
         try:
-            self._on_alert(alert)
+            call(about)
         except Exception:  # a callback that fails stops neither the watch nor the work
-            log.exception("on_alert failed")
+            log.exception("%s failed", name)
 
     async def _until_the_end(
         self, recorder: Recorder, handler: Callable[[], Awaitable[AgentRunResult[Any]]]

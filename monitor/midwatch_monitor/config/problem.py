@@ -196,9 +196,11 @@ def _members(schema: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str,
 
 
 def _below(node: dict[str, Any], part: str | int) -> dict[str, Any] | None:
-    found = (
-        node.get("items")
-        if isinstance(part, int)
-        else node.get("properties", {}).get(part, node.get("additionalProperties"))
-    )
+    if isinstance(part, int):
+        found = node.get("items")
+    else:
+        # Where keys must be names of a shape, any of them.
+        shaped = next(iter(node.get("patternProperties", {}).values()), None)
+        others = node.get("additionalProperties") or shaped
+        found = node.get("properties", {}).get(part, others)
     return found if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType]

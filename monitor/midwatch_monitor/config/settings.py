@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.modes import Mode, Sandbox, Synchronous
+from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.section import Count, Percent, Refusal, Seconds, Section
@@ -245,6 +246,11 @@ class Settings(Section):
     secrets: SecretsSettings = SecretsSettings()
     fleet: FleetSettings = FleetSettings()
     console: ConsoleSettings = ConsoleSettings()
+    notify: NotifySettings = NotifySettings()
+
+    def for_run(self) -> str:
+        """As JSON, for a run to keep; whom to call, and by which secret URL, is each process's."""
+        return self.model_dump_json(exclude={"notify"})
 
 
 def settings_of(run: Run) -> Settings:

@@ -9,6 +9,7 @@ from midwatch_monitor.records.alert import (
     Health,
     Judgement,
     Movement,
+    Notified,
     Resolution,
     Severity,
 )
@@ -181,6 +182,7 @@ __all__ = [
     "Movement",
     "NodeState",
     "NodeStatus",
+    "Notified",
     "OpenChore",
     "Origin",
     "Outage",

@@ -131,6 +131,16 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notified:
+    """A message to people has gone out: nobody says the same to that target again."""
+
+    target: str
+    """Its name in the configuration."""
+    keys: tuple[str, ...]
+    """What the message was about, as far as it is of the run that this is recorded in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """What the rules made of one event."""
 

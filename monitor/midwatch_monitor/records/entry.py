@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from midwatch_monitor.records.alert import Alert, Fault
+from midwatch_monitor.records.alert import Alert, Fault, Notified
 from midwatch_monitor.records.analysis import Analysis
 from midwatch_monitor.records.fact import Fact, FactMark, FactReview
 from midwatch_monitor.records.feedback import Feedback
@@ -65,6 +65,7 @@ Record = (
     | Trial
     | Snapshot
     | Fault
+    | Notified
 )
 """Everything that the journal's log can say."""
 

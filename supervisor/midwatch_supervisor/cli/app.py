@@ -65,6 +65,7 @@ GROUPS = {
             "admin.hook:app",
             "Let agents that you start yourself be watched, by their hooks.",
         ),
+        "notify": ("admin.notify:app", "Send a test message to those who are called."),
         "db": ("admin.db:app", "Look after the journal's database."),
     },
 }

@@ -1,4 +1,4 @@
-"""Alerts, escalations, decisions and interventions as text. Pure."""
+"""Alerts, escalations, decisions, interventions and messages to people as text. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -15,6 +15,7 @@ from midwatch_monitor.records import (
     Escalation,
     EscalationState,
     Intervention,
+    Notified,
     Outcome,
     OutcomeReport,
     PermissionRequest,
@@ -25,7 +26,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.attempt import AlertStatus
 from midwatch_monitor.state.intervention import WorkerRequest
-from midwatch_supervisor.present.numbers import amount, grant_text, steps_text
+from midwatch_supervisor.present.numbers import amount, counted, grant_text, steps_text
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import (
     Parts,
@@ -200,10 +201,16 @@ def _name(about: Intervention | None) -> str:
     return about.action.value if about else "an intervention"
 
 
+def _notified(sent: Notified) -> TextLine:
+    text = f"{brief(sent.target)} was told: {counted(len(sent.keys), 'thing')}"
+    return TextLine("→", "notify", text, Tone.DIM, (("about", "\n".join(sent.keys)),))
+
+
 INTERVENTION_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
     Alert: _alert,
     Escalation: _escalation,
     Decision: _decision,
+    Notified: _notified,
 }
 """What each of these kinds says."""
 

@@ -29,8 +29,11 @@ class Wait:
 _TURN = Wait(what=TURN, short=TURN)
 
 
-def attempt_waits_for(attempt: AttemptState) -> str:
-    """What must come from elsewhere before an attempt goes on; empty for nothing."""
+def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
+    """What must come from elsewhere before an attempt goes on; empty for nothing.
+
+    Without `content`, no question and no request of a worker is repeated.
+    """
     awaited, about = attempt.awaited
     named = f"{about.action} ({about.id})" if about is not None else ""
     match awaited:
@@ -43,12 +46,12 @@ def attempt_waits_for(attempt: AttemptState) -> str:
         case Awaited.APPROVAL | Awaited.DELIVERY:
             return f"{awaited} of {named}"
         case Awaited.ANSWER:
-            return f"an answer: {about.intervention.message}" if about else "an answer"
+            return f"an answer: {about.intervention.message}" if about and content else "an answer"
         case Awaited.RESUME:
             return "a person to resume it"
         case Awaited.PERMISSION:
             asked, id = attempt.permission, attempt.interventions.permission
-            may = f"permission to {asked.what}" if asked else awaited.value
+            may = f"permission to {asked.what}" if asked and content else awaited.value
             return f"{may}: `midwatch approve {id}` or `reject {id}`"
         case Awaited.PERSON:
             return "a person"

@@ -71,7 +71,7 @@ async def begin(
     agents_of = [TaskAgents(each, settings=settings, breakers=breakers) for each in wanted]
     sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
     at = clock()
-    run = await journal.add_run(source=source, settings=settings.model_dump_json(), at=at)
+    run = await journal.add_run(source=source, settings=settings.for_run(), at=at)
     jobs = [
         Job(
             task=await stored(journal, run, assignment, at),

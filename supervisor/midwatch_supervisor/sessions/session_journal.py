@@ -95,7 +95,7 @@ class SessionJournal:
         if run is None:
             run = await self.journal.add_run(
                 source=name.source,
-                settings=settings.model_dump_json(),
+                settings=settings.for_run(),
                 at=at,
                 keeper=Keeper.MONITOR,
             )

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -15,6 +15,7 @@ from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import Keeper
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor, LeaseChange
 from midwatch_supervisor.fleet.monitors.leader_roles import RoleChange
+from midwatch_supervisor.notify.sending import Sender
 
 T = TypeVar("T")
 SETTINGS = Settings(
@@ -87,7 +88,11 @@ class Fleet:
         return recorder
 
     def keeping(
-        self, name: str, bus: LocalBus | None = None, settings: Settings = SETTINGS
+        self,
+        name: str,
+        bus: LocalBus | None = None,
+        settings: Settings = SETTINGS,
+        senders: Mapping[str, Sender] | None = None,
     ) -> FleetMonitor:
         self.told[name] = []
         return FleetMonitor(
@@ -98,6 +103,7 @@ class Fleet:
             holder=f"{name}:1",
             clock=lambda: self.now,
             tell=self.told[name].append,
+            senders=senders,
         )
 
     @asynccontextmanager

@@ -42,6 +42,7 @@ from midwatch_monitor.records import (
     LessonMark,
     Lifecycle,
     Method,
+    Notified,
     Origin,
     Outcome,
     Part,
@@ -76,7 +77,7 @@ from midwatch_supervisor.present.record_text import arguments_text, detail, line
 
 FILE = Path(__file__).with_name("record_texts.txt")
 WITHOUT_JSON = {
-    *(Acceptance, Analysis, BudgetRequest, Completion, FactMark, FactReview, Fault),
+    *(Acceptance, Analysis, BudgetRequest, Completion, FactMark, FactReview, Fault, Notified),
     *(Guidelines, GuidelinesMark, LessonMark, PermissionRequest, Plan, PlanCheck, Reflection),
     *(Snapshot, Spending, Trial),
 }
@@ -245,6 +246,7 @@ def judged() -> Iterator[Record]:
     yield Fault(part="cycle", error="boom")
     yield Fault(part="learning: facts", error="no answer")
     yield Fault(part="node", error="north is gone")
+    yield Notified(target="phone", keys=("alert:7", "waiting:1:answer:9"))
 
 
 def learned() -> Iterator[Record]:

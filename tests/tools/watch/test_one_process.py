@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,17 @@ from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Alert, Intervention, Record, Severity, Step
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Alert,
+    Commit,
+    Draft,
+    Intervention,
+    Record,
+    Severity,
+    Step,
+)
 from midwatch_stage.worker import SOON, scripted
 from midwatch_tools import Watch
 
@@ -264,3 +275,32 @@ async def test_several_agents_at_once_share_a_journal(journal_file: Path) -> Non
     ]
     await asyncio.gather(*(each.run("Look.") for each in agents))
     assert sorted(name for _, name, _ in await names(journal_file)) == [f"a{n}" for n in range(5)]
+
+
+async def test_an_agent_that_begins_to_wait_for_a_person_is_a_call(
+    worker: Build, journal_file: Path, at: datetime
+) -> None:
+    heard: list[str] = []
+
+    async def say(action: Action, message: str) -> None:
+        said = Intervention(action=action, by=Actor.OPERATOR, message=message)
+        async with await Journal.open(journal_file) as journal:
+            draft = Draft(record=said, at=at, task=1, attempt=1)
+            await journal.commit(Commit(drafts=(draft,)))
+
+    async def be_paused() -> str:
+        await say(Action.PAUSE, "Wait for me.")
+        return "paused"
+
+    answers: list[asyncio.Task[None]] = []
+
+    def answer(why: str) -> None:
+        heard.append(why)
+        answers.append(asyncio.create_task(say(Action.NUDGE, "Go on.")))
+
+    watch = Watch(journal=str(journal_file), on_waiting=answer, seconds=count().__next__)
+    agent = worker([("be_paused", {})], [("run_tests", {})], tools=(be_paused, run_tests))
+    async with asyncio.timeout(60):
+        await agent.run("Mend the sum.", capabilities=[watch])
+        await asyncio.gather(*answers)
+    assert heard == ["Wait for me."]

@@ -44,6 +44,7 @@ from midwatch_monitor.records import (
     Intervention,
     Lesson,
     LessonMark,
+    Notified,
     OutcomeReport,
     PermissionRequest,
     Plan,
@@ -95,6 +96,7 @@ _KINDS: dict[type[Record], str] = {
     Trial: "trial",
     Snapshot: "snapshot",
     Fault: "fault",
+    Notified: "notified",
 }
 _WORDS = {kind: word for word, kind in _KINDS.items()}
 

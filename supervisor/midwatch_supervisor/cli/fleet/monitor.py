@@ -61,7 +61,9 @@ async def _keep(
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
+    from midwatch_supervisor.notify.sending import senders_of
 
+    senders = senders_of(settings.notify, os.environ)
     async with AsyncExitStack() as stack:
         journal = await stack.enter_async_context(await journal_of_work(location, settings))
         bus = await stack.enter_async_context(
@@ -82,6 +84,7 @@ async def _keep(
             holder=who.holder,
             clock=clock,
             tell=_tell if json else _ignore,
+            senders=senders,
         )
         _begin(who, journal.name, settings.fleet.broker.url, no_dispatch(location), json=json)
         if once:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from midwatch_monitor.config.settings import Settings
     from midwatch_supervisor.cli.run.conduct import Reporter
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
+    from midwatch_supervisor.notify.sending import Sender
     from midwatch_supervisor.sessions.session_journal import SessionJournal
     from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
 
@@ -105,9 +106,11 @@ async def _attach(
     from midwatch_supervisor.cli.inspect.watch import show_journal
     from midwatch_supervisor.cli.operate.hints import bus_of
     from midwatch_supervisor.cli.run.conduct import Reporter
+    from midwatch_supervisor.notify.sending import senders_of
     from midwatch_supervisor.operator.actions import OperatorActions, operator_name
     from midwatch_supervisor.sessions.session_journal import SessionJournal
 
+    senders = senders_of(settings.notify, os.environ)
     async with AsyncExitStack() as stack:
         journal = await stack.enter_async_context(await journal_of_work(location, settings))
         bus = await stack.enter_async_context(bus_of(settings.fleet))
@@ -115,7 +118,7 @@ async def _attach(
         desk = SessionJournal(journal=journal, settings=settings, bus=bus, clock=clock)
         reporter = Reporter(journal, (), shown, clock=clock, told=await journal.last_id())
         watch = await _watch(stack, desk, sources)
-        monitor = _monitor(desk, bus, location)
+        monitor = _monitor(desk, bus, location, senders)
         if once:
             while await watch.look():
                 pass
@@ -153,7 +156,9 @@ async def _watch(
     return watch
 
 
-def _monitor(desk: "SessionJournal", bus: "FleetBus", location: str) -> "FleetMonitor":
+def _monitor(
+    desk: "SessionJournal", bus: "FleetBus", location: str, senders: "Mapping[str, Sender]"
+) -> "FleetMonitor":
     """Who judges and answers what is recorded here."""
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.process import identity
@@ -166,6 +171,7 @@ def _monitor(desk: "SessionJournal", bus: "FleetBus", location: str) -> "FleetMo
         holder=identity(f"{identity(None).name[:70]}-{os.getpid()}").holder,
         clock=desk.clock,
         tell=lambda told: None,
+        senders=senders,
     )
 
 

@@ -24,6 +24,8 @@ from midwatch_supervisor.cli.run.end import print_end, unseen
 from midwatch_supervisor.cli.run.exit import NOTICE, run_to_end
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.learning.run_learning import RunLearning
+from midwatch_supervisor.notify.notifier import notifying
+from midwatch_supervisor.notify.sending import senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
 from midwatch_supervisor.present.lookup import account_of
@@ -122,6 +124,7 @@ async def _stay(
     main = asyncio.current_task()
     if main is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)
+    senders = senders_of(settings.notify, os.environ)
     async with (
         await journal_of_work(location, settings) as journal,
         journal_clock(journal, now) as clock,
@@ -130,8 +133,18 @@ async def _stay(
         told = await journal.last_id()
         resources, jobs = await opened(journal, clock)
         calm()
+        telling = notifying(
+            journal,
+            run=resources.run.id,
+            settings=settings.notify,
+            senders=senders,
+            bus=resources.bus,
+            poll_seconds=settings.monitor.poll_seconds,
+            clock=clock,
+        )
         if output is Output.CONSOLE:
-            code = await show_run(resources, jobs, about=about(resources, jobs))
+            async with telling:
+                code = await show_run(resources, jobs, about=about(resources, jobs))
             tasks = [
                 await account_of(journal, each) for each in await journal.tasks(resources.run.id)
             ]
@@ -140,7 +153,8 @@ async def _stay(
         reporter = Reporter(journal, jobs, output, clock=clock, told=told)
         reporter.begin(resources, jobs)
         try:
-            code = await conduct(resources, jobs, reporter.follow)
+            async with telling:
+                code = await conduct(resources, jobs, reporter.follow)
         except ProviderRefusedError:
             reporter.refused()
             raise

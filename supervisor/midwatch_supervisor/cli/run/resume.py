@@ -20,7 +20,7 @@ from midwatch_supervisor.cli.run.options import (
     WaitOption,
     output,
 )
-from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.cli.settings import JsonOption, settings_in_force
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, latest_state
@@ -46,7 +46,9 @@ def resume(
         return 0
 
     shown = output(headless=headless, quiet=quiet, json=json)
-    settings = patient(settings_of(found)) if wait_for_provider else settings_of(found)
+    told = {"notify": settings_in_force(None).notify}  # whom to call is of here and now
+    settings = settings_of(found).model_copy(update=told)
+    settings = patient(settings) if wait_for_provider else settings
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
         return await again(

@@ -108,7 +108,8 @@ def demo(
         pace = _CONSOLE_PACE
     # No model is asked, so its commands are known: it runs where there is no sandbox too.
     own = RunSettings(sandbox=Sandbox.AUTO)
-    settings = Settings(console=settings_in_force(None).console, run=own)
+    ours = settings_in_force(None)
+    settings = Settings(console=ours.console, notify=ours.notify, run=own)
     file = make_project(home() / "demo")
     wanted = [paced(each, pace) for each in assignments(load_tasks(file), file.parent)]
     return start(

@@ -7,7 +7,7 @@ leases of one that dies run out, and the others take them.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -36,6 +36,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.fleet.monitors.leader_roles import (
     LEARNER,
+    NOTIFIER,
     LeaderRole,
     RoleChange,
     dispatch,
@@ -48,6 +49,8 @@ from midwatch_supervisor.fleet.monitors.run_monitor import RelayBus, RunMonitor
 from midwatch_supervisor.fleet.process import JournalOutageLog
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection_schedule import FleetReflection, learn
+from midwatch_supervisor.notify.notifier import Notifier, fleet_runs
+from midwatch_supervisor.notify.sending import Sender
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +97,11 @@ class FleetMonitor:
         holder: str,
         clock: Clock,
         tell: Tell,
+        senders: Mapping[str, Sender] | None = None,
     ) -> None:
         """Look after the journal at `location` as `holder`; what it does is told to `tell`.
+
+        `senders` are the ways to the people whom its settings name.
 
         The settings are this monitor's own: each run is judged and decided by those it began with.
         """
@@ -106,6 +112,7 @@ class FleetMonitor:
         self._holder = holder
         self._clock = clock
         self._tell = tell
+        self._senders = senders or {}
         self._lease_seconds = settings.fleet.lease_seconds
         self._dispatching = dispatch_of(settings.fleet.name)
         self._watches = Watches(journal, clock=clock)
@@ -169,6 +176,10 @@ class FleetMonitor:
         if not no_dispatch(self._location) and await self._take_post(self._dispatching):
             fleet = self._settings.fleet
             await dispatch_once(self._journal, self._location, settings=fleet, clock=self._clock)
+        if self._senders and await self._take_post(NOTIFIER):
+            notifier = self._notifier()
+            await notifier.finish()
+            await notifier.close()
         await self._release()
 
     async def _take_post(self, name: str) -> bool:
@@ -180,7 +191,7 @@ class FleetMonitor:
     async def _release(self) -> None:
         try:
             await self._leases.release()
-            for name in (LEARNER, self._dispatching):
+            for name in (LEARNER, NOTIFIER, self._dispatching):
                 await self._watches.release_post(name, holder=self._holder)
         except JournalError as error:  # they run out by themselves
             log.warning("the leases are left to run out: %s", error)
@@ -376,8 +387,26 @@ class FleetMonitor:
             clock=self._clock,
         )
 
+    def _notifier(self) -> Notifier:
+        return Notifier(
+            self._journal,
+            settings=self._settings.notify,
+            senders=self._senders,
+            grown=fleet_runs(self._journal, self._watches, self._clock),
+            clock=self._clock,
+        )
+
+    async def _notify(self) -> None:
+        notifier = self._notifier()
+        try:
+            await notifier.run(self._relay, self._settings.monitor.poll_seconds)
+        finally:
+            await notifier.close()
+
     def _posts(self) -> list[LeaderRole]:
         works = {LEARNER: self._learn}
+        if self._senders:
+            works[NOTIFIER] = self._notify
         if not no_dispatch(self._location):
             works[self._dispatching] = self._dispatch
         return [

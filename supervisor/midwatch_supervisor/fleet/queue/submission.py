@@ -38,7 +38,7 @@ async def submit(
     run, _ = await journal.write(
         submission.submit,
         source=source,
-        settings=settings.model_dump_json(),
+        settings=settings.for_run(),
         keeper=Keeper.MONITOR,
         tasks=await _tasks(wanted),
         at=clock(),
@@ -72,7 +72,7 @@ async def submit_once(
         submission.submit_once,
         key=named,
         source=source,
-        settings=settings.model_dump_json(),
+        settings=settings.for_run(),
         keeper=Keeper.MONITOR,
         tasks=await _tasks(wanted),
         at=clock(),

@@ -13,6 +13,7 @@ import pytest
 
 from midwatch_stage.command import midwatch
 from midwatch_stage.foreign import FILES, asked, loop
+from midwatch_stage.receivers import webhook
 from midwatch_stage.sessions import DIALECTS, write
 
 MIDWATCH = (
@@ -128,3 +129,18 @@ async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
             await process.communicate()
     assert seen == [1, 2, 3, 4, 5, 6, 7]
     assert process.returncode == 0
+
+
+@pytest.mark.usefixtures("home", "named_by_the_environment")
+async def test_who_is_away_is_told_of_a_session_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", "key-of-the-hook")
+    async with webhook() as receiver:
+        target = f"{{webhook: '{receiver.url}', secret_env: HOOK}}"
+        config = tmp_path / "midwatch.yaml"
+        config.write_text(f"notify: {{targets: {{team: {target}}}}}\n")
+        for _ in range(2):
+            assert await midwatch("attach", "--once", "--json", "--config", str(config)) == 0
+    assert "firing warning error_streak" in {each["text"] for each in receiver.items}
+    assert len(receiver.bodies) == 1

@@ -1,0 +1,101 @@
+"""Who is called while nobody looks, by which way, and when."""
+
+import re
+from datetime import time
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+
+from midwatch_monitor.config.fleet import Name
+from midwatch_monitor.config.section import Refusal, Section
+from midwatch_monitor.records import Severity
+
+_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:00)?")
+
+
+def _clock(value: object) -> object:
+    if isinstance(value, time) or (isinstance(value, str) and _CLOCK.fullmatch(value)):
+        return value
+    raise Refusal('must be a time of the day: "22:00"')
+
+
+ClockTime = Annotated[time, BeforeValidator(_clock)]
+
+
+class TargetSettings(Section):
+    """One that is told. Exactly one of the first four says by which way."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    url: SecretStr = SecretStr("")
+    """As Apprise has it: `ntfys://…`, `mailtos://…`, `slack://…`, `matrixs://…`, `dbus://`."""
+    url_env: str = ""
+    """The environment variable that holds such a URL."""
+    url_file: Path | None = None
+    """A file that holds such a URL and nothing else."""
+    webhook: str = ""
+    """`https://…`: is sent JSON, signed by a secret."""
+    secret_env: str = ""
+    """The environment variable that holds this secret."""
+    severity: Severity = Field(default=Severity.WARNING, alias="from")
+    """Alerts from this severity on are told. What waits for a person always is."""
+    content: bool = False
+    """Whether texts of workers and about files are told, or only the rule, the task and so on."""
+    ends: bool = False
+    """Whether it is told that a run has ended."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        """Refuse a target without a way or with two, and a webhook that cannot be signed."""
+        ways = {
+            "url": self.url.get_secret_value(),
+            "url_env": self.url_env,
+            "url_file": self.url_file,
+            "webhook": self.webhook,
+        }
+        named = [name for name, value in ways.items() if value]
+        if len(named) != 1:
+            said = f"; there are {' and '.join(named)}" if named else ""
+            raise Refusal(f"must have exactly one of {', '.join(ways)}{said}")
+        if self.webhook and not self.webhook.startswith(("https://", "http://")):
+            raise Refusal("must begin with https:// or http://", at=("webhook",))
+        if bool(self.webhook) != bool(self.secret_env):
+            raise Refusal("`webhook` and `secret_env` need each other: it is sent signed")
+        return self
+
+
+class QuietSettings(Section):
+    """When nobody is called, by the local time of the process that would call."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    begin: ClockTime = Field(alias="from")
+    end: ClockTime = Field(alias="to")
+    """Earlier than the beginning: on the next day."""
+    least: Severity = Field(default=Severity.CRITICAL, alias="except")
+    """Alerts from this severity on are told all the same."""
+
+    @model_validator(mode="after")
+    def _some_time(self) -> Self:
+        """Refuse a span of nothing, which may be meant as the whole day."""
+        if self.begin == self.end:
+            raise Refusal("must end at another time than it begins", at=("to",))
+        return self
+
+
+class NotifySettings(Section):
+    """Who is called while nobody looks."""
+
+    targets: Annotated[dict[Name, TargetSettings], Field(max_length=20)] = Field(
+        default_factory=dict[str, TargetSettings]
+    )
+    """By their names; nothing is sent without any."""
+    quiet: QuietSettings | None = None
+    """What is kept back then is said in one message afterwards."""
+    group_seconds: Annotated[float, Field(ge=0, le=3600)] = 30.0
+    """What comes within so long is one message."""
+    repeat_minutes: Annotated[float, Field(ge=0, le=10_080)] = 30.0
+    """After so long what still waits for a person is said again; 0 never."""
+    link: str = ""
+    """Where to look, in place of `midwatch show ATTEMPT`: `{attempt}` becomes the attempt's id."""

@@ -1,0 +1,197 @@
+"""What of one run people are told of, folded from its entries. Pure."""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from midwatch_monitor.records import (
+    Alert,
+    AlertKey,
+    Attempt,
+    Change,
+    Entry,
+    Fault,
+    Notified,
+    Record,
+    Severity,
+    Task,
+    TaskTransition,
+)
+from midwatch_monitor.state.attempt import AttemptState, Awaited
+from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
+from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.present.record_text import line
+from midwatch_supervisor.present.text_line import NODE
+from midwatch_supervisor.present.waiting import answer_commands, attempt_waits_for
+
+KINDS: tuple[type[Record], ...] = (*OPEN_QUESTION_KINDS, Alert, Change, Fault, Notified)
+"""What news is folded from."""
+_PERSONAL = frozenset({Awaited.APPROVAL, Awaited.ANSWER, Awaited.PERMISSION, Awaited.PERSON})
+"""What only a person gives. Whoever pauses an attempt knows that it stands still."""
+
+_MOST = 1000
+"""Things that happened in one run and are remembered, the newest ones."""
+
+
+class NewsKind(StrEnum):
+    """What has happened."""
+
+    ALERT = "alert"
+    WAITING = "waiting"
+    """An attempt waits for a person."""
+    NODE = "node"
+    """A node was lost, or cannot do its work."""
+    END = "end"
+    """Of a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """One thing that people are told."""
+
+    key: str
+    """The same for the same thing, whoever reads the journal."""
+    kind: NewsKind
+    at: datetime
+    run: int
+    task: int
+    attempt: int | None
+    name: str
+    """The attempt as people call it, or the run."""
+    text: str
+    bare: str
+    """The same in Midwatch's own words, without a text of a worker or about files."""
+    severity: Severity = Severity.WARNING
+    commands: tuple[str, ...] = ()
+    """By which a person answers; one of them is enough."""
+
+
+class RunNews:
+    """What one run has for people, and what of it they were told. Takes its entries in order.
+
+    Tasks and attempts are to be met before their first entry.
+    """
+
+    def __init__(self, run: int) -> None:
+        self.run = run
+        self.last: Entry | None = None
+        """The newest entry that was taken."""
+        self.told: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
+        """When which news was told, by target and key."""
+        self.failed: set[str] = set()
+        """Parts of Midwatch that failed, and did not work since: see `fault_part`."""
+        self._state = RunState()
+        self._happened: deque[News] = deque(maxlen=_MOST)
+        self._moved: Entry | None = None
+        """When a task of it moved last."""
+
+    def meet_task(self, task: Task) -> None:
+        """Learn of a task."""
+        self._state.meet_task(task)
+
+    def meet(self, attempt: Attempt) -> None:
+        """Learn of an attempt."""
+        self._state.tasks[attempt.task].meet(attempt)
+
+    def lacks_task(self, entry: Entry) -> bool:
+        """Whether the entry's task must be met first."""
+        return entry.task not in self._state.tasks
+
+    def lacks(self, entry: Entry) -> bool:
+        """Whether the entry's attempt must be met first."""
+        return self._state.tasks[entry.task].lacks(entry)
+
+    @property
+    def over(self) -> bool:
+        """Whether all its tasks have ended."""
+        return all(task.over for task in self._state.tasks.values())
+
+    def fold(self, entry: Entry) -> None:
+        """Take in the next entry."""
+        self.last = entry
+        self._state.fold(entry)
+        match entry.record:
+            case Notified() as sent:
+                self.told[sent.target] |= dict.fromkeys(sent.keys, entry.at)
+                self.failed.discard(fault_part(sent.target))
+            case Fault() as fault if fault.part == NODE:
+                text = line(fault).text
+                self._happened.append(self._news(entry, NewsKind.NODE, text, text))
+            case Fault() as fault:
+                self.failed.add(fault.part)
+            case Alert() as alert if alert.firing and not self._silenced(entry, alert.key):
+                key = AlertKey(rule=alert.key.rule)
+                bare = line(replace(alert, key=key, summary="", evidence=())).text
+                told = self._news(entry, NewsKind.ALERT, line(alert).text, bare)
+                self._happened.append(replace(told, severity=alert.severity))
+            case TaskTransition():
+                self._moved = entry
+            case _:
+                pass
+
+    def news(self) -> Iterator[News]:
+        """What happened, oldest first, then what is so at present."""
+        yield from self._happened
+        for task in self._state.tasks.values():
+            for attempt in task.attempts.values():
+                if (since := _waits_since(attempt)) is not None:
+                    yield self._waiting(task, attempt, since)
+        if self._moved is not None and self.over:
+            yield self._end(self._moved)
+
+    def _silenced(self, entry: Entry, key: AlertKey) -> bool:
+        attempt = self._state.tasks[entry.task].attempts.get(entry.attempt or 0)
+        return attempt is not None and key in attempt.silenced
+
+    def _news(self, entry: Entry, kind: NewsKind, text: str, bare: str) -> News:
+        task = self._state.tasks[entry.task]
+        attempt = task.attempts.get(entry.attempt or 0)
+        return News(
+            key=f"{kind}:{entry.id}",
+            kind=kind,
+            at=entry.at,
+            run=self.run,
+            task=entry.task,
+            attempt=entry.attempt,
+            name=_name(task, attempt) if attempt else task.task.name,
+            text=text,
+            bare=bare,
+        )
+
+    def _waiting(self, task: TaskState, attempt: AttemptState, since: datetime) -> News:
+        awaited, about = attempt.awaited
+        which = about.id if about else attempt.interventions.permission or since.isoformat()
+        return News(
+            key=f"{NewsKind.WAITING}:{attempt.id}:{awaited}:{which}",
+            kind=NewsKind.WAITING,
+            at=since,
+            run=self.run,
+            task=attempt.task,
+            attempt=attempt.id,
+            name=_name(task, attempt),
+            text=f"waits for {attempt_waits_for(attempt)}",
+            bare=f"waits for {attempt_waits_for(attempt, content=False)}",
+            commands=answer_commands(task),
+        )
+
+    def _end(self, moved: Entry) -> News:
+        states = Counter(task.lifecycle.value for task in self._state.tasks.values())
+        text = f"over: {', '.join(f'{count} {state}' for state, count in states.items())}"
+        ended = replace(self._news(moved, NewsKind.END, text, text), attempt=None)
+        return replace(ended, name=f"run {self.run}")
+
+
+def fault_part(target: str) -> str:
+    """Whose fault it is called where a target cannot be told."""
+    return f"message to {target}"
+
+
+def _name(task: TaskState, attempt: AttemptState) -> str:
+    return f"{task.task.name}#{attempt.attempt.number}"
+
+
+def _waits_since(attempt: AttemptState) -> datetime | None:
+    waits = attempt.awaited[0] in _PERSONAL and not attempt.goes_on
+    return attempt.needed_since if waits else None

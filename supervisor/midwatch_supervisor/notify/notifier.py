@@ -1,0 +1,233 @@
+"""Tells people what they are to know: reads the journal, sends what is due, notes what was sent.
+
+What was told stands in the journal, so neither a process that is started again nor another monitor
+tells it anew. Who is killed between a message and its note sends that once more.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.config.notify import NotifySettings
+from midwatch_monitor.errors import JournalError, NotifyError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import Commit, Draft, Fault, Notified, Record
+from midwatch_supervisor.notify.message import message
+from midwatch_supervisor.notify.news import KINDS, News, RunNews, fault_part
+from midwatch_supervisor.notify.schedule import STALE, due
+from midwatch_supervisor.notify.sending import Sender
+
+log = logging.getLogger(__name__)
+
+Grown = Callable[[], Awaitable[Iterable[int]]]
+"""Answers in which runs something may be new since it was asked last."""
+
+_TRIES = 3
+_REST_SECONDS = 120.0
+"""How long a target is left alone that did not take a message after these tries."""
+_BREATH = 0.5
+"""Seconds between two looks at the journal, however many hints there are."""
+_END_SECONDS = 10.0
+"""How long the end of a run waits for its last messages."""
+
+
+class Notifier:
+    """Tells the targets of one process."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        settings: NotifySettings,
+        senders: Mapping[str, Sender],
+        grown: Grown,
+        clock: Clock,
+    ) -> None:
+        """Tell by `senders`, one for each target that is told, what the grown runs say."""
+        self._journal = journal
+        self._settings = settings
+        self._senders = senders
+        self._grown = grown
+        self._clock = clock
+        self._runs: dict[int, RunNews] = {}
+        self._sending: dict[str, asyncio.Task[None]] = {}
+        self._rests: dict[str, float] = {}
+        """Until when a target is left alone, by the loop's clock."""
+        self._failing = False
+
+    async def run(self, bus: Bus, poll_seconds: float) -> None:
+        """Look on hints and every so many seconds, until cancelled; `close` it then."""
+        async with bus.subscribe() as hints:
+            while True:
+                await self._try_to_look()
+                await asyncio.sleep(_BREATH)
+                await hints.wait(poll_seconds)
+
+    async def finish(self) -> None:
+        """Say now what would be said soon; whoever did not answer lately is not asked again."""
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                await asyncio.gather(*self._sending.values())
+                await self._try_to_look(at_once=True)
+                await asyncio.gather(*self._sending.values())
+        except TimeoutError:
+            log.warning("not all messages were sent before the end")
+
+    async def close(self) -> None:
+        """Give up what is being sent."""
+        for task in self._sending.values():
+            task.cancel()
+        await asyncio.gather(*self._sending.values(), return_exceptions=True)
+
+    async def _try_to_look(self, *, at_once: bool = False) -> None:
+        try:
+            for run in await self._grown():
+                await self._read(run)
+        except JournalError as error:
+            level = logging.DEBUG if self._failing else logging.WARNING
+            log.log(level, "nobody is told anything at present: %s", error)
+            self._failing = True
+            return
+        self._failing = False
+        self._tell(at_once=at_once)
+
+    async def _read(self, id: int) -> None:
+        run = self._runs.get(id)
+        if run is None:
+            run = self._runs[id] = RunNews(id)
+            for task in await self._journal.tasks(id):
+                run.meet_task(task)
+        after = run.last.id if run.last else 0
+        async for entry in self._journal.all_entries(after, run=id, kinds=KINDS):
+            if run.lacks_task(entry):
+                run.meet_task(await self._journal.task(entry.task))
+            if run.lacks(entry) and entry.attempt is not None:
+                run.meet(await self._journal.attempt(entry.attempt))
+            run.fold(entry)
+
+    def _tell(self, *, at_once: bool) -> None:
+        now = self._clock()
+        self._forget(now)
+        settings = self._settings
+        if at_once:
+            settings = settings.model_copy(update={"group_seconds": 0.0})
+        seconds = asyncio.get_running_loop().time()
+        news = [each for run in self._runs.values() for each in run.news()]
+        for name in self._senders if news else ():
+            busy = name in self._sending and not self._sending[name].done()
+            if busy or seconds < self._rests.get(name, 0):
+                continue
+            told = {key: at for run in self._runs.values() for key, at in run.told[name].items()}
+            target = settings.targets[name]
+            # Local time, as the zone of this machine has it at this very moment.
+            local = now.astimezone()
+            if said := due(news, told, target=target, settings=settings, now=local):
+                self._sending[name] = asyncio.create_task(self._send(name, said, now))
+
+    def _forget(self, now: datetime) -> None:
+        """Leave out runs that are over for long; one that goes on is read anew."""
+        for id, run in list(self._runs.items()):
+            if run.over and run.last is not None and now - run.last.at > STALE:
+                del self._runs[id]
+
+    async def _send(self, name: str, news: Sequence[News], at: datetime) -> None:
+        content = self._settings.targets[name].content
+        mask, part = self._journal.masker.text, fault_part(name)
+        # Beforehand, so that nothing goes out again and again, whatever fails.
+        self._rests[name] = asyncio.get_running_loop().time() + _REST_SECONDS
+        said = message(news, content=content, link=self._settings.link, mask=mask)
+        try:
+            async for attempt in AsyncRetrying(
+                stop=stop_after_attempt(_TRIES),
+                wait=wait_exponential(multiplier=0.5, max=5),
+                retry=retry_if_exception_type(NotifyError),
+                reraise=True,
+            ):
+                with attempt:
+                    await self._senders[name].send(said)
+        except NotifyError as error:
+            if not any(part in run.failed for run in self._runs.values()):
+                self._runs[news[0].run].failed.add(part)
+                await self._note([(news[0].task, Fault(part=part, error=mask(str(error))))])
+            return
+        except Exception:  # the call may fail; the work must not
+            log.exception("the %s failed", part)
+            return
+        del self._rests[name]
+        for run in self._runs.values():
+            run.failed.discard(part)
+        notes: list[tuple[int, Record]] = []
+        for id in dict.fromkeys(each.run for each in news):
+            ours = [each for each in news if each.run == id]
+            keys = tuple(each.key for each in ours)
+            # Here too: the next look may come before the journal has it.
+            self._runs[id].told[name] |= dict.fromkeys(keys, at)
+            notes.append((ours[0].task, Notified(target=name, keys=keys)))
+        await self._note(notes)
+
+    async def _note(self, notes: Iterable[tuple[int, Record]]) -> None:
+        at = self._clock()
+        drafts = tuple(Draft(record=record, at=at, task=task) for task, record in notes)
+        try:
+            await self._journal.commit(Commit(drafts=drafts))
+        except JournalError as error:
+            log.warning("what was told cannot be noted, and may be told again: %s", error)
+
+
+@asynccontextmanager
+async def notifying(
+    journal: Journal,
+    *,
+    run: int,
+    settings: NotifySettings,
+    senders: Mapping[str, Sender],
+    bus: Bus,
+    poll_seconds: float,
+    clock: Clock,
+) -> AsyncGenerator[None]:
+    """Tell what a run of this process says, meanwhile and at its end.
+
+    Where it is broken off, nothing more is sent.
+    """
+    if not senders:
+        yield
+        return
+
+    async def only_one() -> Iterable[int]:
+        return (run,)
+
+    notifier = Notifier(journal, settings=settings, senders=senders, grown=only_one, clock=clock)
+    working = asyncio.create_task(notifier.run(bus, poll_seconds))
+    try:
+        yield
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        await notifier.finish()
+    finally:
+        working.cancel()
+        await notifier.close()
+
+
+def fleet_runs(journal: Journal, watches: Watches, clock: Clock) -> Grown:
+    """The runs of a journal that no process of their own looks after, as far as they grow."""
+    after: int | None = None
+
+    async def grown() -> Iterable[int]:
+        nonlocal after
+        if after is None:
+            last = await journal.last_id()
+            found = await watches.unfinished(since=clock() - STALE)
+            after = last
+            return found
+        news = await watches.news(after)
+        after = news.last
+        return news.hints
+
+    return grown

@@ -1,0 +1,141 @@
+"""The ways by which a message leaves: a service that Apprise knows, or a signed webhook."""
+
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from midwatch_monitor.config.notify import NotifySettings, TargetSettings
+from midwatch_monitor.errors import MissingExtraError, NotifyError, UsageError
+from midwatch_supervisor.notify.message import Item, Message
+from midwatch_supervisor.present.json_lines import moment
+from midwatch_supervisor.present.text_line import brief
+
+if TYPE_CHECKING:
+    from apprise import Apprise
+
+_SECONDS = 10
+"""How long a receiver may take."""
+
+
+class Sender(Protocol):
+    """One way to a person."""
+
+    async def send(self, message: Message) -> None:
+        """Send it. Raises NotifyError where it was not taken."""
+        ...
+
+
+def senders_of(settings: NotifySettings, environ: Mapping[str, str]) -> dict[str, Sender]:
+    """The way to each target, by its name; no connection is made yet.
+
+    Raises UsageError for a missing variable or file and for a URL that no service knows, and
+    MissingExtraError where Apprise is needed and not installed.
+    """
+    return {name: _sender(name, each, environ) for name, each in settings.targets.items()}
+
+
+def _sender(name: str, target: TargetSettings, environ: Mapping[str, str]) -> Sender:
+    where = f"notify.targets.{name}"
+    if target.webhook:
+        return _Webhook(url=target.webhook, secret=_variable(where, target.secret_env, environ))
+    if target.url_env:
+        url = _variable(where, target.url_env, environ)
+    elif target.url_file is not None:
+        try:
+            url = target.url_file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise UsageError(f"{where}: {target.url_file} cannot be read as text") from None
+    else:
+        url = target.url.get_secret_value()
+    return _Service(_apprise(where, url))
+
+
+def _variable(where: str, name: str, environ: Mapping[str, str]) -> str:
+    value = environ.get(name, "")
+    if not value:
+        raise UsageError(f"{where}: the environment variable {name} is not set")
+    return value
+
+
+def _apprise(where: str, url: str) -> "Apprise":
+    try:
+        from apprise import Apprise
+    except ModuleNotFoundError:
+        raise MissingExtraError(f"{where}: a service by its URL", "notify") from None
+    # What it logs is said in our words, and the console is where logs would be written.
+    logs = logging.getLogger("apprise")
+    logs.propagate = False
+    logs.addHandler(logging.NullHandler())
+    service = Apprise()
+    if not service.add(url):  # pyright: ignore[reportUnknownMemberType]
+        # Only the scheme: the rest may be a secret.
+        scheme, mark, _ = url.partition("://")
+        said = f" ({brief(scheme, 20)}://)" if mark else ""
+        raise UsageError(
+            f"{where}: no service is known by this URL{said}, or a part of it is wrong"
+        )
+    return service
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    apprise: "Apprise"
+
+    async def send(self, message: Message) -> None:
+        result = await self.apprise.async_notify(
+            body=message.body, title=message.title, timeout=_SECONDS, log_level=logging.WARNING
+        )
+        if not result:
+            said = next((str(each.message) for each in result.logs()), "no reason was given")
+            raise NotifyError(f"the service did not take it: {brief(said, 200)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Webhook:
+    url: str
+    secret: str
+
+    async def send(self, message: Message) -> None:
+        from httpx2 import AsyncClient, HTTPError, InvalidURL
+
+        body = _json(message)
+        signed = hmac.new(self.secret.encode(), body, hashlib.sha256).hexdigest()
+        headers = {"Content-Type": "application/json", "Midwatch-Signature": f"sha256={signed}"}
+        try:
+            async with AsyncClient(timeout=_SECONDS) as client:
+                answer = await client.post(self.url, content=body, headers=headers)
+        except (HTTPError, InvalidURL) as error:
+            # Without its text, which may hold the URL.
+            raise NotifyError(f"the webhook cannot be reached: {type(error).__name__}") from None
+        if not answer.is_success:
+            raise NotifyError(f"the webhook answered HTTP {answer.status_code}")
+
+
+def _json(message: Message) -> bytes:
+    told = {
+        "title": message.title,
+        "body": message.body,
+        "items": [_fields(each) for each in message.items],
+        "more": message.more,
+    }
+    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _fields(item: Item) -> dict[str, object]:
+    news = item.news
+    return {
+        "key": news.key,
+        "kind": news.kind,
+        "severity": news.severity,
+        "at": moment(news.at),
+        "run": news.run,
+        "attempt": news.attempt,
+        "name": item.name,
+        "text": item.text,
+        "commands": news.commands,
+        "look": item.look,
+    }

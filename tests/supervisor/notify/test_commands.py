@@ -1,0 +1,128 @@
+"""A run tells people from its own process, and `midwatch notify test` says whether that works."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import subprocess
+import sys
+from asyncio.subprocess import Process
+from datetime import datetime
+from email import message_from_bytes
+
+import pytest
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Alert, Notified
+from midwatch_stage.harness import RunHarness
+from midwatch_stage.ports import LOOPBACK, free_port
+from midwatch_stage.receivers import mail_server, webhook
+
+TASKS = """
+    models: {worker: "scripted:test_commands@0.02", supervisor: none}
+    tasks: [{id: fix, goal: Fix it., acceptance: ["false"], budget: {requests: 60}}]
+"""
+
+
+def script_for(role: Role, key: str) -> Script:
+    look = Call(tool="run_command", args=json.dumps({"command": "cat private-notes.txt"}))
+    return Script(phases=(Phase(turns=(Turn(calls=(look,)),), repeat=1),))
+
+
+async def ended(process: Process) -> tuple[int | None, str, str]:
+    out, errors = await asyncio.wait_for(process.communicate(), 100)
+    return process.returncode, out.decode(), errors.decode()
+
+
+@pytest.fixture
+def signed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK", "key-of-the-hook")
+
+
+def configure(harness: RunHarness, targets: str, more: str = "") -> None:
+    text = f"run: {{sandbox: off}}\nnotify:\n  targets: {targets}\n  group_seconds: 0.5\n{more}"
+    (harness.folder / "midwatch.yaml").write_text(text)
+
+
+@pytest.mark.usefixtures("signed")
+async def test_a_worker_that_loops_is_told_at_once_each_alert_once_and_signed(
+    harness: RunHarness,
+) -> None:
+    (harness.folder / "tasks.yaml").write_text(TASKS)
+    async with webhook() as receiver:
+        configure(harness, f"{{team: {{webhook: '{receiver.url}', secret_env: HOOK, ends: true}}}}")
+        process = await harness.start("run", "tasks.yaml", "--headless", "--journal", "j.db")
+        await ended(process)
+    for body, signature in zip(receiver.bodies, receiver.signatures, strict=True):
+        assert (
+            signature == f"sha256={hmac.new(b'key-of-the-hook', body, hashlib.sha256).hexdigest()}"
+        )
+        assert b"private-notes" not in body
+    keys = [each["key"] for each in receiver.items]
+    assert len(keys) == len({*keys})
+    async with await Journal.open_to_read(harness.folder / "j.db") as journal:
+        fired: dict[str, datetime] = {}
+        told: dict[str, datetime] = {}
+        async for entry in journal.all_entries(kinds=(Alert, Notified)):
+            match entry.record:
+                case Alert() as alert if alert.firing and alert.severity.alarm:
+                    fired[f"alert:{entry.id}"] = entry.at
+                case Notified() as sent:
+                    told |= dict.fromkeys(sent.keys, entry.at)
+                case _:
+                    pass
+        (run,) = await journal.runs()
+    assert fired
+    assert {*keys} == {*told}
+    assert max((told[key] - at).total_seconds() for key, at in fired.items()) < 5
+    assert receiver.url not in run.settings
+
+
+async def test_a_missing_variable_ends_a_run_before_it_begins(harness: RunHarness) -> None:
+    (harness.folder / "tasks.yaml").write_text(TASKS)
+    configure(harness, "{phone: {url_env: NTFY_URL}}")
+    code, out, errors = await ended(await harness.start("run", "tasks.yaml", "--headless"))
+    said = "notify.targets.phone: the environment variable NTFY_URL is not set\n"
+    assert (code, out, errors) == (2, "", said)
+
+
+@pytest.mark.usefixtures("signed")
+async def test_a_test_message_goes_to_each_target_and_one_failure_is_the_exit_code(
+    harness: RunHarness,
+) -> None:
+    dead = free_port()
+    async with webhook() as receiver, mail_server() as mail:
+        to = f"mailto://{LOOPBACK}:{mail.port}/?smtp={LOOPBACK}&mode=insecure"
+        (harness.folder / "url").write_text(f"{to}&from=watch@a.test&to=ann@b.test\n")
+        configure(
+            harness,
+            f"{{team: {{webhook: '{receiver.url}', secret_env: HOOK}}, post: {{url_file: url}},"
+            f" gone: {{webhook: 'http://{LOOPBACK}:{dead}/', secret_env: HOOK}}}}",
+        )
+        code, out, errors = await ended(await harness.start("notify", "test"))
+        assert (code, out) == (1, "team: sent\npost: sent\n")
+        assert errors == "gone: the webhook cannot be reached: ConnectError\n"
+        assert (await ended(await harness.start("notify", "test", "post")))[0] == 0
+    first = message_from_bytes(mail.bodies[0])
+    assert (first["To"], first["Subject"]) == ("ann@b.test", "Midwatch: this is a test")
+    assert (len(mail.bodies), len(receiver.bodies)) == (2, 1)
+
+
+async def test_a_mail_server_that_is_away_is_a_failure_with_a_reason(harness: RunHarness) -> None:
+    url = f"mailto://{LOOPBACK}:{free_port()}/?from=a@b.test&to=c@d.test&mode=insecure"
+    configure(harness, f"{{post: {{url: '{url}'}}}}")
+    code, _, errors = await ended(await harness.start("notify", "test"))
+    assert code == 1
+    said = "post: the service did not take it: Connection error"
+    assert errors.startswith(said)
+
+
+def test_nothing_of_it_is_imported_where_nobody_is_called() -> None:
+    program = (
+        "import sys; import midwatch_supervisor.cli.run.conduct, "
+        "midwatch_supervisor.fleet.monitors.fleet_monitor; sys.exit('apprise' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert done.returncode == 0
