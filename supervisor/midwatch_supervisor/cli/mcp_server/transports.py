@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -24,9 +25,10 @@ PATH = "/mcp"
 _END_SECONDS = 3
 
 
-def _heed_sigterm(told: asyncio.Event) -> None:
+def _heed(end: Callable[[], object], *signs: signal.Signals) -> None:
     if threading.current_thread() is threading.main_thread():
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+        for sign in signs:
+            asyncio.get_running_loop().add_signal_handler(sign, end)
 
 
 async def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
@@ -35,7 +37,7 @@ async def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
     What reads the standard input may hold the process a while longer: threads cannot be cancelled.
     """
     told = asyncio.Event()
-    _heed_sigterm(told)
+    _heed(told.set, signal.SIGTERM)
     work = [asyncio.create_task(_serve_streams(server)), asyncio.create_task(told.wait())]
     try:
         await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
@@ -94,7 +96,6 @@ async def serve_http(server: MCPServer[Any], page: Page) -> None:
     except OSError as error:
         why = f"cannot listen on {page.host}:{page.port}: {error.strerror}"
         raise UsageError(why) from error
-    _heed_sigterm(asyncio.Event())  # uvicorn ends by it, and raises it again
     config = uvicorn.Config(
         application(server, page),
         log_level="warning",
@@ -103,9 +104,12 @@ async def serve_http(server: MCPServer[Any], page: Page) -> None:
         timeout_graceful_shutdown=_END_SECONDS,
         ws="none",
     )
+    serving = uvicorn.Server(config)
+    # It heeds signals itself, but not before it has started, and raises them again at its end.
+    _heed(lambda: setattr(serving, "should_exit", True), signal.SIGTERM, signal.SIGINT)
     with listening:
         _print_address(page)
-        await uvicorn.Server(config).serve([listening])
+        await serving.serve([listening])
 
 
 def _print_address(page: Page) -> None:
