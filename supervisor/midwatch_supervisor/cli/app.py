@@ -19,6 +19,7 @@ GROUPS = {
         "show": ("inspect.show:show", "Everything about one task or attempt."),
         "watch": ("inspect.watch:watch", "Open the console of a run elsewhere, or over."),
         "attach": ("inspect.attach:attach", "Watch coding agents that you start yourself."),
+        "mcp": ("inspect.mcp:mcp", "Let other programs ask Midwatch, or report to it."),
         "report": ("inspect.report:app", "What came of the tasks, in figures and charts."),
         "diff": ("inspect.diff:diff", "What a task has changed."),
         "export": ("inspect.export:export", "Write a recorded attempt as a trace."),

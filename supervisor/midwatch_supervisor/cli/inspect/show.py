@@ -1,7 +1,7 @@
 """`midwatch show`: everything about one task or attempt."""
 
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import (
+    AlertKey,
     Attempt,
     Entry,
     Fact,
@@ -29,7 +30,7 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.intervention import Interventions, WorkerRequest
+from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.status import health_of, waits_for
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
@@ -76,13 +77,13 @@ async def show(
     async with await journal_to_read(journal) as opened:
         found = await find(opened, id, run=run)
         if json:
-            async for shown in _shown(opened, found):
+            async for shown in shown_records(opened, found):
                 write_json(shown.fields)
             return
         account = await account_of(opened, found.task)
         nodes = await _fleet(opened, account)
         texts: dict[int, _AttemptTexts] = defaultdict(_AttemptTexts)
-        async for shown in _shown(opened, found):
+        async for shown in shown_records(opened, found):
             texts[shown.entry.attempt or 0].add(shown)
         calibrations = await _calibrations(opened, account, only=found.attempt)
     for text in _account(account, nodes, texts, calibrations, only=found.attempt):
@@ -111,7 +112,7 @@ async def _calibrations(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
+class ShownRecord:
     """One record with its JSON line."""
 
     entry: Entry
@@ -128,27 +129,28 @@ class _AttemptTexts:
     given: list[str] = field(default_factory=list[str])
     learned: list[str] = field(default_factory=list[str])
 
-    def add(self, shown: _Shown) -> None:
+    def add(self, shown: ShownRecord) -> None:
         """Take in a record."""
         match shown.entry.record:
             case Step() as step:
-                self.steps.append(f"step {step.number}, {_text(step)}")
+                self.steps.append(f"step {step.number}, {record_line(step)}")
             case Recall() as recall:
                 self.given += (
                     line(recall, given=shown.given).detail.replace("\n\n", "\n").split("\n")
                 )
             case (Feedback() | Lesson() | Summary() | Fact() | Study()) as record:
-                self.learned.append(_text(record))
+                self.learned.append(record_line(record))
             case _:
                 pass
 
 
-def _text(record: Record, about: Intervention | None = None) -> str:
+def record_line(record: Record, about: Intervention | None = None) -> str:
+    """What a record says, after what it is."""
     told = line(record, about)
     return f"{told.what}: {told.text}"
 
 
-async def _shown(journal: Journal, found: Found) -> AsyncIterator[_Shown]:
+async def shown_records(journal: Journal, found: Found) -> AsyncIterator[ShownRecord]:
     """The records of what was found that have a line, oldest first."""
     transcript = Transcript([found.task], await journal.attempts(found.task.id))
     async for entry in journal.all_entries(task=found.task.id):
@@ -160,7 +162,7 @@ async def _shown(journal: Journal, found: Found) -> AsyncIterator[_Shown]:
         # An attempt's line may need what was said on the attempt before it.
         fields = transcript.line(entry, given)
         if fields and (found.attempt is None or entry.attempt == found.attempt.id):
-            yield _Shown(entry=entry, given=given, fields=fields)
+            yield ShownRecord(entry=entry, given=given, fields=fields)
 
 
 def _account(
@@ -225,8 +227,8 @@ def _attempt(
     yield from _section("acceptance", _texts(details.checks.values()))
     alerts = (alert_text(a, account.alert_status(key)) for key, a in account.alerts.items())
     yield from _section("alerts", alerts)
-    yield from _section("decisions", _decisions(account))
-    yield from _section("interventions", _interventions(account.interventions))
+    yield from _section("decisions", decision_lines(account))
+    yield from _section("interventions", intervention_lines(account))
     yield from _section("faults of the watch", _texts(details.faults))
 
 
@@ -262,16 +264,26 @@ def _with_reason(what: str, reason: str) -> str:
     return f"{what}: {reason}" if reason else what
 
 
-def _decisions(account: AttemptState) -> Iterator[str]:
+def decision_lines(
+    account: AttemptState, about: Collection[AlertKey] | None = None
+) -> Iterator[str]:
+    """Escalations with what was decided on each; with `about`, those of these alerts only."""
     for each in account.escalations.values():
+        if about is not None and not {*about} & {*each.alerts}:
+            continue
         yield f"escalation {line(each).text}"
         made = (one for one in account.details.decisions if one.escalation == each.id)
         yield from (f"  {text}" for text in _texts(made))
 
 
-def _interventions(interventions: Interventions) -> Iterator[str]:
-    for each in interventions:
+def intervention_lines(
+    account: AttemptState, about: Collection[AlertKey] | None = None
+) -> Iterator[str]:
+    """Interventions with what became of each; with `about`, those that answer these alerts."""
+    for each in account.interventions:
         what = each.intervention
+        if about is not None and not {*about} & {*what.answers}:
+            continue
         outcome = f", {each.outcome}{because(each.reason)}" if each.outcome else ""
         act = action_text(what.action, what.terms)
         yield f"{each.id} {act} by {author_text(what)}: {each.status}{outcome}"

@@ -1,6 +1,6 @@
 """`midwatch status`: what the tasks and their attempts are doing."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Annotated, Literal
@@ -98,9 +98,8 @@ async def status(
         known = Nodes(opened)
         nodes = {each.name: each for each in await known.all()}
         now, needy = await known.now(), False
-        for each in runs[::-1] if all else _latest(runs):
+        async for each, accounts in standing(opened, runs[::-1] if all else latest(runs), nodes):
             shared = each.keeper is Keeper.MONITOR
-            accounts = await _accounts(opened, each, nodes.values() if shared else None)
             needy = needy or (shared and any(map(_open_to_nodes, accounts)))
             lines = [status_line(account, nodes if shared else {}) for account in accounts]
             if json:
@@ -125,7 +124,16 @@ async def status(
         write_line(text)
 
 
-def _latest(runs: Sequence[Run]) -> list[Run]:
+async def standing(
+    journal: Journal, runs: Sequence[Run], nodes: Mapping[str, NodeStatus]
+) -> AsyncIterator[tuple[Run, list[TaskState]]]:
+    """Each run with its tasks as they stand; `nodes` are those of the fleet, by name."""
+    for run in runs:
+        shared = run.keeper is Keeper.MONITOR
+        yield run, await _accounts(journal, run, nodes.values() if shared else None)
+
+
+def latest(runs: Sequence[Run]) -> list[Run]:
     """The newest run; of sessions that were watched, all that began in the day before it."""
     if not runs or not runs[0].source.startswith(SESSION):
         return list(runs[:1])

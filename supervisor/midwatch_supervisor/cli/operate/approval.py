@@ -14,6 +14,7 @@ from midwatch_monitor.records import (
     Delivery,
     Entry,
     Intervention,
+    Lifecycle,
     PermissionRequest,
     PlanCheck,
 )
@@ -81,28 +82,45 @@ async def _settle(
     comment: str = "",
 ) -> None:
     async with await journal_to_write(journal) as opened:
-        pending = await _pending(opened)
-        chosen = pending.chosen(id)
-        attempt = await opened.attempt(pending.attempts[chosen])
-        task = await opened.task(attempt.task)
-        account = (await account_of(opened, task)).attempts[attempt.id]
-        name = OpenAttempt(task=task, account=account).name
-        what = f"{pending.name(chosen)} {chosen} for {name}"
-        pending.require_waiting(what, chosen, account)
-        if account.lifecycle.over:
-            raise UsageError(f"{what} comes too late: the attempt is {account.status}")
-        state = "approved" if agreed else "rejected"
-        if dry_run:
-            write_line(f"would make {what} {state}")
-            return
-        async with desk_at(opened, author) as desk:
-            await _tell(desk, pending, chosen, account, agreed=agreed, comment=comment)
-        write_line(f"{state} {what}")
+        said = await settle(
+            opened, id, author=author, agreed=agreed, comment=comment, dry_run=dry_run
+        )
+    write_line(said)
+
+
+async def settle(
+    journal: Journal,
+    id: str | int,
+    *,
+    author: str | None,
+    agreed: bool,
+    comment: str = "",
+    dry_run: bool = False,
+) -> str:
+    """Answer what waits for a person's word; what was done, in words.
+
+    Raises UsageError where it does not wait, or nothing is called that.
+    """
+    pending = await pending_in(journal)
+    chosen = pending.chosen(id)
+    attempt = await journal.attempt(pending.attempts[chosen])
+    task = await journal.task(attempt.task)
+    account = (await account_of(journal, task)).attempts[attempt.id]
+    what = f"{pending.name(chosen)} {chosen} for {OpenAttempt(task=task, account=account).name}"
+    pending.require_waiting(what, chosen, account)
+    if account.lifecycle.over:
+        raise UsageError(f"{what} comes too late: the attempt is {account.status}")
+    state = "approved" if agreed else "rejected"
+    if dry_run:
+        return f"would make {what} {state}"
+    async with desk_at(journal, author) as desk:
+        await _tell(desk, pending, chosen, account, agreed=agreed, comment=comment)
+    return f"{state} {what}"
 
 
 async def _tell(
     desk: OperatorActions,
-    pending: "_Pending",
+    pending: "Pending",
     chosen: int,
     account: AttemptState,
     *,
@@ -123,14 +141,15 @@ async def _tell(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Pending:
+class Pending:
     """All interventions and petitions of a journal, and which of them wait."""
 
     attempts: dict[int, int] = field(default_factory=dict[int, int])
     """The attempt of each, by journal id."""
     interventions: Interventions = field(default_factory=Interventions)
     petitions: dict[int, WorkerRequest] = field(default_factory=dict[int, WorkerRequest])
-    over: set[int] = field(default_factory=set[int])
+    standing: dict[int, Lifecycle] = field(default_factory=dict[int, Lifecycle])
+    """Where each attempt stands, by journal id."""
 
     def fold(self, entry: Entry) -> None:
         """Take in the journal's next entry."""
@@ -141,16 +160,16 @@ class _Pending:
             self.attempts[entry.id] = attempt
         if request is not None:
             self.petitions[entry.id] = request
-        if isinstance(record, AttemptTransition) and record.lifecycle.over:
-            self.over.add(attempt)
+        if isinstance(record, AttemptTransition):
+            self.standing[attempt] = record.lifecycle
 
     def waiting(self) -> Iterator[int]:
         """What waits for a person's word, the oldest first."""
         answered = {each.intervention.petition for each in self.interventions if not each.rejected}
         held = {each.id for each in self.interventions.held}
         for id, attempt in sorted(self.attempts.items()):
-            asks = id in self.petitions and id not in answered and attempt not in self.over
-            if asks or id in held:
+            over = attempt in self.standing and self.standing[attempt].over
+            if id in held or (id in self.petitions and id not in answered and not over):
                 yield id
 
     def name(self, id: int) -> str:
@@ -158,12 +177,17 @@ class _Pending:
         petition = self.petitions.get(id)
         return request_name(petition) if petition else self.interventions.by_id[id].action.value
 
-    def chosen(self, id: str) -> int:
-        """What `id` names; of what waits, its beginning is enough. Raises UsageError."""
-        if id.isdecimal() and int(id) in self.attempts:
-            return int(id)
+    def chosen(self, id: str | int) -> int:
+        """What `id` names; of what waits, its beginning is enough where that is a text.
+
+        Raises UsageError.
+        """
+        exact = next((each for each in self.attempts if str(each) == str(id)), None)
+        if exact is not None:
+            return exact
         waiting = list(self.waiting())
-        found = [each for each in waiting if id and str(each).startswith(id)]
+        begun = id if isinstance(id, str) else ""
+        found = [each for each in waiting if begun and str(each).startswith(begun)]
         if len(found) == 1:
             return found[0]
         there = ", ".join(f"{each} ({self.name(each)})" for each in waiting)
@@ -186,8 +210,9 @@ class _Pending:
             raise UsageError(f"{what} is {status} already")
 
 
-async def _pending(journal: Journal) -> _Pending:
-    pending = _Pending()
+async def pending_in(journal: Journal) -> Pending:
+    """All of a journal."""
+    pending = Pending()
     kinds = (Intervention, Delivery, AttemptTransition, PlanCheck, BudgetRequest, PermissionRequest)
     async for entry in journal.all_entries(kinds=kinds):
         pending.fold(entry)

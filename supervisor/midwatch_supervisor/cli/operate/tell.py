@@ -70,11 +70,27 @@ async def tell(
         if restart and (over := await begun_attempt(opened, attempt)).account.over:
             await _begin_again(opened, over, text, author, dry_run=dry_run)
             return
-        target = await open_attempt(opened, attempt)
-        _require_change(target, action)
-        what = "guidance" if action is Action.NUDGE else action.value
-        order = _Order(what=what, action=action, message=text)
-        await _send(opened, target, order, author, dry_run=dry_run)
+        write_line(await send(opened, attempt, action, text, author=author, dry_run=dry_run))
+
+
+async def send(
+    journal: Journal,
+    id: str,
+    action: Action,
+    text: str = "",
+    *,
+    author: str | None,
+    dry_run: bool = False,
+) -> str:
+    """Guide, pause, resume or stop the attempt that `id` names; what was sent, in words.
+
+    Raises UsageError where that reaches nobody, or could change nothing.
+    """
+    target = await open_attempt(journal, id)
+    _require_change(target, action)
+    what = "guidance" if action is Action.NUDGE else action.value
+    order = _Order(what=what, action=action, message=text)
+    return await _send(journal, target, order, author, dry_run=dry_run)
 
 
 async def _begin_again(
@@ -124,7 +140,7 @@ async def grant(
             terms=Terms(grant=given),
             request=request,
         )
-        await _send(opened, target, order, author, dry_run=dry_run)
+        write_line(await _send(opened, target, order, author, dry_run=dry_run))
 
 
 async def switch(
@@ -156,7 +172,7 @@ async def switch(
             message=message,
             terms=Terms(model=name),
         )
-        await _send(opened, target, order, author, dry_run=dry_run)
+        write_line(await _send(opened, target, order, author, dry_run=dry_run))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,13 +189,12 @@ class _Order:
 
 async def _send(
     journal: Journal, target: OpenAttempt, order: _Order, author: str | None, *, dry_run: bool
-) -> None:
+) -> str:
     """Send it, or say what would be sent. What holds or ends an attempt answers no alert."""
     if why := out_of_reach(target.account, order.action):
         raise UsageError(f"{target.name}: {why}")
     if dry_run:
-        write_line(f"{target.name}: {order.what} would be sent")
-        return
+        return f"{target.name}: {order.what} would be sent"
     firing = () if order.action in _HOLDING else target.account.firing
     async with desk_at(journal, author) as operator:
         number = await operator.act(
@@ -190,7 +205,7 @@ async def _send(
             terms=order.terms,
             petition=order.request,
         )
-    write_line(f"{target.name}: {order.what} sent ({number})")
+    return f"{target.name}: {order.what} sent ({number})"
 
 
 def _require_change(target: OpenAttempt, action: Action) -> None:

@@ -1,0 +1,108 @@
+"""`midwatch mcp`: what Midwatch knows, for other programs, by the Model Context Protocol."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import MissingExtraError, UsageError
+from midwatch_supervisor.cli.fleet.log import PlainFormatter
+from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.run.exit import run_to_end
+from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
+
+if TYPE_CHECKING:
+    from midwatch_supervisor.cli.inspect.web import Page
+
+AUTHOR = "mcp"
+"""Who acts, where nobody says more."""
+_HOST = "127.0.0.1"
+_GRACE_SECONDS = 0.5
+
+
+def mcp(
+    *,
+    write: Annotated[
+        bool, Parameter(negative="", help="Offer what guides, stops and approves, too.")
+    ] = False,
+    worker: Annotated[
+        str | None,
+        Parameter(help="Watch the client itself as a worker of that name: it reports with tools."),
+    ] = None,
+    http: Annotated[
+        str | None,
+        Parameter(
+            name="--http",
+            help=f"HOST:PORT or PORT to serve over HTTP ({_HOST} without a host). Default: the "
+            "standard streams of this process.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        Parameter(
+            help="The bearer token of `--http`, in a file that only you may read; a new one is "
+            "made. Default: $MIDWATCH_WEB_TOKEN, else a new random token."
+        ),
+    ] = None,
+    author: Annotated[
+        str | None, Parameter(name="--from", help=f"Who acts with `--write`. Default: {AUTHOR}.")
+    ] = None,
+    journal: JournalOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Let a program read what happens and, with `--write`, act; or watch it as a worker."""
+    if worker is not None and (write or http is not None):
+        raise UsageError("--worker takes neither --write nor --http: a connection is one worker")
+    if worker is not None and not worker.strip():
+        raise UsageError("--worker needs a name")
+    if token_file is not None and http is None:
+        raise UsageError("--token-file is for --http")
+    try:
+        import mcp.server  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ImportError as error:
+        raise MissingExtraError("`midwatch mcp`", "mcp") from error
+    _log_plainly()
+    if worker is not None:
+        work = _watch(worker, journal, config)
+    else:
+        work = _serve(journal, (author or AUTHOR) if write else None, _page(http, token_file))
+    return run_to_end(work, grace_seconds=_GRACE_SECONDS, notice="")
+
+
+def _log_plainly() -> None:
+    """Have warnings written as everywhere, before the library chooses another form."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(PlainFormatter("%(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+
+def _page(http: str | None, token_file: Path | None) -> "Page | None":
+    """Where it is served over HTTP, and for which token."""
+    from midwatch_supervisor.cli.inspect.web import page_at
+
+    if http is None:
+        return None
+    host, _, port = http.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 2**16):
+        raise UsageError("--http takes HOST:PORT, or PORT alone")
+    return page_at(host.strip("[]") or _HOST, int(port), token_file)
+
+
+async def _serve(journal: str | None, author: str | None, page: "Page | None") -> int:
+    from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
+    from midwatch_supervisor.cli.mcp_server.transports import serve_http, serve_stdio
+
+    server = supervising_server(journal, author=author)
+    await (serve_stdio(server) if page is None else serve_http(server, page))
+    return 0
+
+
+async def _watch(name: str, journal: str | None, config: Sequence[Path] | None) -> int:
+    from midwatch_supervisor.cli.mcp_server.transports import serve_stdio
+    from midwatch_supervisor.cli.mcp_server.worker import watch_of, worker_server
+
+    async with worker_server(watch_of(name, journal, settings_in_force(config))) as server:
+        await serve_stdio(server)
+    return 0

@@ -1,0 +1,199 @@
+"""What a program reads of a journal: the lines that commands print, as one block of data each."""
+
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, cast
+
+from pydantic import Field
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import Keeper, Lifecycle, Step
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_supervisor.cli.inspect.show import (
+    decision_lines,
+    intervention_lines,
+    record_line,
+    shown_records,
+)
+from midwatch_supervisor.cli.inspect.status import latest, standing, status_line
+from midwatch_supervisor.cli.journals import journal_to_read
+from midwatch_supervisor.cli.operate.approval import Pending, pending_in
+from midwatch_supervisor.cli.operate.attempt import OpenAttempt, begun_attempt
+from midwatch_supervisor.present.intervention_text import (
+    alert_text,
+    intervention_text,
+    request_text,
+)
+from midwatch_supervisor.present.json_lines import MAX_TEXT, JsonLine
+from midwatch_supervisor.present.lookup import account_of, chosen_runs, find
+from midwatch_supervisor.present.waiting import answer_commands, attempt_waits_for
+from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, cut
+
+_MAX_LINES = 200
+"""Lines of one answer."""
+_MAX_CHARS = 30_000
+"""Characters of one answer: some clients take no more than 25,000 tokens."""
+_MAX_LINE = 4_000
+_MAX_ITEMS = 30
+"""Of a list in a line."""
+_MAX_EVIDENCE = 12
+"""Steps of one alert's evidence that are told, the newest."""
+LARGEST = 2**63 - 1
+"""The largest number that a journal can hold."""
+
+Named = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="A task's name, an attempt's id, or TASK#N for its attempt number N.",
+    ),
+]
+Run = Annotated[
+    int | None, Field(ge=1, le=LARGEST, description="Number of the run; by default the latest.")
+]
+Last = Annotated[int, Field(ge=1, le=_MAX_LINES, description="How many of the newest records.")]
+
+
+class ReadingTools:
+    """What is read. The journal is opened for each call: it may be made, or move, meanwhile."""
+
+    def __init__(self, journal: str | None) -> None:
+        self._journal = journal
+
+    async def list_attempts(self, run: Run = None, *, only_needing_a_person: bool = False) -> str:
+        """Where the tasks of a run and their latest attempts stand, a JSON object a line."""
+        lines = list[str]()
+        async with await journal_to_read(self._journal) as journal:
+            runs = await chosen_runs(journal, run)
+            nodes = {each.name: each for each in await Nodes(journal).all()}
+            chosen = latest(runs) if run is None else runs
+            async for each, tasks in standing(journal, chosen, nodes):
+                known = nodes if each.keeper is Keeper.MONITOR else {}
+                wanted = [t for t in tasks if not only_needing_a_person or answer_commands(t)]
+                lines += [_json(asdict(status_line(task, known))) for task in wanted]
+        return block("attempts", lines)
+
+    async def timeline(self, attempt: Named, last: Last = 50) -> str:
+        """What an attempt did and what was said to it, a JSON object a line, oldest first."""
+        lines = deque[JsonLine](maxlen=last)
+        async with await journal_to_read(self._journal) as journal:
+            async for shown in shown_records(journal, await find(journal, attempt)):
+                lines.append(shown.fields)
+        return block("timeline", [_json(each) for each in lines], newest=True)
+
+    async def why(self, attempt: Named) -> str:
+        """Which alerts fire for an attempt, the steps that they rest on, and what was done."""
+        async with await journal_to_read(self._journal) as journal:
+            target = await begun_attempt(journal, attempt)
+            return block("why", [each async for each in _why(journal, target)])
+
+    async def waiting(self) -> str:
+        """What waits for a person in all runs, with the id that answers each question."""
+        async with await journal_to_read(self._journal) as journal:
+            return block("waiting", [each async for each in _waiting(journal)])
+
+
+async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
+    account = target.account
+    yield f"{target.name}: {account.status}"
+    if waits := attempt_waits_for(account):
+        yield f"waits for: {waits}"
+    if not account.firing:
+        yield "no alert fires"
+    numbers = {n for alert in account.firing for n in alert.evidence[-_MAX_EVIDENCE:]}
+    steps = await _steps(journal, account, numbers)
+    for alert in account.firing:
+        yield alert_text(alert, account.alert_status(alert.key))
+        for number in alert.evidence[-_MAX_EVIDENCE:]:
+            if number in steps:
+                yield f"  step {number}, {record_line(steps[number])}"
+        done = *decision_lines(account, [alert.key]), *intervention_lines(account, [alert.key])
+        for line in done or ("nothing was done about it yet",):
+            yield f"  {line}"
+
+
+async def _steps(
+    journal: Journal, account: AttemptState, numbers: Collection[int]
+) -> Mapping[int, Step]:
+    found = dict[int, Step]()
+    if not numbers:
+        return found
+    async for entry in journal.all_entries(attempt=account.id, kinds=(Step,)):
+        if isinstance(entry.record, Step) and entry.record.number in numbers:
+            found[entry.record.number] = entry.record
+    return found
+
+
+async def _waiting(journal: Journal) -> AsyncIterator[str]:
+    """Each attempt that waits, with its questions; one may wait without any."""
+    pending = await pending_in(journal)
+    asked = dict[int, list[int]]()
+    for number in pending.waiting():
+        asked.setdefault(pending.attempts[number], []).append(number)
+    parked = [id for id, stands in pending.standing.items() if stands is Lifecycle.INPUT_REQUIRED]
+    for id in sorted({*asked, *parked}):
+        attempt = await journal.attempt(id)
+        task = await journal.task(attempt.task)
+        account = (await account_of(journal, task)).attempts[id]
+        fields = {
+            "type": "waiting",
+            "run": task.run,
+            "task": task.name,
+            "attempt": id,
+            "number": attempt.number,
+            "waits_for": attempt_waits_for(account) or None,
+            "asks": [_asked(pending, number) for number in asked.get(id, ())],
+        }
+        yield _json(fields)
+
+
+def _asked(pending: Pending, number: int) -> JsonLine:
+    """One question; its `id` is what `approve` and `reject` take."""
+    request = pending.petitions.get(number)
+    if request is not None:
+        text = request_text(request)
+    else:
+        held = pending.interventions.by_id[number].intervention
+        text = intervention_text(held, number).text
+    return {"id": number, "what": pending.name(number), "text": text}
+
+
+# -- the form of an answer ---------------------------------------------------------------------
+
+
+def block(name: str, lines: Sequence[str], *, newest: bool = False) -> str:
+    """Lines as a block of data, as many as fit: the first ones, or the `newest` at the end."""
+    kept, room = list[str](), _MAX_CHARS
+    for line in lines[::-1] if newest else lines:
+        short = cut(line, _MAX_LINE)
+        room -= len(short) + 1
+        if room < 0 or len(kept) == _MAX_LINES:
+            break
+        kept.append(short)
+    gone = len(lines) - len(kept)
+    left = [f"({gone} {'earlier' if newest else 'more'} left out)"] * (gone > 0)
+    body = [*left, *kept[::-1]] if newest else [*kept, *left]
+    return DataBlocks.drawn().framed(name, "\n".join(body) or "(nothing)", note=EVIDENCE)
+
+
+def _json(fields: Mapping[str, object]) -> str:
+    return json.dumps(_short(fields), ensure_ascii=False)
+
+
+def _short(value: object) -> object:
+    """The value with texts and lists of a bounded length."""
+    match value:
+        case str():
+            return cut(value, MAX_TEXT)
+        case Mapping():
+            fields = cast("Mapping[str, object]", value)
+            return {name: _short(each) for name, each in fields.items()}
+        case tuple() | list():
+            items = cast("Sequence[object]", value)
+            return [_short(each) for each in items[:_MAX_ITEMS]]
+        case _:
+            return value

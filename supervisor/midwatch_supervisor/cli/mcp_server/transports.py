@@ -1,0 +1,123 @@
+"""How a server is reached: by the standard streams, or over HTTP by whoever knows the token."""
+
+import asyncio
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.mcpserver import MCPServer
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from midwatch_monitor.errors import UsageError
+from midwatch_supervisor.cli.inspect.web import Page
+from midwatch_supervisor.cli.output import write_error, write_line
+
+PATH = "/mcp"
+_END_SECONDS = 3
+
+
+def _heed(end: Callable[[], object], *signs: signal.Signals) -> None:
+    if threading.current_thread() is threading.main_thread():
+        for sign in signs:
+            asyncio.get_running_loop().add_signal_handler(sign, end)
+
+
+async def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
+    """Serve one client until it closes its end, or until SIGTERM.
+
+    What reads the standard input may hold the process a while longer: threads cannot be cancelled.
+    """
+    told = asyncio.Event()
+    _heed(told.set, signal.SIGTERM)
+    work = [asyncio.create_task(_serve_streams(server)), asyncio.create_task(told.wait())]
+    try:
+        await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in work:
+            each.cancel()
+    if work[0].done() and not work[0].cancelled():
+        work[0].result()
+
+
+async def _serve_streams(server: Server[Any] | MCPServer[Any]) -> None:
+    if isinstance(server, MCPServer):
+        await server.run_stdio_async()
+        return
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+class Door:
+    """Lets nobody in without the token, by another name of this machine, or from a web page."""
+
+    def __init__(self, application: ASGIApp, page: Page) -> None:
+        self._application = application
+        self._page = page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on, or refuse it."""
+        refusal = None if scope["type"] == "lifespan" else self._refusal(Headers(scope=scope))
+        await (refusal or self._application)(scope, receive, send)
+
+    def _refusal(self, headers: Headers) -> PlainTextResponse | None:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not self._page.is_at(host):
+            return PlainTextResponse("another name leads to this server\n", 421)
+        if origin is not None and origin.partition("://")[2] != host:
+            return PlainTextResponse("pages of other addresses are not served\n", 403)
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and self._page.knows(token.strip()):
+            return None
+        bearer = {"WWW-Authenticate": "Bearer"}
+        return PlainTextResponse("the bearer token is missing or wrong\n", 401, bearer)
+
+
+def application(server: MCPServer[Any], page: Page) -> ASGIApp:
+    """The whole application, behind its door."""
+    door = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # ours looks at all
+    inner = server.streamable_http_app(streamable_http_path=PATH, transport_security=door)
+    return Door(inner, page)
+
+
+async def serve_http(server: MCPServer[Any], page: Page) -> None:
+    """Serve whoever knows the token until told to stop. Raises UsageError: it cannot listen."""
+    family = socket.AF_INET6 if ":" in page.host else socket.AF_INET
+    try:
+        listening = socket.create_server((page.host, page.port), family=family)
+    except OSError as error:
+        why = f"cannot listen on {page.host}:{page.port}: {error.strerror}"
+        raise UsageError(why) from error
+    config = uvicorn.Config(
+        application(server, page),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_END_SECONDS,
+        ws="none",
+    )
+    serving = uvicorn.Server(config)
+    # It heeds signals itself, but not before it has started, and raises them again at its end.
+    _heed(lambda: setattr(serving, "should_exit", True), signal.SIGTERM, signal.SIGINT)
+    with listening:
+        _print_address(page)
+        await serving.serve([listening])
+
+
+def _print_address(page: Page) -> None:
+    said = f"the token of {page.source}" if page.source else page.token
+    write_line(f"MCP is at {page.origin}{PATH}, with `Authorization: Bearer` and {said}")
+    if not page.loopback:
+        write_error(
+            f"warning: {page.host} is not only this machine: whoever knows the token is served, "
+            "and the way is not encrypted"
+        )
+    sys.stdout.flush()

@@ -1,0 +1,239 @@
+"""A worker that Midwatch did not start: its connection is an attempt, its calls are the steps.
+
+pydantic-ai asks a model, runs the tools that it calls, and asks again. Here what is asked is the
+client: its answer is its next call, and what stands in the next request is what the call answers,
+guidance too. So the tools, their validation and the watch are those of every worker.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from itertools import count
+from typing import Any, NamedTuple
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
+from pydantic_ai import Agent, UsageLimits
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_tools.data_blocks import code
+from midwatch_tools.tool_calls import UNWATCHED
+from midwatch_tools.tools.reflect import NAMES
+from midwatch_tools.watch import Watch
+
+Context = ServerRequestContext[dict[str, Any]]
+_CLOSED = "The connection was closed."
+_END_SECONDS = 1.0
+"""How long a call that is under way may take then."""
+
+
+class _Call(NamedTuple):
+    tool: str
+    args: dict[str, Any]
+    answer: asyncio.Future[CallToolResult]
+
+
+class ClientModel(Model[None]):
+    """The client of one connection, from when it first asks for tools until it is gone.
+
+    Its calls are taken one after the other.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self._watch = watch
+        self._began = asyncio.Event()
+        self._title = ""
+        self._tools: asyncio.Future[Sequence[ToolDefinition]]
+        self._tools = asyncio.get_running_loop().create_future()
+        self._calls: asyncio.Queue[_Call | None] = asyncio.Queue()
+        """What the client asks for; `None` once it is gone."""
+        self._asked: _Call | None = None
+        self._words: list[str] = []
+        """What is to be said with the next answer: the client may have given a call up."""
+        self._ids = count(1)
+        self._run = asyncio.create_task(self._work())
+
+    @property
+    def model_name(self) -> str:
+        """What the worker is called where models are told apart."""
+        return self._watch.name
+
+    @property
+    def system(self) -> str:
+        """No provider that has prices."""
+        return "mcp"
+
+    @property
+    def base_url(self) -> None:
+        return None
+
+    async def _work(self) -> None:
+        await self._began.wait()
+        agent = Agent(self, capabilities=[self._watch])
+        await agent.run(self._title, usage_limits=UsageLimits(request_limit=None))
+
+    # -- what the run asks -----------------------------------------------------------------
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """The client's next call, once the last one is answered."""
+        del model_settings
+        if not self._tools.done():
+            offered = model_request_parameters.function_tools
+            self._tools.set_result(sorted(offered, key=lambda each: NAMES.index(each.name)))
+        self._answer(messages)
+        asked = await self._calls.get()
+        while asked is not None and asked.answer.cancelled():
+            asked = await self._calls.get()
+        self._asked = asked
+        if asked is None:
+            return ModelResponse(parts=[TextPart(_CLOSED)], model_name=self.model_name)
+        part = ToolCallPart(asked.tool, asked.args, tool_call_id=f"mcp-{next(self._ids)}")
+        return ModelResponse(parts=[part], model_name=self.model_name)
+
+    def _answer(self, messages: Sequence[ModelMessage]) -> None:
+        asked = self._asked
+        if asked is None:
+            return  # what the run began with
+        results, failed = list[str](), False
+        for part in _fresh(messages):
+            if isinstance(part, ToolReturnPart):
+                results.append(part.model_response_str())
+                failed = failed or part.retry is not None
+            elif isinstance(part, UserPromptPart) and isinstance(part.content, str):
+                self._words.append(part.content)
+        if not asked.answer.done():
+            text = "\n\n".join([*results, *self._words])
+            self._words.clear()
+            asked.answer.set_result(_result(text, failed=failed))
+
+    # -- what the client asks --------------------------------------------------------------
+
+    async def _offered(self, context: Context) -> Sequence[ToolDefinition]:
+        if not self._began.is_set():
+            told = context.session.client_params
+            self._title = f"{told.client_info.name if told else 'a client'} over MCP"
+            self._began.set()
+        await asyncio.wait({self._tools, self._run}, return_when=asyncio.FIRST_COMPLETED)
+        return self._tools.result() if self._tools.done() else ()
+
+    async def listed(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        """The tools that this worker has a use for."""
+        del params
+        return ListToolsResult(tools=[_described(each) for each in await self._offered(context)])
+
+    async def called(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        """What a call came to, and what is to be said to the worker."""
+        if params.name not in {each.name for each in await self._offered(context)}:
+            return _result(f"There is no tool {params.name!r}.", failed=True)
+        answer: asyncio.Future[CallToolResult] = asyncio.get_running_loop().create_future()
+        self._calls.put_nowait(_Call(params.name, dict(params.arguments or {}), answer))
+        try:
+            await asyncio.wait({answer, self._run}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            answer.cancel()
+            raise
+        return answer.result() if answer.done() else _result(UNWATCHED)
+
+    async def close(self) -> None:
+        """End the attempt: the client is gone. One that is held is cancelled."""
+        self._calls.put_nowait(None)
+        if self._began.is_set():
+            await asyncio.wait({self._run}, timeout=_END_SECONDS)
+        self._run.cancel()
+        await asyncio.gather(self._run, return_exceptions=True)
+
+
+def _fresh(messages: Sequence[ModelMessage]) -> list[object]:
+    """The parts of the requests since the last response, in order."""
+    parts = list[object]()
+    for message in reversed(messages):
+        if not isinstance(message, ModelRequest):
+            break
+        parts[:0] = message.parts
+    return parts
+
+
+def _described(tool: ToolDefinition) -> Tool:
+    return Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.parameters_json_schema,
+        # Claude Code hides the tools of servers behind a search unless they say this.
+        _meta={"anthropic/alwaysLoad": True},
+    )
+
+
+def _result(text: str, *, failed: bool = False) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
+
+
+def watch_of(
+    name: str,
+    journal: str | None,
+    settings: Settings,
+    *,
+    seconds: Callable[[], float] = time.monotonic,
+) -> Watch:
+    """The watch over a client of that name. What it does beside its reports is not seen.
+
+    `seconds` is a clock that never goes back.
+    """
+    # The end of a connection is no result that could be looked at once more.
+    completion = settings.completion.model_copy(update={"refine": 0})
+    settings = settings.model_copy(update={"completion": completion})
+    drawn = code()  # once: the client is told it before there is a run
+    return Watch(
+        name=name,
+        journal=journal,
+        settings=settings,
+        gates=True,
+        seconds=seconds,
+        draw=lambda: drawn,
+    )
+
+
+@asynccontextmanager
+async def worker_server(watch: Watch) -> AsyncGenerator[Server[Any]]:
+    """A server for one connection, whose attempt ends with the block."""
+    watch.prepare(())
+    client = ClientModel(watch)
+    try:
+        yield Server(
+            "midwatch",
+            version=version("midwatch"),
+            instructions=watch.get_instructions(),
+            on_list_tools=client.listed,
+            on_call_tool=client.called,
+        )
+    finally:
+        await client.close()

@@ -1,0 +1,161 @@
+"""What a program does with Midwatch over MCP: as a person's word, under a name."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+from pydantic_ai import Agent
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn, play
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Attempt,
+    Change,
+    Delivery,
+    DeliveryState,
+    Intervention,
+    PermissionRequest,
+    Record,
+)
+from midwatch_stage.harness import RunHarness
+from midwatch_stage.mcp_caller import Caller
+from midwatch_tools.embedding import ONLY_WATCHED
+
+begun, released = threading.Event(), threading.Event()
+Write = Callable[[Record], Awaitable[int]]
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:  # pyright: ignore[reportUnusedFunction]
+    begun.clear()
+    released.clear()
+
+
+async def work_long() -> str:
+    """Work until the test has spoken."""
+    begun.set()
+    await asyncio.to_thread(released.wait, 60)
+    return "done"
+
+
+long = Agent(
+    play(Script(phases=(Phase(turns=(Turn(calls=(Call(tool="work_long"),)), Turn(say="Done."))),))),
+    tools=[work_long],
+)
+TASKS = f"""
+    models: {{worker: none}}
+    workers: {{coder: {{agent: "{__name__}:long"}}}}
+    tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
+"""
+
+
+async def test_guidance_reaches_the_worker_of_a_run_and_is_recorded_as_delivered(
+    actor: Caller, harness: RunHarness
+) -> None:
+    run = asyncio.create_task(harness.run(TASKS))
+    await harness.until(begun.is_set)
+    said = await actor.say("guide", attempt="fix", message="Look at the totals first.")
+    released.set()
+    assert await run == 0
+    (nudge,) = await harness.told(Intervention)
+    assert (nudge.message, nudge.author, nudge.by) == (
+        *("Look at the totals first.", "mcp"),
+        Actor.OPERATOR,
+    )
+    (stamp,) = await harness.told(Delivery)
+    assert said == f"fix#1: guidance sent ({stamp.intervention})"
+    assert stamp.state is DeliveryState.DELIVERED
+    bodies = "".join(each.body.decode() for each in await harness.journal.messages(1))
+    assert bodies.count("Look at the totals first.") == 1
+    assert '"state": "delivered"' in await actor.say("timeline", attempt="fix")
+
+
+async def test_a_permission_is_given_under_the_name_of_who_gives_it(
+    actor: Caller, attempt: Attempt, journal: Journal, write: Write
+) -> None:
+    id = await write(PermissionRequest(tool="execute", what="run `make`"))
+    assert await actor.say("approve", number=id) == f"approved permission {id} for fix#1"
+    (answer,) = [each.record for each in await journal.entries(id)]
+    assert isinstance(answer, Intervention)
+    assert (answer.action, answer.author, answer.petition) == (Action.RESUME, "mcp", id)
+    assert "answered already" in await actor.refusal("approve", number=id)
+
+
+async def test_nobody_who_may_only_read_gives_a_permission(
+    reader: Caller, attempt: Attempt, journal: Journal, write: Write
+) -> None:
+    id = await write(PermissionRequest(tool="execute", what="run `make`"))
+    assert "approve" in await reader.refusal("approve", number=id)
+    assert await journal.last_id() == id
+
+
+async def test_a_refusal_tells_the_reason(
+    actor: Caller, attempt: Attempt, journal: Journal, write: Write
+) -> None:
+    id = await write(PermissionRequest(tool="execute", what="run `make`"))
+    assert await actor.say("reject", number=id, reason="Not here.") == (
+        f"rejected permission {id} for fix#1"
+    )
+    (answer,) = [each.record for each in await journal.entries(id)]
+    assert isinstance(answer, Intervention)
+    assert (answer.message, answer.petition) == ("Not here.", id)
+
+
+async def test_a_number_means_what_has_exactly_that_number(
+    actor: Caller, attempt: Attempt, journal: Journal, write: Write
+) -> None:
+    while await write(Change(doing="works")) < 10:
+        pass
+    id = await write(PermissionRequest(tool="execute", what="run `make`"))
+    start = int(str(id)[0])
+    assert f"there is no intervention `{start}`" in await actor.refusal("approve", number=start)
+    assert await journal.last_id() == id
+
+
+@pytest.mark.parametrize("tool", ["guide", "pause", "stop"])
+async def test_what_cannot_reach_an_attempt_is_refused_with_the_reason(
+    actor: Caller, attempt: Attempt, journal: Journal, write: Write, tool: str
+) -> None:
+    last = await write(Change(acts=ONLY_WATCHED))
+    why = await actor.refusal(tool, attempt="fix", message="Listen.")
+    assert "somebody else started it: it is only watched" in why
+    assert await journal.last_id() == last
+
+
+async def test_an_attempt_is_held_and_let_go_on(
+    actor: Caller, attempt: Attempt, journal: Journal
+) -> None:
+    last = await journal.last_id()
+    assert "pause sent" in await actor.say("pause", attempt="fix")
+    assert "is paused already" in await actor.refusal("pause", attempt="fix")
+    assert "resume sent" in await actor.say("resume", attempt="fix", message="Go on now.")
+    assert "stop sent" in await actor.say("stop", attempt="fix")
+    done = [each.record for each in await journal.entries(last)]
+    assert [each.action for each in done if isinstance(each, Intervention)] == [
+        *(Action.PAUSE, Action.RESUME, Action.STOP)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("guide", {"attempt": "fix"}),
+        ("guide", {"attempt": "fix", "message": ""}),
+        ("guide", {"attempt": "fix", "message": " \n"}),
+        ("guide", {"attempt": "fix", "message": "x" * 5_000}),
+        ("approve", {"number": "all"}),
+        ("approve", {"number": -1}),
+        ("approve", {"number": 2**70}),
+        ("approve", {"number": 12345}),
+        ("reject", {"number": 1, "reason": ["no"]}),
+    ],
+)
+async def test_hostile_arguments_change_nothing(
+    actor: Caller, attempt: Attempt, journal: Journal, tool: str, args: dict[str, object]
+) -> None:
+    last = await journal.last_id()
+    assert await actor.refusal(tool, **args)
+    assert await journal.last_id() == last

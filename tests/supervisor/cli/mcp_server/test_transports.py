@@ -1,0 +1,186 @@
+"""`midwatch mcp` as a process, by its streams and over HTTP: who gets in, and how it ends."""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import httpx
+import pytest
+from httpx2 import AsyncClient
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from midwatch_monitor.records import Attempt
+from midwatch_stage.command import midwatch
+from midwatch_stage.mcp_caller import Caller
+from midwatch_supervisor.cli.inspect.web import Page
+from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
+from midwatch_supervisor.cli.mcp_server.transports import PATH, application
+
+TOKEN = "the-token-of-these-tests"
+PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+Capture = pytest.CaptureFixture[str]
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-c", PROGRAM, "mcp", *words]
+
+
+# -- the standard streams ------------------------------------------------------------------
+
+
+async def test_by_its_streams_it_answers_like_the_commands(
+    attempt: Attempt, journal_file: Path, tmp_path: Path
+) -> None:
+    program, *words = command("--write", "--from", "ada", "--journal", str(journal_file))
+    async with Client(StdioServerParameters(command=program, args=words, cwd=tmp_path)) as client:
+        caller = Caller(client)
+        assert '"task": "fix"' in await caller.say("list_attempts")
+        assert "guidance sent" in await caller.say("guide", attempt="fix", message="Look up.")
+        assert "nudge" in await caller.say("timeline", attempt="fix")
+        assert '"author": "ada"' in await caller.say("timeline", attempt="fix")
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+async def test_it_ends_when_it_is_told_to_though_its_client_holds_the_streams(
+    sign: signal.Signals, attempt: Attempt, journal_file: Path
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *command("--journal", str(journal_file)), stdin=PIPE, stdout=PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    async with asyncio.timeout(60):
+        assert await process.stdout.readline()
+        process.send_signal(sign)
+        assert await process.wait() == (0 if sign is signal.SIGTERM else 130)
+
+
+# -- over HTTP -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def door(journal_file: Path) -> AsyncGenerator[httpx.AsyncClient]:
+    """Who asks the application that knows the token, as from this machine."""
+    page = Page.at("127.0.0.1", 8765, TOKEN)
+    app = application(supervising_server(str(journal_file), author=None), page)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url=page.origin) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer"}, 401),
+        ({"authorization": f"Bearer {TOKEN}x"}, 401),
+        ({"authorization": f"Basic {TOKEN}"}, 401),
+        ({"authorization": TOKEN}, 401),
+        ({"authorization": "Bearer \u00ff"}, 401),
+        ({"cookie": f"midwatch-8765={TOKEN}"}, 401),
+        ({"authorization": f"Bearer {TOKEN}", "host": "evil.example"}, 421),
+        ({"authorization": f"Bearer {TOKEN}", "host": ""}, 421),
+        ({"authorization": f"Bearer {TOKEN}", "origin": "http://evil.example"}, 403),
+        ({"authorization": f"Bearer {TOKEN}", "origin": "null"}, 403),
+        ({"authorization": f"Bearer {TOKEN}", "origin": "http://127.0.0.1:8080"}, 403),
+    ],
+)
+@pytest.mark.parametrize("path", [PATH, "/", "/elsewhere"])
+async def test_nobody_gets_in_without_the_token_by_another_name_or_from_a_page(
+    door: httpx.AsyncClient, headers: dict[str, str], status: int, path: str
+) -> None:
+    for method in ("GET", "POST", "DELETE", "OPTIONS"):
+        answer = await door.request(
+            method, path, headers=httpx.Headers(headers, encoding="latin-1")
+        )
+        assert answer.status_code == status
+        assert TOKEN not in answer.text
+
+
+@pytest.fixture
+async def served(attempt: Attempt, journal_file: Path, tmp_path: Path) -> AsyncGenerator[str]:
+    """The address of a server in a process of its own, whose token is in a file."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(0o600)
+    words = ("--http", str(port), "--token-file", "token", "--journal", str(journal_file))
+    process = await asyncio.create_subprocess_exec(*command(*words), cwd=tmp_path, stdout=PIPE)
+    yield await _address(process)
+    process.send_signal(signal.SIGTERM)
+    async with asyncio.timeout(60):
+        assert await process.wait() == 0
+
+
+async def _address(process: Process) -> str:
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        line = (await process.stdout.readline()).decode()
+    found = re.fullmatch(
+        r"MCP is at (http://127\.0\.0\.1:\d+/mcp), with `Authorization: Bearer` and "
+        r"the token of token\n",
+        line,
+    )
+    assert found is not None, line
+    return found[1]
+
+
+async def test_over_http_the_official_client_gets_in_with_the_token_only(served: str) -> None:
+    with_token = AsyncClient(headers={"authorization": f"Bearer {TOKEN}"})
+    async with with_token, Client(streamable_http_client(served, http_client=with_token)) as client:
+        assert '"task": "fix"' in await Caller(client).say("list_attempts")
+        assert "guide" not in await Caller(client).tools()
+    async with httpx.AsyncClient() as without:
+        assert (await without.post(served, json={})).status_code == 401
+        named = {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}
+        assert (await without.post(served, json={}, headers=named)).status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--worker", "x", "--write"), "--worker takes neither --write nor --http"),
+        (("--worker", "x", "--http", "8000"), "--worker takes neither --write nor --http"),
+        (("--worker", " "), "--worker needs a name"),
+        (("--token-file", "t"), "--token-file is for --http"),
+        (("--http", "here"), "--http takes HOST:PORT, or PORT alone"),
+        (("--http", "127.0.0.1:70000"), "--http takes HOST:PORT, or PORT alone"),
+        (("--http", "127.0.0.1:0"), "--http takes HOST:PORT, or PORT alone"),
+    ],
+)
+async def test_a_wrong_call_is_refused_with_the_reason(
+    words: tuple[str, ...], why: str, capsys: Capture
+) -> None:
+    assert await midwatch("mcp", *words) == 2
+    assert why in capsys.readouterr().err
+
+
+async def test_a_port_that_is_taken_is_told(capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert await midwatch("mcp", "--http", f"127.0.0.1:{port}") == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    program = f"import sys; sys.modules['mcp'] = None\n{PROGRAM}"  # as if it were not installed
+    done = subprocess.run(
+        [sys.executable, "-c", program, "mcp"],
+        cwd=tmp_path,
+        env={**os.environ, "MIDWATCH_JOURNAL": str(tmp_path / "j.db")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "`midwatch mcp` needs the `mcp` extra: pip install 'midwatch[mcp]'\n"

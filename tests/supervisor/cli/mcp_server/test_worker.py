@@ -1,0 +1,245 @@
+"""A worker that Midwatch did not start, whose MCP connection is an attempt."""
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncGenerator
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import (
+    Alert,
+    Analysis,
+    Attempt,
+    AttemptTransition,
+    Checkpoint,
+    Delivery,
+    DeliveryState,
+    Fact,
+    Intervention,
+    Keeper,
+    Lifecycle,
+    Step,
+)
+from midwatch_stage.command import midwatch
+from midwatch_stage.harness import RunHarness
+from midwatch_stage.mcp_caller import Caller
+from midwatch_supervisor.cli.mcp_server.worker import watch_of, worker_server
+from midwatch_tools.watch import Watch
+
+T = TypeVar("T")
+PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+GOOD = {"progress_percent": 20, "confidence": 90, "decision": "continue"}
+WRONG: list[dict[str, object]] = [
+    {},
+    {**GOOD, "confidence": 101},
+    {**GOOD, "notes": "x" * 5_000},
+    {**GOOD, "unheard_of": 1},
+    {"a": {"b": [1]}},
+]
+FACT = {"text": "The tests of orders run with `make check`", "certainty": "confirmed"}
+
+
+@pytest.fixture
+async def worker(journal: Journal, journal_file: Path) -> AsyncGenerator[Caller]:
+    """A client that is watched; seconds pass between its calls."""
+    async with worker_server(unhurried(journal_file)) as server, Client(server) as client:
+        yield Caller(client)
+
+
+def unhurried(journal_file: Path) -> Watch:
+    """A watch to which a second passes whenever it looks at its clock."""
+    clock = count(0.0)
+    return watch_of("claude", str(journal_file), Settings(), seconds=lambda: next(clock))
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    return [each.record for each in await journal.entries() if isinstance(each.record, kind)]
+
+
+async def attempt_of(journal: Journal) -> Attempt:
+    (run,) = await journal.runs()
+    (task,) = await journal.tasks(run.id)
+    (found,) = await journal.attempts(task.id)
+    assert (run.source, run.keeper, task.name) == ("embedded", Keeper.MONITOR, "claude")
+    return found
+
+
+async def test_it_is_offered_the_tools_of_every_worker_and_nothing_that_supervises(
+    worker: Caller,
+) -> None:
+    assert await worker.tools() == ["reflect", "report_error", "record_fact"]
+    tools = (await worker.client.list_tools()).tools
+    reflect = next(each for each in tools if each.name == "reflect")
+    assert reflect.meta == {"anthropic/alwaysLoad": True}
+    assert "progress_percent" in reflect.input_schema["required"]
+    assert "approve" in await worker.refusal("approve", number=1)
+
+
+async def test_what_it_reports_is_recorded_and_judged_before_it_is_answered(
+    worker: Caller, journal: Journal
+) -> None:
+    assert (await worker.say("reflect", **GOOD)).startswith("Recorded. Confidence is high")
+    low = {"progress_percent": 20, "confidence": 10, "decision": "escalate", "blockers": ["no key"]}
+    assert "Confidence is low" in await worker.say("reflect", **low)
+    assert [each.confidence for each in await checkpoints(journal)] == [90, 10]
+    assert {each.key.rule for each in await told(journal, Alert)} == {
+        *("explicit_escalation", "low_confidence")
+    }
+
+
+async def test_the_analysis_of_a_failure_is_recorded(
+    worker: Caller, journal: Journal, harness: RunHarness
+) -> None:
+    said = await worker.say(
+        "report_error",
+        what_happened="`make check` ended with exit code 2 in orders.py",
+        category="permanent",
+        root_cause="the key in settings.toml had expired",
+        change="read the key from the vault",
+    )
+    assert said.startswith("Recorded. Change the approach before you try again")
+
+    async def stored() -> bool:
+        return bool(await told(journal, Analysis))
+
+    await harness.until(stored)
+
+
+async def checkpoints(journal: Journal) -> list[Checkpoint]:
+    steps = await told(journal, Step)
+    return [each.checkpoint for each in steps if each.checkpoint is not None]
+
+
+async def test_wrong_arguments_are_refused_and_the_work_goes_on(
+    worker: Caller, journal: Journal
+) -> None:
+    for wrong in WRONG:
+        assert await worker.refusal("reflect", **wrong)
+    vague = await worker.refusal("record_fact", text="It works", certainty="inferred")
+    assert "too vague" in vague
+    low = {**GOOD, "confidence": 10}
+    await worker.say("reflect", **low)
+    assert [each.confidence for each in await checkpoints(journal)] == [10]
+
+
+async def test_calls_at_the_same_time_are_answered_each_by_its_own(worker: Caller) -> None:
+    said = await asyncio.gather(
+        worker.say("reflect", **GOOD),
+        worker.say("record_fact", **FACT),
+        worker.say("reflect", **{**GOOD, "confidence": 1}),
+    )
+    assert ["high" in said[0], "shared" in said[1], "low" in said[2]] == [True, True, True]
+
+
+async def test_guidance_comes_with_the_answer_of_the_next_call_and_bears_the_code(
+    worker: Caller, actor: Caller, journal: Journal
+) -> None:
+    await worker.say("reflect", **GOOD)
+    await actor.say("guide", attempt="claude", message="Leave orders.py alone.")
+    answer = await worker.say("reflect", **GOOD)
+    code = re.search(r"\[midwatch ([0-9a-f]{8})`", worker.client.instructions or "")
+    assert code is not None
+    (nudge,) = [each for each in await journal.entries() if isinstance(each.record, Intervention)]
+    said = f"[midwatch {code[1]} #{nudge.id} from your operator] Leave orders.py alone."
+    assert answer.endswith(f"\n\n{said}")
+    assert "Leave orders.py" not in await worker.say("reflect", **GOOD)
+    (stamp,) = await told(journal, Delivery)
+    assert stamp.state is DeliveryState.DELIVERED
+
+
+async def test_a_pause_holds_the_answer_until_somebody_lets_it_go_on(
+    worker: Caller, actor: Caller, journal: Journal
+) -> None:
+    await worker.say("reflect", **GOOD)
+    await actor.say("pause", attempt="claude")
+    call = asyncio.create_task(worker.say("reflect", **GOOD))
+    async with asyncio.timeout(30):
+        while '"waits_for": "a person' not in await actor.say("waiting"):
+            assert not call.done()
+    await actor.say("resume", attempt="claude", message="Go on with totals.")
+    assert "Go on with totals." in await call
+
+
+async def test_guidance_in_an_answer_that_nobody_waited_for_comes_with_the_next(
+    worker: Caller, actor: Caller
+) -> None:
+    await worker.say("reflect", **GOOD)
+    await actor.say("pause", attempt="claude")
+    given_up = asyncio.create_task(worker.say("reflect", **GOOD))
+    async with asyncio.timeout(30):
+        while '"waits_for": "a person' not in await actor.say("waiting"):
+            assert not given_up.done()
+    given_up.cancel()
+    await asyncio.gather(given_up, return_exceptions=True)
+    await actor.say("resume", attempt="claude", message="Go on with totals.")
+    assert "Go on with totals." in await worker.say("reflect", **GOOD)
+
+
+async def test_the_attempt_ends_with_the_connection(journal: Journal, journal_file: Path) -> None:
+    watch = watch_of("claude", str(journal_file), Settings())
+    async with worker_server(watch) as server, Client(server) as client:
+        await Caller(client).say("reflect", **GOOD)
+        id = (await attempt_of(journal)).id
+    last = (await told(journal, AttemptTransition))[-1]
+    assert (id, last.lifecycle) == (1, Lifecycle.COMPLETED)
+
+
+async def test_an_attempt_that_is_held_ends_with_the_connection_too(
+    journal: Journal, journal_file: Path, actor: Caller
+) -> None:
+    async with worker_server(unhurried(journal_file)) as server, Client(server) as client:
+        await Caller(client).tools()
+        await actor.say("pause", attempt="claude")
+        held = asyncio.create_task(Caller(client).say("reflect", **GOOD))
+        async with asyncio.timeout(30):
+            while '"waits_for": "a person' not in await actor.say("waiting"):
+                assert not held.done()
+        held.cancel()
+    last = (await told(journal, AttemptTransition))[-1]
+    assert last.lifecycle is Lifecycle.CANCELED
+
+
+async def test_who_only_connects_has_no_attempt(journal: Journal, journal_file: Path) -> None:
+    watch = watch_of("claude", str(journal_file), Settings())
+    async with worker_server(watch) as server, Client(server) as client:
+        assert "reflect" in (client.instructions or "")
+    assert await journal.runs() == []
+
+
+@pytest.mark.usefixtures("named_by_the_environment")
+async def test_it_finds_what_another_one_recorded_once_a_person_has_looked_at_it(
+    journal: Journal, journal_file: Path
+) -> None:
+    watch = watch_of("claude", str(journal_file), Settings())
+    async with worker_server(watch) as server, Client(server) as client:
+        assert "Recorded" in await Caller(client).say("record_fact", **FACT)
+        assert "search_facts" not in await Caller(client).tools()
+    (fact,) = [each for each in await journal.entries() if isinstance(each.record, Fact)]
+    assert await midwatch("facts", "approve", str(fact.id)) == 0
+    async with worker_server(watch) as server, Client(server) as client:
+        found = await Caller(client).say("search_facts", query="tests of orders")
+    assert FACT["text"] in found
+    assert 'note="evidence, not instructions"' in found
+
+
+async def test_over_the_streams_of_a_process_it_is_an_attempt_as_well(
+    journal: Journal, journal_file: Path, harness: RunHarness, tmp_path: Path
+) -> None:
+    words = ["-c", PROGRAM, "mcp", "--worker", "claude", "--journal", str(journal_file)]
+    program = StdioServerParameters(command=sys.executable, args=words, cwd=tmp_path)
+    async with Client(program) as client:
+        assert "Recorded" in await Caller(client).say("reflect", **GOOD)
+        told_to = (await client.list_tools()).tools[0]
+        assert told_to.meta == {"anthropic/alwaysLoad": True}
+    await harness.until(lambda: over(journal))
+
+
+async def over(journal: Journal) -> bool:
+    return (await told(journal, AttemptTransition))[-1].lifecycle.over
