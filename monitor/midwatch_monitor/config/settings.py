@@ -11,6 +11,7 @@ from midwatch_monitor.config.modes import Mode, Sandbox, Synchronous
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.section import Count, Percent, Refusal, Seconds, Section
+from midwatch_monitor.config.telemetry import TelemetrySettings
 from midwatch_monitor.errors import JournalTooNewError
 from midwatch_monitor.records import Cause, Run
 from midwatch_monitor.secrets.shapes import BUILT_IN, fault
@@ -245,6 +246,7 @@ class Settings(Section):
     secrets: SecretsSettings = SecretsSettings()
     fleet: FleetSettings = FleetSettings()
     console: ConsoleSettings = ConsoleSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
 
 def settings_of(run: Run) -> Settings:

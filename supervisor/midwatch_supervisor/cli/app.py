@@ -20,6 +20,7 @@ GROUPS = {
         "watch": ("inspect.watch:watch", "Open the console of a run elsewhere, or over."),
         "attach": ("inspect.attach:attach", "Watch coding agents that you start yourself."),
         "report": ("inspect.report:app", "What came of the tasks, in figures and charts."),
+        "metrics": ("inspect.metrics:metrics", "Figures of all runs, for Prometheus."),
         "diff": ("inspect.diff:diff", "What a task has changed."),
         "export": ("inspect.export:export", "Write a recorded attempt as a trace."),
         "replay": ("inspect.replay:replay", "Run today's rules over recorded runs."),

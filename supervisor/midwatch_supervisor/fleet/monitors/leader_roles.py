@@ -1,4 +1,4 @@
-"""What one monitor of all does at a time: to learn, and to hand out tasks."""
+"""What one monitor of all does at a time: to learn, to hand out tasks, to send telemetry."""
 
 import asyncio
 import logging
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEARNER = "learner"
+EXPORTER = "telemetry"
 _LOOK_SECONDS = 1.0
 """How often tasks are handed out without a hint."""
 _BREATH = 0.25
