@@ -50,13 +50,9 @@ def metrics_text(state: RunState, now: datetime) -> str:
         *_family("steps_total", "Steps of workers.", {(): steps}),
         *_usage_families(state),
         *_intervention_families(attempts),
-        *_family(
-            "waiting_for_person", "Attempts that wait for a person.", {(): len(waiting)}
-        ),
-        *_family(
-            "waiting_oldest_seconds", "How long the first of these waits.", {(): oldest}
-        ),
-    ]  # fmt: skip
+        *_family("waiting_for_person", "Attempts that wait for one.", {(): len(waiting)}),
+        *_family("waiting_oldest_seconds", "How long the first of these waits.", {(): oldest}),
+    ]
     return "\n".join([*lines, ""])
 
 

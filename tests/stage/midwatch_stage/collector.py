@@ -1,6 +1,6 @@
 """A collector of OpenTelemetry on loopback, and an agent that sends spans of what it does."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -40,7 +40,7 @@ class Collector:
         return [each for each in self.spans if each.name.startswith(start)]
 
 
-def attributes(pairs: Iterator[KeyValue] | list[KeyValue]) -> dict[str, object]:
+def attributes(pairs: Iterable[KeyValue]) -> dict[str, object]:
     """Attributes by their names."""
     return {
         pair.key: getattr(pair.value, pair.value.WhichOneof("value") or "string_value")
@@ -49,7 +49,7 @@ def attributes(pairs: Iterator[KeyValue] | list[KeyValue]) -> dict[str, object]:
 
 
 @contextmanager
-def collector() -> Iterator[Collector]:
+def collector() -> Generator[Collector]:
     """A collector that takes everything."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -73,7 +73,7 @@ def collector() -> Iterator[Collector]:
 
 
 @contextmanager
-def tracing(exporter: SpanExporter, service: str = "shopbot") -> Iterator[Tracer]:
+def tracing(exporter: SpanExporter, service: str = "shopbot") -> Generator[Tracer]:
     """A tracer of OpenTelemetry's own, whose spans are sent as each ends."""
     provider = TracerProvider(
         resource=Resource.create({"service.name": service}), shutdown_on_exit=False

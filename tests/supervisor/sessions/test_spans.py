@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from http.client import HTTPConnection
+from typing import Any
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http import Compression
@@ -121,9 +122,9 @@ async def test_a_model_that_calls_no_tool_makes_a_message_and_else_adds_to_its_c
     port: int, agents: ForeignAgents
 ) -> None:
     called = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", "id": "1"}]}])
-    usage = {"gen_ai__usage__input_tokens": 10, "gen_ai__usage__output_tokens": 5}
-    chat = {"gen_ai__operation__name": "chat", **usage}
-    tool = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "find"}
+    usage: dict[str, Any] = {"gen_ai__usage__input_tokens": 10, "gen_ai__usage__output_tokens": 5}
+    chat: dict[str, Any] = {"gen_ai__operation__name": "chat", **usage}
+    tool: dict[str, Any] = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "find"}
     sent = body(
         span(3, 9, **chat, gen_ai__output__messages=ANSWER),  # they come in any order
         span(2, 9, **tool),
@@ -146,7 +147,7 @@ async def test_a_model_that_calls_no_tool_makes_a_message_and_else_adds_to_its_c
 async def test_each_conversation_is_a_session_and_without_one_each_trace(
     port: int, agents: ForeignAgents
 ) -> None:
-    tool = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "find"}
+    tool: dict[str, Any] = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "find"}
     sent = body(
         span(1, trace=1, gen_ai__conversation__id="a", **tool),
         span(2, trace=2, gen_ai__conversation__id="a", **tool),
@@ -173,7 +174,7 @@ async def test_each_conversation_is_a_session_and_without_one_each_trace(
     ids=["older names", "OpenInference"],
 )
 async def test_other_names_of_the_same_are_known(
-    port: int, agents: ForeignAgents, has: dict[str, object]
+    port: int, agents: ForeignAgents, has: dict[str, Any]
 ) -> None:
     assert await post(port, body(span(1, **has))) == 200
     (step,) = await agents.steps()

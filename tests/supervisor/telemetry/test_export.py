@@ -5,16 +5,30 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.config.telemetry import TelemetrySettings
-from midwatch_monitor.records import Action, Alert, Intervention, Step
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Action, Attempt, Step
 from midwatch_stage.collector import Collector, attributes, collector
+from midwatch_stage.command import write
+from midwatch_stage.factories import (
+    alert,
+    decision,
+    delivery,
+    ended,
+    escalation,
+    intervention,
+    transition,
+)
 from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.telemetry.exporting import exporting
 
 SAID = "Xylophone"
 """Stands in everything that the worker says, reads and writes."""
@@ -63,28 +77,35 @@ async def test_steps_are_spans_below_the_span_of_their_attempt(
     ]
     assert all(s.start_time_unix_nano <= s.end_time_unix_nano for s in taken.spans)
     assert attempt.start_time_unix_nano <= min(each.start_time_unix_nano for each in steps)
-    told = attributes(list(attempt.attributes))
+    told = attributes(attempt.attributes)
     assert told["gen_ai.operation.name"] == "invoke_agent"
     assert told["gen_ai.conversation.id"] == "midwatch-1-1"
     assert told["midwatch.task"] == "loop"
     assert told["midwatch.steps"] == len(recorded)
     assert told["midwatch.usage.requests"] == 6
     failed = [each for each in steps if each.status.code == 2]
-    assert 3 in {attributes(list(each.attributes)).get("midwatch.exit_code") for each in failed}
+    assert 3 in {attributes(each.attributes).get("midwatch.exit_code") for each in failed}
 
 
-async def test_alerts_and_interventions_are_events_of_the_attempt(
-    harness: RunHarness, tmp_path: Path, taken: Collector
+async def test_alerts_decisions_and_interventions_are_events_of_the_attempt(
+    journal: Journal, attempt: Attempt, at: datetime, taken: Collector
 ) -> None:
-    await run(harness, tmp_path, endpoint=taken.url)
-    (attempt,) = taken.named("invoke_agent")
-    events = [(each.name, attributes(list(each.attributes))) for each in attempt.events]
-    rules = [told["midwatch.rule"] for name, told in events if name == "midwatch.alert"]
-    assert rules == [each.key.rule for each in await harness.told(Alert)]
-    issued = [each.action for each in await harness.told(Intervention)]
-    assert issued[:1] == [Action.NUDGE]
-    actions = {told["midwatch.action"] for n, told in events if n == "midwatch.intervention"}
-    assert actions == set(issued)
+    settings = TelemetrySettings(endpoint=taken.url)
+    async with exporting(settings, journal, bus=LocalBus(), run=1):
+        await write(journal, attempt, at, transition(), alert("cycle"), escalation(), decision())
+        nudge = await write(journal, attempt, at, intervention(Action.NUDGE))
+        await write(journal, attempt, at, delivery(nudge), ended())
+    (span,) = taken.named("invoke_agent")
+    events = [(each.name, attributes(each.attributes)) for each in span.events]
+    said = [(name, t.get("midwatch.rule"), t.get("midwatch.action")) for name, t in events]
+    assert said == [
+        ("midwatch.alert", "cycle", None),
+        ("midwatch.escalation", None, None),
+        ("midwatch.decision", None, "nudge"),
+        ("midwatch.intervention", None, "nudge"),
+        ("midwatch.intervention", None, "nudge"),
+    ]
+    assert [told["midwatch.state"] for _, told in events[3:]] == ["issued", "delivered"]
 
 
 async def test_without_content_no_word_of_the_work_is_sent(
@@ -99,7 +120,7 @@ async def test_with_content_arguments_outputs_and_texts_are_sent(
     harness: RunHarness, tmp_path: Path, taken: Collector
 ) -> None:
     await run(harness, tmp_path, endpoint=taken.url, content=True)
-    commands = [attributes(list(each.attributes)) for each in taken.named("execute_tool run")]
+    commands = [attributes(each.attributes) for each in taken.named("execute_tool run")]
     assert SAID in str(commands[0]["gen_ai.tool.call.arguments"])
     assert SAID in str(commands[0]["gen_ai.tool.call.result"])
 
