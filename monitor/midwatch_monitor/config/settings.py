@@ -12,6 +12,7 @@ from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.section import Count, Percent, Refusal, Seconds, Section
+from midwatch_monitor.config.telemetry import TelemetrySettings
 from midwatch_monitor.errors import JournalTooNewError
 from midwatch_monitor.records import Cause, Run
 from midwatch_monitor.secrets.shapes import BUILT_IN, fault
@@ -246,6 +247,7 @@ class Settings(Section):
     secrets: SecretsSettings = SecretsSettings()
     fleet: FleetSettings = FleetSettings()
     console: ConsoleSettings = ConsoleSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     notify: NotifySettings = NotifySettings()
 
     def for_run(self) -> str:

@@ -21,6 +21,7 @@ GROUPS = {
         "attach": ("inspect.attach:attach", "Watch coding agents that you start yourself."),
         "mcp": ("inspect.mcp:mcp", "Let other programs ask Midwatch, or report to it."),
         "report": ("inspect.report:app", "What came of the tasks, in figures and charts."),
+        "metrics": ("inspect.metrics:metrics", "Figures of all runs, for Prometheus."),
         "diff": ("inspect.diff:diff", "What a task has changed."),
         "export": ("inspect.export:export", "Write a recorded attempt as a trace."),
         "replay": ("inspect.replay:replay", "Run today's rules over recorded runs."),

@@ -27,6 +27,7 @@ from midwatch_supervisor.run.context import LearningFrom, RunResources
 from midwatch_supervisor.run.job import Job, Place, latest_state
 from midwatch_supervisor.run.runner import Runner
 from midwatch_supervisor.run.task_agents import TaskAgents
+from midwatch_supervisor.telemetry.exporting import exporting
 from midwatch_supervisor.workspaces.workspace import free_label
 
 YOUNG = 50_000
@@ -229,6 +230,14 @@ async def conduct(
     While a person attends at a console, it does not end because a task waits for one.
     Cancelling it leaves everything resumable.
     """
+    telemetry, run = resources.settings.telemetry, resources.run.id
+    async with exporting(telemetry, resources.journal, bus=resources.bus, run=run):
+        return await _conduct(resources, jobs, follow, attended=attended)
+
+
+async def _conduct(
+    resources: RunResources, jobs: tuple[Job, ...], follow: Follow, *, attended: bool
+) -> int:
     roster = Roster(resources, jobs)
     # What waits for a person who has a time limit does not wait for ever.
     patient = attended or resources.settings.policy.person.timeout_minutes > 0

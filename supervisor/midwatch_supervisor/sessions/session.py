@@ -1,7 +1,7 @@
 """One session of an agent that somebody else started, as it is watched."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
-from midwatch_monitor.traces.foreign import Item
+from midwatch_monitor.traces.foreign import Item, Node
 from midwatch_monitor.traces.json_stream import Damage
 from midwatch_monitor.traces.session_reader import SessionReader
 from midwatch_monitor.traces.tail import Tail
@@ -122,6 +122,11 @@ class ForeignSession:
             read = True
             await self._take(items)
         return read
+
+    async def tell(self, lines: Iterable[Node]) -> None:
+        """Take in what its program tells of itself, in order. Raises JournalError."""
+        async with self._lock:
+            await self._take([Item(number=0, node=line) for line in lines])
 
     async def _take(self, items: Sequence[Item | Damage]) -> None:
         events, faults = list[Event](), list[Record]()

@@ -5,13 +5,15 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import MissingExtraError, UsageError
 from midwatch_monitor.traces.session_files import KEPT
 from midwatch_supervisor.cli.journals import FromOption, JournalOption, journal_of_work
 from midwatch_supervisor.cli.output import write_error, write_line
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from midwatch_supervisor.sessions.session_journal import SessionJournal
     from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
 
+OTLP = "otlp"
 _LOOK_SECONDS = 0.5
 """How often the journal is asked for what to print."""
 
@@ -36,13 +39,16 @@ def attach(
         str,
         Parameter(
             name="WHAT",
-            help=f"A program ({', '.join(KEPT)}), a session file, or a folder with such files. "
-            "Default: every one of these programs.",
+            help=f"A program ({', '.join(KEPT)}), a session file, a folder with such files, or "
+            f"`{OTLP}`: whoever sends spans of OpenTelemetry. Default: each of these programs.",
         ),
     ],
     since: Annotated[
         float, Parameter(help="Follow what was written in the last so many hours.")
     ] = 1.0,
+    port: Annotated[
+        int, Parameter(help=f"Where `{OTLP}` takes spans, by HTTP on this machine.")
+    ] = 4318,
     once: Annotated[
         bool, Parameter(negative="", help="Take in what there is, judge it, and end.")
     ] = False,
@@ -62,9 +68,14 @@ def attach(
     from midwatch_supervisor.cli.run.exit import run_to_end
 
     settings = settings_in_force(config)
-    sources = _sources(what, hours=since)
+    if OTLP in what and once:
+        raise UsageError(f"`{OTLP}` takes in what comes, so it does not go with --once")
+    sources = _sources([each for each in what if each != OTLP], hours=since)
+    if set(what) == {OTLP}:
+        sources = replace(sources, agents=())
+    spans = port if OTLP in what else None
     shown = output(headless=headless or once, quiet=False, json=json)
-    work = _attach(settings, where(journal), sources, shown, author, once=once)
+    work = _attach(settings, where(journal), sources, spans, shown, author, once=once)
     if shown is Output.CONSOLE:
         from midwatch_supervisor.tui.keys import check_console
 
@@ -97,6 +108,7 @@ async def _attach(
     settings: "Settings",
     location: str,
     sources: "SessionSources",
+    spans: int | None,
     shown: Output,
     author: str | None,
     *,
@@ -127,7 +139,8 @@ async def _attach(
             return 0
         for work in (watch.run(), monitor.run()):
             stack.push_async_callback(_end, asyncio.create_task(work))
-        about = _about(sources, journal.name)
+        at = "" if spans is None else await _take_spans(stack, desk, spans)
+        about = _about(sources, at, journal.name)
         if shown is Output.CONSOLE:
             operator = OperatorActions(journal, author=operator_name(author), bus=bus, clock=clock)
             await show_journal(journal, None, operator, settings, bus, about=about)
@@ -146,6 +159,8 @@ async def _watch(
 
     watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
     stack.callback(watch.close)
+    if not (sources.agents or sources.paths):  # another process may hear the hooks
+        return watch
     folder = state_folder(os.environ, Path.home())
     at = socket_path(folder)
     if at is None:
@@ -154,6 +169,22 @@ async def _watch(
         await stack.enter_async_context(listening(at, watch))
     await watch.take_in(take_inbox(folder))
     return watch
+
+
+async def _take_spans(stack: AsyncExitStack, desk: "SessionJournal", port: int) -> str:
+    """Follow sessions by their spans, until the end of the stack; the address that takes them.
+
+    Raises UsageError where it cannot listen, and MissingExtraError.
+    """
+    from midwatch_supervisor.sessions.span_watch import SpanWatch
+    from midwatch_supervisor.telemetry.http_listener import serving
+
+    if find_spec("opentelemetry.proto") is None:
+        raise MissingExtraError(f"`attach {OTLP}`", "otel")
+    watch = SpanWatch(desk)
+    taken = await stack.enter_async_context(serving("127.0.0.1", port, watch.answer))
+    stack.push_async_callback(_end, asyncio.create_task(watch.run()))
+    return f"http://127.0.0.1:{taken}"
 
 
 def _monitor(
@@ -180,9 +211,10 @@ async def _end(task: "asyncio.Task[None]") -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _about(sources: "SessionSources", journal: str) -> list[str]:
+def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
     """What is watched, for people."""
     what = [each.agent for each in sources.agents] + [str(each) for each in sources.paths]
+    what += [f"whoever sends spans to {spans}"] if spans else []
     return [
         f"Watching sessions of {', '.join(what)}; journal {journal}",
         "They are only read; `midwatch hook install` lets you guide and stop them",

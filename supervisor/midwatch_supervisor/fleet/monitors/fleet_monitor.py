@@ -35,6 +35,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.fleet.monitors.leader_roles import (
+    EXPORTER,
     LEARNER,
     NOTIFIER,
     LeaderRole,
@@ -51,6 +52,7 @@ from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection_schedule import FleetReflection, learn
 from midwatch_supervisor.notify.notifier import Notifier, fleet_runs
 from midwatch_supervisor.notify.sending import Sender
+from midwatch_supervisor.telemetry.exporting import exporting
 
 log = logging.getLogger(__name__)
 
@@ -191,7 +193,7 @@ class FleetMonitor:
     async def _release(self) -> None:
         try:
             await self._leases.release()
-            for name in (LEARNER, NOTIFIER, self._dispatching):
+            for name in (LEARNER, NOTIFIER, EXPORTER, self._dispatching):
                 await self._watches.release_post(name, holder=self._holder)
         except JournalError as error:  # they run out by themselves
             log.warning("the leases are left to run out: %s", error)
@@ -403,12 +405,19 @@ class FleetMonitor:
         finally:
             await notifier.close()
 
+    async def _export(self) -> None:
+        telemetry = self._settings.telemetry
+        async with exporting(telemetry, self._journal, bus=self._bus):
+            await asyncio.get_running_loop().create_future()
+
     def _posts(self) -> list[LeaderRole]:
         works = {LEARNER: self._learn}
         if self._senders:
             works[NOTIFIER] = self._notify
         if not no_dispatch(self._location):
             works[self._dispatching] = self._dispatch
+        if self._settings.telemetry.endpoint:
+            works[EXPORTER] = self._export
         return [
             LeaderRole(
                 name,

@@ -1,4 +1,4 @@
-"""What one monitor of all does at a time: to learn, to call people, and to hand out tasks."""
+"""What one monitor of all does at a time: learn, call people, hand out tasks, send telemetry."""
 
 import asyncio
 import logging
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 LEARNER = "learner"
 NOTIFIER = "notifier"
+EXPORTER = "telemetry"
 _LOOK_SECONDS = 1.0
 """How often tasks are handed out without a hint."""
 _BREATH = 0.25

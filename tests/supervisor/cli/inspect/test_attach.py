@@ -5,12 +5,16 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
+from midwatch_stage.collector import tool_span, tracing
 from midwatch_stage.command import midwatch
 from midwatch_stage.foreign import FILES, asked, loop
 from midwatch_stage.receivers import webhook
@@ -144,3 +148,49 @@ async def test_who_is_away_is_told_of_a_session_once(
             assert await midwatch("attach", "--once", "--json", "--config", str(config)) == 0
     assert "firing warning error_streak" in {each["text"] for each in receiver.items}
     assert len(receiver.bodies) == 1
+
+
+async def test_agents_that_send_spans_are_watched_beside_another_attach(home: Path) -> None:
+    with TemporaryDirectory(prefix="mw-", dir="/tmp") as state:
+        environ = {**os.environ, "MIDWATCH_STATE": state, "MIDWATCH_JOURNAL": f"{state}/j.db"}
+        words = [("attach", "--headless"), ("attach", "otlp", "--headless", "--port", "0")]
+        watching, taking = [
+            await asyncio.create_subprocess_exec(*MIDWATCH, *each, stdout=PIPE, env=environ)
+            for each in words
+        ]
+        assert taking.stdout is not None
+        assert watching.stdout is not None
+        try:
+            async with asyncio.timeout(90):
+                assert b"claude-code" in await watching.stdout.readline()
+                line = (await taking.stdout.readline()).decode()
+                url = line.partition("spans to ")[2].partition(";")[0]
+                assert url.startswith("http://127.0.0.1:")
+                await asyncio.to_thread(_send, url)
+                while "repeated_call" not in line:
+                    line = (await taking.stdout.readline()).decode()
+                    assert line
+        finally:
+            for each in (watching, taking):
+                each.send_signal(signal.SIGTERM)
+                await each.communicate()
+    assert taking.returncode == 0
+
+
+def _send(url: str) -> None:
+    exporter = OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=10)
+    with tracing(exporter) as tracer:
+        for _ in range(6):
+            tool_span(tracer, "look_up", "{}", "not found")
+
+
+async def test_spans_cannot_be_taken_in_once_nor_at_a_port_in_use(
+    capsys: pytest.CaptureFixture[str], journal_file: Path
+) -> None:
+    assert await midwatch("attach", "otlp", "--once") == 2
+    assert "--once" in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        place = ("--journal", str(journal_file), "--headless")
+        assert await midwatch("attach", "otlp", "--port", port, *place) == 2
+    assert f"127.0.0.1:{port}" in capsys.readouterr().err

@@ -1,0 +1,67 @@
+"""`midwatch metrics`: the figures of a journal, for Prometheus."""
+
+import asyncio
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import JournalError, UsageError
+from midwatch_monitor.journal.core.clock import now
+from midwatch_supervisor.cli.fleet.monitor import until_told
+from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
+from midwatch_supervisor.cli.output import write_error, write_line
+from midwatch_supervisor.telemetry.http_listener import Answer, Request, serving
+from midwatch_supervisor.telemetry.metrics import JournalMetrics
+
+_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+async def metrics(
+    *,
+    serve: Annotated[
+        str | None,
+        Parameter(
+            help="HOST:PORT to serve them at, under /metrics, until told to stop; without a HOST "
+            "at 127.0.0.1. Whoever reaches it can read them."
+        ),
+    ] = None,
+    journal: JournalOption = None,
+) -> None:
+    """Print the figures of all runs in Prometheus' text format: once, or whenever it asks."""
+    place = None if serve is None else _place(serve)
+    async with await journal_to_read(journal) as opened:
+        figures = JournalMetrics(opened, clock=now)
+        if place is None:
+            for line in (await figures.text()).splitlines():
+                write_line(line)
+        else:
+            await until_told(_serve(figures, *place))
+
+
+def _place(text: str) -> tuple[str, int]:
+    """Host and port. Raises UsageError."""
+    try:
+        named = urlsplit(f"//{text if ':' in text else f':{text}'}")
+        port = named.port
+    except ValueError:
+        port = named = None
+    if named is None or port is None or named.path:
+        raise UsageError(f"--serve takes HOST:PORT, not {text}")
+    return named.hostname or "127.0.0.1", port
+
+
+async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
+    async def answer(request: Request) -> Answer:
+        if request.path != "/metrics" or request.method != "GET":
+            return Answer(status=404)
+        try:
+            return Answer(type=_TYPE, body=(await figures.text()).encode())
+        except JournalError as error:
+            write_error(f"warning: {error}")
+            return Answer(status=503)
+
+    async with serving(host, port, answer) as taken:
+        at = f"[{host}]" if ":" in host else host
+        write_line(f"Metrics at http://{at}:{taken}/metrics, until you press Ctrl-C")
+        await asyncio.get_running_loop().create_future()

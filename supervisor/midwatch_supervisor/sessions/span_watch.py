@@ -1,0 +1,111 @@
+"""All sessions that programs tell of by spans of OpenTelemetry."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from midwatch_monitor.errors import JournalError, StaleIncarnationError, TraceError
+from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.genai_spans import Session, conversation, span_kind, spans_in
+from midwatch_supervisor.sessions.session import ForeignSession
+from midwatch_supervisor.sessions.session_journal import SessionJournal, SessionName
+from midwatch_supervisor.telemetry.http_listener import Answer, Request
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_MOST = 1000
+"""Sessions that are followed, and traces whose conversation is known."""
+_SETTLE_SECONDS = 2.0
+_STRANGE = re.compile(r"[^\w.:@/+=-]+")
+_LONGEST = 128
+"""Characters of a session's id and of a program's name."""
+_HERE = frozenset({"127.0.0.1", "localhost"})
+_TYPES = {"application/json": True, "application/x-protobuf": False}
+
+
+class SpanWatch:
+    """Follows these sessions until it is cancelled."""
+
+    def __init__(self, journal: SessionJournal) -> None:
+        self._journal = journal
+        self._sessions: dict[SessionName, ForeignSession] = {}
+        self._conversations: dict[str, str] = {}
+        """By trace: some programs name the conversation in a few of its spans only."""
+        self._turn = asyncio.Lock()
+
+    async def run(self) -> None:
+        """End sessions that nobody goes on with, until cancelled."""
+        while True:
+            for session in list(self._sessions.values()):
+                try:
+                    await session.settle(self._journal.clock())
+                except (JournalError, StaleIncarnationError) as error:
+                    log.debug("%s is not settled: %s", session.name.task, error)
+            await asyncio.sleep(_SETTLE_SECONDS)
+
+    async def answer(self, request: Request) -> Answer:
+        """Take in a request of an exporter."""
+        json = _TYPES.get(request.type)
+        if request.path != "/v1/traces" or request.method != "POST":
+            return Answer(status=404)
+        # A page in a browser cannot send these types, unless somebody's name leads here.
+        if json is None or request.host not in _HERE:
+            return Answer(status=415 if json is None else 421)
+        try:
+            spans = await asyncio.to_thread(spans_in, request.body, json=json)
+            await self.take(spans)
+        except TraceError as error:
+            log.warning("%s", error)
+            return Answer(status=400)
+        except JournalError as error:  # the exporter tries again
+            log.warning("spans are not taken in: %s", error)
+            return Answer(status=503)
+        return Answer(type=request.type, body=b"{}" if json else b"")
+
+    async def take(self, spans: Sequence[Node]) -> None:
+        """Take in spans in the order of their ends. Raises JournalError."""
+        async with self._turn:
+            for name, lines in self._by_session(spans).items():
+                try:
+                    await self._session(name).tell(lines)
+                except StaleIncarnationError:
+                    log.warning("%s is followed by another process", name.task)
+                    del self._sessions[name]
+
+    def _by_session(self, spans: Sequence[Node]) -> Mapping[SessionName, Sequence[Node]]:
+        acts = [each for each in spans if span_kind(each) is not None]
+        for span in acts:
+            if said := conversation(span):
+                _keep(self._conversations, span["trace"].text, said)
+        found = dict[SessionName, list[Node]]()
+        for span in acts:
+            trace = span["trace"].text
+            id = conversation(span) or self._conversations.get(trace) or trace
+            name = SessionName(agent=_plain(span["service"].text) or "otlp", id=_plain(id) or "0")
+            found.setdefault(name, []).append(span)
+        return found
+
+    def _session(self, name: SessionName) -> ForeignSession:
+        session = self._sessions.pop(name, None)
+        if session is None:
+            session = ForeignSession(name, tail=None, reader=Session(), journal=self._journal)
+        _keep(self._sessions, name, session)
+        return session
+
+
+def _keep(kept: dict[K, V], key: K, value: V) -> None:
+    """Keep it as the newest, without the oldest where there are too many."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > _MOST:
+        del kept[next(iter(kept))]
+
+
+def _plain(text: str) -> str:
+    """A name without what would end it, or steer a terminal."""
+    return _STRANGE.sub("-", text)[:_LONGEST]

@@ -1,0 +1,1 @@
+"""What other tools are told: spans for OpenTelemetry, figures for Prometheus."""

@@ -1,0 +1,136 @@
+"""Sends spans of what the journal says to a collector, beside the work and at no cost for it."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from threading import Thread
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.util.re import parse_env_headers
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.config.telemetry import TelemetrySettings
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import AttemptTransition, Change, Entry, Keeper, Step
+from midwatch_supervisor.telemetry.spans import TaskSpans
+
+log = logging.getLogger(__name__)
+
+_MOST = 4096
+"""Spans that wait to be sent; beyond that the oldest are dropped."""
+_EVERY_SECONDS = 1.0
+_REQUEST_SECONDS = 5.0
+_WORK = (AttemptTransition, Change, Step)
+"""What is said of a task that is under way; what is learned of it later opens no span."""
+_LAST_SECONDS = 5.0
+"""How long the last spans may take when the work is over; none where the collector is away."""
+
+
+class Export:
+    """Follows the journal and sends what is complete, in a thread that nobody waits for."""
+
+    def __init__(
+        self, journal: Journal, settings: TelemetrySettings, *, run: int | None, after: int
+    ) -> None:
+        """Send what follows the entry `after`."""
+        self._journal = journal
+        self._content = settings.content
+        self._run = run
+        self._after = after
+        self._tasks: dict[int, TaskSpans] = {}
+        self._others: set[int] = set()
+        """Tasks of runs that another process sends."""
+        self._collector = _Collector(settings)
+        self._sender = BatchSpanProcessor(
+            self._collector, max_queue_size=_MOST, schedule_delay_millis=_EVERY_SECONDS * 1000
+        )
+
+    async def follow(self, bus: Bus) -> None:
+        """Send what is new, until cancelled."""
+        async with bus.subscribe() as hints:
+            while True:
+                await self._look()
+                await hints.wait(_EVERY_SECONDS)
+
+    async def finish(self) -> None:
+        """Send the rest, for a moment."""
+        await self._look()
+        # It waits for half a minute by itself.
+        ending = Thread(target=self._sender.shutdown, name="telemetry", daemon=True)
+        ending.start()
+        await asyncio.to_thread(ending.join, 0 if self._collector.away else _LAST_SECONDS)
+
+    async def _look(self) -> None:
+        try:
+            async for entry in self._journal.all_entries(self._after, run=self._run):
+                for span in await self._complete(entry):
+                    self._sender.on_end(span)
+                self._after = entry.id
+        except JournalError as error:  # the next look tries again
+            log.debug("telemetry waits for the journal: %s", error)
+
+    async def _complete(self, entry: Entry) -> Sequence[ReadableSpan]:
+        """What is complete with an entry."""
+        known = entry.task in self._tasks or entry.task in self._others
+        if not known and isinstance(entry.record, _WORK):
+            await self._open(entry)
+        task = self._tasks.get(entry.task)
+        if task is None:
+            return ()
+        spans = await self._take(task, entry)
+        if task.over:
+            del self._tasks[entry.task]
+        return spans
+
+    async def _open(self, first: Entry) -> None:
+        """Learn of a task what came before an entry of it."""
+        task = await self._journal.task(first.task)
+        run = await self._journal.run(task.run)
+        if self._run is None and run.keeper is not Keeper.MONITOR:
+            self._others.add(task.id)
+            return
+        spans = TaskSpans(run, task, content=self._content)
+        async for entry in self._journal.all_entries(task=task.id):
+            if entry.id >= first.id:
+                break
+            await self._take(spans, entry)
+        self._tasks[task.id] = spans
+
+    async def _take(self, task: TaskSpans, entry: Entry) -> Sequence[ReadableSpan]:
+        if task.lacks(entry) and entry.attempt is not None:
+            task.meet(await self._journal.attempt(entry.attempt))
+        return task.take(entry)
+
+
+class _Collector(SpanExporter):
+    """Says once that spans are not taken, and once more that they are again."""
+
+    def __init__(self, settings: TelemetrySettings) -> None:
+        # They tell of every try, and of spans that find the queue full.
+        for name in ("opentelemetry.exporter", "opentelemetry.sdk"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        headers = os.environ.get(settings.headers_env, "") if settings.headers_env else ""
+        self._address = f"{settings.endpoint.removesuffix('/v1/traces')}/v1/traces"
+        self._exporter = OTLPSpanExporter(
+            endpoint=self._address,
+            headers=parse_env_headers(headers, liberal=True),
+            timeout=_REQUEST_SECONDS,
+        )
+        self.away = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = self._exporter.export(spans)
+        away = result is not SpanExportResult.SUCCESS
+        if away and not self.away:
+            log.warning("%s takes no telemetry; the work goes on without", self._address)
+        elif self.away and not away:
+            log.info("%s takes telemetry again", self._address)
+        self.away = away
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()

@@ -1,0 +1,93 @@
+"""What a journal says in figures, as Prometheus reads them."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.run import RunState
+from midwatch_monitor.state.task import interventions
+from midwatch_monitor.state.usage import Usage, spent_usage
+
+Labels = tuple[str, ...]
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_WORKER = "worker"
+
+
+class JournalMetrics:
+    """The figures of all runs of a journal. Each question reads only what is new."""
+
+    def __init__(self, journal: Journal, *, clock: Clock) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._state = RunState()
+        self._after = 0
+        self._turn = asyncio.Lock()
+
+    async def text(self) -> str:
+        """All figures in the text format. Raises JournalError."""
+        async with self._turn:
+            async for entry in self._journal.all_entries(self._after):
+                self._state.fold(entry)
+                self._after = entry.id
+            return metrics_text(self._state, self._clock())
+
+
+def metrics_text(state: RunState, now: datetime) -> str:
+    """The figures of what was folded, in the text format."""
+    attempts = [each for task in state.tasks.values() for each in task.attempts.values()]
+    waiting = [each.needed_since for each in attempts if each.needed_since is not None]
+    oldest = max([0.0, *((now - each).total_seconds() for each in waiting)])
+    stands = Counter[Labels]((each.status,) for each in attempts)
+    firing = Counter[Labels]((a.key.rule, a.severity) for each in attempts for a in each.firing)
+    steps = sum(each.last_step for each in attempts)
+    lines = [
+        *_family("attempts", "Attempts by where they stand.", stands, "state"),
+        *_family("alerts_firing", "Alerts that fire now.", firing, "rule", "severity"),
+        *_family("steps_total", "Steps of workers.", {(): steps}),
+        *_usage_families(state),
+        *_intervention_families(attempts),
+        *_family("waiting_for_person", "Attempts that wait for one.", {(): len(waiting)}),
+        *_family("waiting_oldest_seconds", "How long the first of these waits.", {(): oldest}),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _usage_families(state: RunState) -> Iterator[str]:
+    used = {_WORKER: Usage()}
+    for task in state.tasks.values():
+        used[_WORKER] += task.used
+        for spent in task.spent.values():
+            used[spent.role] = used.get(spent.role, Usage()) + spent_usage(spent)
+    for name, help, field in (
+        ("model_requests_total", "Requests to models.", "requests"),
+        ("model_tokens_total", "Tokens that models took and gave.", "tokens"),
+        ("model_cost_dollars_total", "US dollars, where a price is known.", "cost_usd"),
+    ):
+        sums = {(role,): getattr(each, field) for role, each in used.items()}
+        yield from _family(name, help, sums, "role")
+
+
+def _intervention_families(attempts: list[AttemptState]) -> Iterator[str]:
+    all = list(interventions(attempts))
+    issued = Counter[Labels]((each.action,) for each in all)
+    judged = Counter[Labels]((e.action, e.outcome) for e in all if e.outcome is not None)
+    yield from _family("interventions_total", "Interventions that were issued.", issued, "action")
+    yield from _family(
+        *("intervention_outcomes_total", "Interventions that were judged.", judged),
+        *("action", "outcome"),
+    )
+
+
+def _family(name: str, help: str, values: Mapping[Labels, float], *labels: str) -> Iterator[str]:
+    """One metric with a line for each value, in the order of their labels."""
+    kind = "counter" if name.endswith("_total") else "gauge"
+    yield f"# HELP midwatch_{name} {help}"
+    yield f"# TYPE midwatch_{name} {kind}"
+    for key, value in sorted(values.items()):
+        pairs = zip(labels, key, strict=True)
+        said = ",".join(f'{label}="{each.translate(_ESCAPES)}"' for label, each in pairs)
+        yield f"midwatch_{name}{{{said}}} {value}" if said else f"midwatch_{name} {value}"

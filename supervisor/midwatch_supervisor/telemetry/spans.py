@@ -1,0 +1,208 @@
+"""Attempts and their steps as spans, by OpenTelemetry's conventions for generative AI. Pure.
+
+One trace for each attempt. Ids are made of what the journal says, so that a span which is sent
+again is the same one.
+"""
+
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from importlib.metadata import version
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.trace import Link, SpanContext, Status, StatusCode, TraceFlags
+from opentelemetry.util.types import AttributeValue
+
+from midwatch_monitor.records import (
+    Attempt,
+    AttemptTransition,
+    Entry,
+    Lifecycle,
+    Run,
+    Step,
+    StepKind,
+    Task,
+)
+from midwatch_monitor.records.work import SESSION
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.task import TaskState
+from midwatch_monitor.state.usage import Usage
+from midwatch_supervisor.present.json_lines import JsonLine, Transcript
+
+_MOST_EVENTS = 256
+"""Of one attempt; the oldest are left out."""
+_TOLD = frozenset({"alert", "escalation", "decision", "intervention"})
+"""The lines that become events of an attempt's span."""
+_HEAD = frozenset({"type", "at", "task", "attempt", "number"})
+_PLAIN = frozenset(
+    {"rule", "severity", "state", "value", "step", "resolution", "rules", "answers", "action"}
+    | {"diagnosis", "by", "escalation", "id", "outcome", "steps", "kind", "ok", "exit_code"}
+    | {"tokens", "progress_percent", "confidence", "decision", "status"}
+)
+"""Fields of a line that tell nothing of what was said, written or read."""
+_CONTENT = {"args": "gen_ai.tool.call.arguments", "output": "gen_ai.tool.call.result"}
+_FOREIGN = re.compile(r"span ([0-9a-f]{32}) ([0-9a-f]{16})")
+"""The call of a step that was made of a span of its agent's own."""
+
+
+class TaskSpans:
+    """The spans of one task so far. Takes the task's entries in order, from its first."""
+
+    def __init__(self, run: Run, task: Task, *, content: bool) -> None:
+        """With `content`, what was said and done is in them, too."""
+        of_session = run.source.startswith(SESSION)
+        own = f"midwatch-{run.id}-{task.id}"
+        self._about: dict[str, AttributeValue] = {
+            "gen_ai.conversation.id": run.source.rpartition(" ")[2] if of_session else own,
+            "midwatch.run": run.id,
+            "midwatch.task": task.name,
+        }
+        self._resource = Resource.create(
+            {"service.name": "midwatch", "service.version": version("midwatch")}
+        )
+        self._content = content
+        self._transcript = Transcript([task])
+        self._events: dict[int, deque[Event]] = {}
+        self._links: dict[int, Sequence[Link]] = {}
+        self._before: dict[int, Usage] = {}
+        """What the task had used when an attempt began."""
+
+    @property
+    def _task(self) -> TaskState:
+        return self._transcript.tasks[0]
+
+    @property
+    def over(self) -> bool:
+        """Whether everything has ended."""
+        return self._task.over and all(each.over for each in self._task.attempts.values())
+
+    def lacks(self, entry: Entry) -> bool:
+        """Whether the entry's attempt must be met first."""
+        return self._transcript.lacks(entry)
+
+    def meet(self, attempt: Attempt) -> None:
+        """Learn of an attempt."""
+        self._transcript.meet(attempt)
+        self._before[attempt.id] = self._task.used
+        self._events[attempt.id] = deque(maxlen=_MOST_EVENTS)
+        self._links[attempt.id] = ()
+
+    def take(self, entry: Entry) -> Sequence[ReadableSpan]:
+        """Take in the next entry; the span that is complete with it, if there is one."""
+        state = self._task.attempts.get(entry.attempt or 0)
+        # The journal keeps no beginnings: a step begins when its attempt was last heard of.
+        since = (state.last_at or state.attempt.started_at) if state else entry.at
+        line = self._transcript.line(entry)
+        if state is None or line is None:
+            return ()
+        match entry.record:
+            case Step() as step:
+                return (self._step(state, step, line, since, step.at or entry.at),)
+            case AttemptTransition(lifecycle=lifecycle) if lifecycle.over:
+                return (self._attempt(state, entry.at),)
+            case _ if line["type"] in _TOLD:
+                event = Event(f"midwatch.{line['type']}", self._fields(line), _nanos(entry.at))
+                self._events[state.id].append(event)
+            case _:
+                pass
+        return ()
+
+    def _step(
+        self, state: AttemptState, step: Step, line: JsonLine, since: datetime, at: datetime
+    ) -> ReadableSpan:
+        more = self._fields(line)
+        if step.kind is StepKind.MESSAGE:
+            operation, about = "chat", state.model
+        else:
+            about = step.tool or ("reflect" if step.checkpoint else "unknown")
+            operation, more["gen_ai.tool.name"] = "execute_tool", about
+        links = _links(step.call)
+        self._links[state.id] = self._links[state.id] or links
+        if step.call and not links:
+            more["gen_ai.tool.call.id"] = step.call
+        if step.ok is False:
+            more["error.type"] = "tool_error"
+        key = f"step {step.number}"
+        return self._span(state, operation, about, more, key, (min(since, at), at), links=links)
+
+    def _attempt(self, state: AttemptState, at: datetime) -> ReadableSpan:
+        attempt, before, used = state.attempt, self._before[state.id], self._task.used
+        more: dict[str, AttributeValue] = {
+            "midwatch.number": attempt.number,
+            "midwatch.status": state.status,
+            "midwatch.steps": state.last_step,
+            "midwatch.usage.requests": used.requests - before.requests,
+            "midwatch.usage.tokens": used.tokens - before.tokens,
+            "midwatch.usage.cost_usd": used.cost_usd - before.cost_usd,
+        }
+        if state.lifecycle is Lifecycle.FAILED:
+            more["error.type"] = state.transition.ending or "failed"
+        times = min(attempt.started_at, at), at
+        events, links = tuple(self._events[state.id]), self._links[state.id]
+        return self._span(
+            state, "invoke_agent", attempt.worker, more, "", times, events=events, links=links
+        )
+
+    def _fields(self, line: JsonLine) -> dict[str, AttributeValue]:
+        """A line's fields as attributes; without content only those that tell nothing of it."""
+        return {
+            _CONTENT.get(name, f"midwatch.{name}"): value
+            for name, value in line.items()
+            if name not in _HEAD and (self._content or name in _PLAIN)
+            if isinstance(value, str | int | float | tuple) and value != ()
+        }
+
+    def _span(
+        self,
+        state: AttemptState,
+        operation: str,
+        about: str,
+        more: Mapping[str, AttributeValue],
+        key: str,
+        times: tuple[datetime, datetime],
+        *,
+        events: Sequence[Event] = (),
+        links: Sequence[Link] = (),
+    ) -> ReadableSpan:
+        """A span of an attempt: the attempt's own without a key, else one below it."""
+        own: dict[str, AttributeValue] = {
+            "gen_ai.operation.name": operation,
+            "gen_ai.agent.name": state.attempt.worker,
+            "midwatch.attempt": state.id,
+        }
+        if state.model:
+            own["gen_ai.request.model"] = state.model
+        failed = "error.type" in more
+        return ReadableSpan(
+            f"{operation} {about}".rstrip(),
+            context=_context(state.attempt, key),
+            parent=_context(state.attempt, "") if key else None,
+            resource=self._resource,
+            attributes={**self._about, **own, **more},
+            events=events,
+            links=links,
+            status=Status(StatusCode.ERROR if failed else StatusCode.UNSET),
+            start_time=_nanos(times[0]),
+            end_time=_nanos(times[1]),
+        )
+
+
+def _context(attempt: Attempt, key: str) -> SpanContext:
+    own = f"{attempt.started_at.timestamp()} {attempt.id} {attempt.node} {attempt.workspace}"
+    trace, span = sha256(own.encode()).digest(), sha256(f"{own} {key}".encode()).digest()
+    ids = int.from_bytes(trace[:16], "big"), int.from_bytes(span[:8], "big")
+    return SpanContext(*ids, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+
+
+def _links(call: str) -> Sequence[Link]:
+    found = _FOREIGN.fullmatch(call)
+    if found is None:
+        return ()
+    return (Link(SpanContext(int(found[1], 16), int(found[2], 16), is_remote=True)),)
+
+
+def _nanos(at: datetime) -> int:
+    return round(at.timestamp() * 1_000_000) * 1_000

@@ -1,0 +1,254 @@
+"""Programs that send spans of OpenTelemetry are watched as sessions."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Action, Lifecycle, StepKind
+from midwatch_stage.collector import tool_span, tracing
+from midwatch_stage.foreign import ForeignAgents
+from midwatch_supervisor.present.reach import out_of_reach
+from midwatch_supervisor.sessions.session_journal import SessionJournal
+from midwatch_supervisor.sessions.span_watch import SpanWatch
+from midwatch_supervisor.telemetry.http_listener import MAX_BODY, serving
+
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+
+
+@pytest.fixture
+async def port(journal: Journal, agents: ForeignAgents) -> AsyncGenerator[int]:
+    """Where spans are taken."""
+    desk = SessionJournal(
+        journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
+    )
+    async with serving("127.0.0.1", 0, SpanWatch(desk).answer) as taken:
+        yield taken
+
+
+def exporter(port: int) -> OTLPSpanExporter:
+    url = f"http://127.0.0.1:{port}/v1/traces"
+    return OTLPSpanExporter(endpoint=url, compression=Compression.Gzip, timeout=10)
+
+
+def loops(port: int, times: int, args: str | None = '{"city": "Bern"}') -> None:
+    """A fake agent that calls the same tool again and again, and gets nowhere."""
+    with tracing(exporter(port)) as tracer:
+        for _ in range(times):
+            tool_span(tracer, "look_up", args, "not found", ok=False)
+
+
+async def test_an_agent_that_loops_is_found_by_the_spans_of_its_tools(
+    port: int, agents: ForeignAgents
+) -> None:
+    await asyncio.to_thread(loops, port, 6)
+    state = await agents.attempt()
+    assert {"repeated_call", "error_streak"} <= {each.key.rule for each in state.firing}
+    steps = await agents.steps()
+    assert [(s.number, s.tool, s.ok, s.output) for s in steps] == [
+        (n, "look_up", False, "not found") for n in range(1, 7)
+    ]
+    assert steps[0].args == '{"city":"Bern"}'
+    (run,) = await agents.journal.runs()
+    assert run.source == "session shopbot conv-1"
+    assert "only watched" in out_of_reach(state, Action.NUDGE)
+
+
+async def test_calls_without_their_arguments_count_as_different_ones(
+    port: int, agents: ForeignAgents
+) -> None:
+    await asyncio.to_thread(loops, port, 6, None)
+    rules = {each.key.rule for each in (await agents.attempt()).firing}
+    assert "repeated_call" not in rules
+    assert len(await agents.steps()) == 6
+
+
+def attribute(key: str, value: object) -> dict[str, object]:
+    kind = "intValue" if isinstance(value, int) else "stringValue"
+    return {"key": key, "value": {kind: str(value)}}
+
+
+def span(number: int, parent: int = 0, trace: int = 1, **has: object) -> dict[str, object]:
+    """A span of the JSON encoding; `__` in a name of an attribute is a dot."""
+    return {
+        "traceId": f"{trace:032x}",
+        "spanId": f"{number:016x}",
+        "parentSpanId": f"{parent:016x}" if parent else "",
+        "name": "x",
+        "endTimeUnixNano": str(1_790_000_000_000_000_000 + number),
+        "attributes": [attribute(key.replace("__", "."), value) for key, value in has.items()],
+    }
+
+
+def body(*spans: object) -> bytes:
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+
+
+async def post(
+    port: int, sent: bytes, type: str = JSON, path: str = "/v1/traces", **headers: str
+) -> int:
+    """The status that a request is answered with; 0 where the connection is cut."""
+
+    def ask() -> int:
+        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        try:
+            said = {"Content-Type": type, **{k.replace("_", "-"): v for k, v in headers.items()}}
+            connection.request("POST", path, sent, said)
+            return connection.getresponse().status
+        except OSError:
+            return 0
+        finally:
+            connection.close()
+
+    return await asyncio.to_thread(ask)
+
+
+ANSWER = json.dumps(
+    [{"role": "assistant", "parts": [{"type": "text", "content": "I look it up."}]}]
+)
+
+
+async def test_a_model_that_calls_no_tool_makes_a_message_and_else_adds_to_its_call(
+    port: int, agents: ForeignAgents
+) -> None:
+    called = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", "id": "1"}]}])
+    usage: dict[str, Any] = {"gen_ai__usage__input_tokens": 10, "gen_ai__usage__output_tokens": 5}
+    chat: dict[str, Any] = {"gen_ai__operation__name": "chat", **usage}
+    tool: dict[str, Any] = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "find"}
+    sent = body(
+        span(3, 9, **chat, gen_ai__output__messages=ANSWER),  # they come in any order
+        span(2, 9, **tool),
+        span(1, 9, **chat, gen_ai__output__messages=called),
+        span(4, gen_ai__operation__name="invoke_agent", gen_ai__conversation__id="c"),
+    )
+    assert await post(port, sent) == 200
+    assert await post(port, sent) == 200  # a program that missed the answer sends it again
+    assert [(s.kind, s.tool, s.tokens, s.text) for s in await agents.steps()] == [
+        (StepKind.TOOL, "find", 15, ""),
+        (StepKind.MESSAGE, "", 15, "I look it up."),
+    ]
+    state = await agents.attempt()
+    assert state.budget.tokens.used == 30
+    assert state.lifecycle is Lifecycle.INPUT_REQUIRED
+    assert (await agents.journal.runs())[0].source == "session otlp c"
+    assert (await agents.steps())[0].at == datetime.fromtimestamp(1_790_000_000, UTC)
+
+
+async def test_each_conversation_is_a_session_and_without_one_each_trace(
+    port: int, agents: ForeignAgents
+) -> None:
+    tool: dict[str, Any] = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "find"}
+    sent = body(
+        span(1, trace=1, gen_ai__conversation__id="a", **tool),
+        span(2, trace=2, gen_ai__conversation__id="a", **tool),
+        span(3, trace=3, gen_ai__conversation__id="b", **tool),
+        span(4, trace=4, **tool),
+        span(5, trace=4, **tool),
+        span(6, trace=4, http__method="GET"),
+    )
+    assert await post(port, sent) == 200
+    assert [state.last_step for state in await agents.attempts()] == [2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "has",
+    [
+        {"gen_ai__tool__name": "find", "tool_arguments": '{"q": 1}', "tool_response": "none"},
+        {
+            "openinference__span__kind": "TOOL",
+            "tool__name": "find",
+            "input__value": '{"q": 1}',
+            "output__value": "none",
+        },
+    ],
+    ids=["older names", "OpenInference"],
+)
+async def test_other_names_of_the_same_are_known(
+    port: int, agents: ForeignAgents, has: dict[str, Any]
+) -> None:
+    assert await post(port, body(span(1, **has))) == 200
+    (step,) = await agents.steps()
+    assert (step.tool, step.args, step.output) == ("find", '{"q":1}', "none")
+
+
+DEEP = b'{"resourceSpans":' + b"[" * 100_000
+STRANGE = body(
+    {"attributes": 5, "traceId": [], "endTimeUnixNano": {}, "events": "x", "status": [1]},
+    span(1, gen_ai__tool__name="find", gen_ai__conversation__id="\x1b]0;x\x07 \ud800\n" * 999),
+    {**span(2, gen_ai__tool__name="\ud800\x00"), "endTimeUnixNano": "9" * 30},
+    7,
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "type", "status"),
+    [
+        (b"\x0a\xff\xff\xff\xff\x0f", PROTOBUF, 400),
+        (b"\x0a\x05abc", PROTOBUF, 400),
+        (b"{", JSON, 400),
+        (b"[]", JSON, 400),
+        (DEEP, JSON, 400),
+        (b'{"resourceSpans": 3}', JSON, 200),
+        (STRANGE, JSON, 200),
+        (b"{}", "text/plain", 415),
+    ],
+    ids=["length", "truncated", "no json", "no object", "deep", "types", "values", "text"],
+)
+async def test_whatever_is_sent_the_next_request_is_taken(
+    port: int, agents: ForeignAgents, sent: bytes, type: str, status: int
+) -> None:
+    assert await post(port, sent, type) == status
+    before = len(await agents.steps())
+    assert await post(port, body(span(77, gen_ai__tool__name="find", trace=9))) == 200
+    assert len(await agents.steps()) == before + 1
+
+
+async def test_a_body_that_is_too_long_is_refused_also_when_it_is_packed(port: int) -> None:
+    bomb = gzip.compress(b" " * (MAX_BODY + 1))
+    assert len(bomb) < MAX_BODY / 100
+    assert await post(port, bomb, Content_Encoding="gzip") == 413
+    assert await post(port, b"no gzip", Content_Encoding="gzip") == 413
+    assert await post(port, b"", Content_Length=str(MAX_BODY + 1)) == 413
+    assert await post(port, b"", Content_Length="-1") == 413
+    endless = b"%x\r\n" % (MAX_BODY + 1)
+    assert await post(port, endless, Transfer_Encoding="chunked", Content_Length="9") == 413
+
+
+async def test_a_body_in_chunks_is_taken(port: int, agents: ForeignAgents) -> None:
+    whole = body(span(1, gen_ai__tool__name="find"))
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(c), c) for c in (whole[:50], whole[50:], b""))
+    assert await post(port, chunks, Transfer_Encoding="chunked") == 200
+    assert len(await agents.steps()) == 1
+
+
+async def test_other_paths_and_names_are_not_served(port: int) -> None:
+    assert await post(port, b"{}", path="/v1/logs") == 404
+    assert await post(port, b"{}", Host=f"rebound.example:{port}") == 421
+
+
+async def test_a_step_names_the_span_that_it_was_made_of(port: int, agents: ForeignAgents) -> None:
+    assert await post(port, body(span(5, trace=7, gen_ai__tool__name="find"))) == 200
+    assert (await agents.steps())[0].call == f"span {7:032x} {5:016x}"
+
+
+async def test_who_comes_next_goes_on_with_the_session(
+    journal: Journal, agents: ForeignAgents, port: int
+) -> None:
+    await asyncio.to_thread(loops, port, 2)
+    desk = SessionJournal(
+        journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
+    )
+    async with serving("127.0.0.1", 0, SpanWatch(desk).answer) as other:
+        await asyncio.to_thread(loops, other, 2)
+    assert [each.number for each in await agents.steps()] == [1, 2, 3, 4]
+    assert len(await agents.attempts()) == 1

@@ -1,0 +1,183 @@
+"""Attempts and steps are sent to a collector as spans, and only where one is configured."""
+
+import json
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.config.telemetry import TelemetrySettings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Action, Attempt, Step
+from midwatch_stage.collector import Collector, attributes, collector
+from midwatch_stage.command import write
+from midwatch_stage.factories import (
+    alert,
+    decision,
+    delivery,
+    ended,
+    escalation,
+    intervention,
+    transition,
+)
+from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.telemetry.exporting import exporting
+
+SAID = "Xylophone"
+"""Stands in everything that the worker says, reads and writes."""
+TASK = f"""
+    models: {{worker: "scripted:{__name__}@0", supervisor: none}}
+    tasks:
+      - {{id: loop, title: {SAID} title, goal: {SAID}., workspace: project, max_attempts: 1,
+         acceptance: ["true"], budget: {{requests: 6}}}}
+"""
+
+
+def script_for(role: Role, key: str) -> Script:
+    write = Call(tool="write_file", args=json.dumps({"path": f"{SAID}.py", "content": SAID}))
+    check = Call(tool="run_command", args=json.dumps({"command": f"echo {SAID}; exit 3"}))
+    turns = (Turn(say=SAID, calls=(write,)), Turn(calls=(check,)))
+    return Script(phases=(Phase(turns=turns, repeat=2),))
+
+
+@pytest.fixture
+def taken() -> Iterator[Collector]:
+    with collector() as opened:
+        yield opened
+
+
+async def run(harness: RunHarness, tmp_path: Path, **telemetry: object) -> None:
+    (tmp_path / "project").mkdir()
+    settings = TelemetrySettings.model_validate(telemetry)
+    harness.settings = harness.settings.model_copy(update={"telemetry": settings})
+    await harness.run(TASK)
+
+
+async def test_steps_are_spans_below_the_span_of_their_attempt(
+    harness: RunHarness, tmp_path: Path, taken: Collector
+) -> None:
+    await run(harness, tmp_path, endpoint=taken.url)
+    (attempt,) = taken.named("invoke_agent")
+    steps = [each for each in taken.spans if each.name != attempt.name]
+    assert set(taken.paths) == {"/v1/traces"}
+    assert {(each.trace_id, each.parent_span_id) for each in steps} == {
+        (attempt.trace_id, attempt.span_id)
+    }
+    recorded = await harness.told(Step)
+    names = [f"execute_tool {each.tool}" if each.tool else "chat" for each in recorded]
+    assert [each.name for each in steps if each.name.startswith("execute_tool")] == [
+        each for each in names if each != "chat"
+    ]
+    assert all(s.start_time_unix_nano <= s.end_time_unix_nano for s in taken.spans)
+    assert attempt.start_time_unix_nano <= min(each.start_time_unix_nano for each in steps)
+    told = attributes(attempt.attributes)
+    assert told["gen_ai.operation.name"] == "invoke_agent"
+    assert told["gen_ai.conversation.id"] == "midwatch-1-1"
+    assert told["midwatch.task"] == "loop"
+    assert told["midwatch.steps"] == len(recorded)
+    assert told["midwatch.usage.requests"] == 6
+    failed = [each for each in steps if each.status.code == 2]
+    assert 3 in {attributes(each.attributes).get("midwatch.exit_code") for each in failed}
+
+
+async def test_alerts_decisions_and_interventions_are_events_of_the_attempt(
+    journal: Journal, attempt: Attempt, at: datetime, taken: Collector
+) -> None:
+    settings = TelemetrySettings(endpoint=taken.url)
+    async with exporting(settings, journal, bus=LocalBus(), run=1):
+        await write(journal, attempt, at, transition(), alert("cycle"), escalation(), decision())
+        nudge = await write(journal, attempt, at, intervention(Action.NUDGE))
+        await write(journal, attempt, at, delivery(nudge), ended())
+    (span,) = taken.named("invoke_agent")
+    events = [(each.name, attributes(each.attributes)) for each in span.events]
+    said = [(name, t.get("midwatch.rule"), t.get("midwatch.action")) for name, t in events]
+    assert said == [
+        ("midwatch.alert", "cycle", None),
+        ("midwatch.escalation", None, None),
+        ("midwatch.decision", None, "nudge"),
+        ("midwatch.intervention", None, "nudge"),
+        ("midwatch.intervention", None, "nudge"),
+    ]
+    assert [told["midwatch.state"] for _, told in events[3:]] == ["issued", "delivered"]
+
+
+async def test_without_content_no_word_of_the_work_is_sent(
+    harness: RunHarness, tmp_path: Path, taken: Collector
+) -> None:
+    await run(harness, tmp_path, endpoint=taken.url)
+    assert taken.spans
+    assert not any(SAID.encode() in body for body in taken.bodies)
+
+
+async def test_with_content_arguments_outputs_and_texts_are_sent(
+    harness: RunHarness, tmp_path: Path, taken: Collector
+) -> None:
+    await run(harness, tmp_path, endpoint=taken.url, content=True)
+    commands = [attributes(each.attributes) for each in taken.named("execute_tool run")]
+    assert SAID in str(commands[0]["gen_ai.tool.call.arguments"])
+    assert SAID in str(commands[0]["gen_ai.tool.call.result"])
+
+
+async def test_nothing_is_sent_unless_a_collector_is_configured(
+    harness: RunHarness, tmp_path: Path, taken: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", taken.url)
+    await run(harness, tmp_path)
+    assert taken.bodies == []
+
+
+async def test_headers_come_from_the_environment_and_stand_in_no_journal(
+    harness: RunHarness, tmp_path: Path, taken: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLLECTOR_HEADERS", "x-team=night,x-key=a%20b")
+    await run(harness, tmp_path, endpoint=f"{taken.url}/", headers_env="COLLECTOR_HEADERS")
+    assert {(each["x-team"], each["x-key"]) for each in taken.headers} == {("night", "a b")}
+    assert "night" not in (await harness.journal.runs())[0].settings
+
+
+async def test_a_collector_that_refuses_is_said_once(
+    harness: RunHarness, tmp_path: Path, taken: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    taken.status = 400
+    await run(harness, tmp_path, endpoint=taken.url)
+    said = [each for each in caplog.records if "telemetry" in each.getMessage()]
+    assert [each.levelno for each in said] == [logging.WARNING]
+
+
+async def test_a_dead_collector_holds_up_no_run(
+    harness: RunHarness, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and says nothing
+        began = time.monotonic()
+        (tmp_path / "project").mkdir()
+        await harness.run(TASK)
+        alone = time.monotonic() - began
+        (tmp_path / "again").mkdir()
+        settings = TelemetrySettings(endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        harness.settings = harness.settings.model_copy(update={"telemetry": settings})
+        began = time.monotonic()
+        await harness.run(TASK.replace("project", "again"))
+        assert time.monotonic() - began < alone + 15
+    assert len(await harness.told(Step)) > 2
+    assert not [each for each in caplog.records if "opentelemetry" in each.name]
+
+
+def test_an_address_with_a_password_is_refused() -> None:
+    with pytest.raises(ValueError, match="without a user"):
+        TelemetrySettings(endpoint="http://me:secret@127.0.0.1:4318")
+
+
+async def test_who_goes_on_sends_only_what_is_new(
+    harness: RunHarness, tmp_path: Path, taken: Collector
+) -> None:
+    await run(harness, tmp_path, endpoint=taken.url)
+    sent = len(taken.spans)
+    await harness.resume()
+    assert len(taken.spans) == sent
