@@ -4,19 +4,12 @@ The names of its tools are known only as it calls them, and pydantic-ai wants to
 so all of them are calls of one tool, whose arguments name the agent's.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
 
 FOREIGN = "agent_tool"
-"""The tool that stands for all of them."""
-
-
-def foreign_args(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of the call that stands for a call of a tool of the agent's own."""
-    return {"tool": tool, "args": dict(args)}
+"""The tool that stands for all of them: its arguments are `tool`, and the `args` of that."""
 
 
 def as_called(call: ToolCallPart) -> ToolCallPart:

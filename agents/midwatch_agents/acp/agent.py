@@ -4,14 +4,14 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from midwatch_agents.acp.agent_model import AgentModel
 from midwatch_agents.acp.client import AgentSession
 from midwatch_agents.acp.presets import Preset
-from midwatch_agents.acp.tool_server import Answered, ToolServer, serve
+from midwatch_agents.acp.tool_server import serve
 from midwatch_agents.acp.transport import LONGEST, LineTransport
 from midwatch_agents.sandbox import MARK, SandboxKind, walls
 from midwatch_agents.sandbox_mounts import SandboxPaths
@@ -33,38 +33,29 @@ async def agent_model(
     allows: bool | None = True,
 ) -> AsyncGenerator[AgentModel]:
     """The agent's process, until the end of the block; then it and all that it has started end."""
-    async with AsyncExitStack() as stack:
-        opened: list[AgentSession] = []
-
-        async def call(tool: str, args: Mapping[str, object]) -> Answered:
-            return await opened[0].want(tool, args)
-
-        server = await stack.enter_async_context(serve(call))
-        process = await _start(preset, paths, sandbox_kind, mark, server)
+    async with (
+        serve(lambda tool, args: session.want(tool, args)) as server,
+        AsyncExitStack() as stack,
+    ):
+        process = await _start(preset, paths, sandbox_kind, mark, server.folder)
         stack.push_async_callback(_end_group, process)
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         complaints: deque[str] = deque(maxlen=2)
-        reading = asyncio.create_task(_read(process.stderr, complaints))
-        stack.callback(reading.cancel)
+        stack.callback(asyncio.create_task(_read(process.stderr, complaints)).cancel)
         transport = LineTransport(process.stdout, process.stdin)
         session = AgentSession(transport, preset.steering, allows=allows)
-        opened.append(session)
         stack.push_async_callback(session.close)
         yield AgentModel(session, server, name=name, folder=paths.folder, complaints=complaints)
 
 
 async def _start(
-    preset: Preset,
-    paths: SandboxPaths,
-    sandbox_kind: SandboxKind,
-    mark: str,
-    server: ToolServer,
+    preset: Preset, paths: SandboxPaths, sandbox_kind: SandboxKind, mark: str, tools: Path
 ) -> asyncio.subprocess.Process:
-    writable = await asyncio.to_thread(_existing, preset.state)
+    state = await asyncio.to_thread(_existing, preset.state)
     return await asyncio.create_subprocess_exec(
-        *walls(paths, sandbox_kind, writable=[*writable, server.folder]),
+        *walls(paths, sandbox_kind, writable=[*state, tools]),
         *preset.command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -95,12 +86,5 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
                 os.killpg(process.pid, sign)
         with suppress(TimeoutError):
             async with asyncio.timeout(_END_SECONDS):
-                await process.wait()
-                if sign is signal.SIGKILL:
-                    # Its pipes are closed once they are read to their end, not when it ends.
-                    await asyncio.gather(_drain(process.stdout), _drain(process.stderr))
-
-
-async def _drain(stream: asyncio.StreamReader | None) -> None:
-    while stream is not None and await stream.read(LONGEST):
-        pass
+                # Its pipes are closed once they are read to their end, not when it ends.
+                await (process.communicate() if sign is signal.SIGKILL else process.wait())

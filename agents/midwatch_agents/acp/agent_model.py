@@ -6,7 +6,6 @@ the agent says how it ended. So steps, edits, budgets, guidance and the history 
 they come for every worker.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,10 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
 
-from midwatch_agents.acp.client import AgentSession, CallStart, Event, OwnCall, QueuedEvent, TurnEnd
+from midwatch_agents.acp.client import AgentSession, CallStart, Event, Question, TurnEnd
 from midwatch_agents.acp.tool_server import Answered, ToolServer
-from midwatch_agents.acp.updates import AgentCall
 from midwatch_monitor.errors import WorkerError
-from midwatch_tools.foreign_calls import FOREIGN, foreign_args
+from midwatch_tools.foreign_calls import FOREIGN
 from midwatch_tools.instructions import is_reminder
 from midwatch_tools.observation import act_words, cut
 
@@ -46,9 +44,8 @@ _TOLD_CALLS = 40
 _TOLD_CHARS = 200
 _COMPLAINT_CHARS = 600
 
-
-Permit = Callable[[str, str, "asyncio.Future[bool | None]"], Awaitable[bool]]
-"""Whether a tool may do something, in words, unless the future is done before an answer."""
+Permit = Callable[[str, str, Question], Awaitable[bool]]
+"""Whether a tool may do something, in words, unless the question is done before an answer."""
 
 
 class AgentModel(Model[None]):
@@ -61,7 +58,7 @@ class AgentModel(Model[None]):
         *,
         name: str,
         folder: Path,
-        complaints: Iterable[str] = (),
+        complaints: Iterable[str],
     ) -> None:
         """Let the agent of a session work in a folder; `complaints` are what its process wrote."""
         super().__init__()
@@ -71,15 +68,14 @@ class AgentModel(Model[None]):
         self._folder = folder
         self._complaints = complaints
         self._begun: dict[str, CallStart] = {}
-        self._wanted: dict[str, OwnCall] = {}
         self._held: list[str] = []
         """Reminders that would have cost the agent its turn: told with the next word."""
         self._paid = 0.0
         """What of the session's cost was told before."""
         self._cut = 0
         """How many turns in a row ended at a limit of the agent's own, with nothing done."""
-        self._stopped = False
-        """Whether the turn was cancelled because the work is to wait."""
+        self.hold = session.cancel
+        """Lets the agent rest while its work waits for a person."""
         self.permit: Permit | None = None
         """Has a person asked; without it nothing is allowed that is to be asked for."""
         self.toolset: FunctionToolset[Any] = FunctionToolset(id="agent")
@@ -95,16 +91,6 @@ class AgentModel(Model[None]):
         """No provider that has prices."""
         return "acp"
 
-    @property
-    def base_url(self) -> None:
-        return None
-
-    async def hold(self) -> None:
-        """Let the agent rest while its work waits for a person."""
-        if self._session.working:
-            await self._session.cancel()
-            self._stopped = True
-
     async def request(
         self,
         messages: list[ModelMessage],
@@ -118,68 +104,65 @@ class AgentModel(Model[None]):
         del model_settings
         tools = [each for each in model_request_parameters.function_tools if each.name != FOREIGN]
         self._server.tools, self._session.ours = tools, [each.name for each in tools]
-        fresh = _fresh(messages)
-        self._hand_back(fresh)
-        await self._tell(messages, fresh)
-        while self._was_cut(heard := await self._session.events.get()):
+        responses = (n for n, each in enumerate(messages, 1) if isinstance(each, ModelResponse))
+        known = max(responses, default=0)
+        self._hand_back(messages[known:])
+        if self._session.id:
+            await self._tell(_words(messages[known:]))
+        else:
+            await self._begin(messages, known)
+        event, text = await self._session.events.get()
+        while self._was_cut(event):
             await self._session.say(_GO_ON)
-        return self._response(heard.event, heard.text)
+            event, text = await self._session.events.get()
+        return self._response(event, text)
 
-    def _was_cut(self, heard: QueuedEvent) -> bool:
+    def _was_cut(self, event: Event) -> bool:
         """Whether the agent ended its turn at a limit of its own, and is to go on."""
-        event = heard.event
         if not isinstance(event, TurnEnd):
             self._cut = 0
             return False
         self._cut += event.reason in _LIMITS
         return event.reason in _LIMITS and self._cut <= _MOST_CUTS
 
-    def _hand_back(self, fresh: Sequence[ModelRequest]) -> None:
+    def _hand_back(self, fresh: Sequence[ModelMessage]) -> None:
         """Give the agent the answers of Midwatch's tools that it waits for."""
         for part in (part for each in fresh for part in each.parts):
             if isinstance(part, ToolReturnPart):
-                wanted = self._wanted.pop(part.tool_call_id, None)
-                if wanted is not None and not wanted.answer.done():
+                answer = self._session.answers.pop(part.tool_call_id, None)
+                if answer is not None and not answer.done():
                     failed = part.retry is not None
-                    answer = Answered(text=part.model_response_str(), failed=failed)
-                    wanted.answer.set_result(answer)
+                    answer.set_result(Answered(text=part.model_response_str(), failed=failed))
 
-    async def _tell(self, messages: Sequence[ModelMessage], fresh: Sequence[ModelRequest]) -> None:
-        words = [*_words(fresh)]
-        if not self._session.id:
-            await self._begin(messages, fresh, words)
-            return
-        if self._session.working:
-            self._held += [each for each in words if is_reminder(each)]
+    async def _tell(self, words: list[str]) -> None:
+        session = self._session
+        if session.working:
+            self._held += filter(is_reminder, words)
             words = [each for each in words if not is_reminder(each)]
-            if not words:
-                return
-        elif self._stopped and not words:
-            words = [_GO_ON]
-        if words:
-            if not self._session.working and not all(map(is_reminder, words)):
-                self._session.forget_ends()  # else the run ends, and the words with it
-            self._stopped = False
-            told, self._held = "\n\n".join([*words, *self._held]), []
-            await self._session.say(told)
+        elif session.events.empty():  # its turn was cancelled: nothing comes by itself
+            words = words or [_GO_ON]
+        if not words:
+            return
+        if not session.working and not all(map(is_reminder, words)):
+            session.forget_ends()  # else the run ends, and the words with it
+        told, self._held = "\n\n".join([*words, *self._held]), []
+        await session.say(told)
 
-    async def _begin(
-        self, messages: Sequence[ModelMessage], fresh: Sequence[ModelRequest], words: list[str]
-    ) -> None:
-        """Open the session and tell the task, or go on with the one of the history."""
-        before = _session_of(messages)
+    async def _begin(self, messages: Sequence[ModelMessage], known: int) -> None:
+        """Open the session and tell the task, or go on with that of the `known` messages."""
+        history = messages[:known]
+        told = [each.provider_details or {} for each in history if isinstance(each, ModelResponse)]
+        before = str(told[-1].get(_SESSION, "")) if told else ""
         try:
             same = await self._session.open(self._folder, self._server.command, before=before)
         except WorkerError as error:
             raise WorkerError(self._complained(str(error))) from None
-        if not before and len(fresh) == len(messages):
-            rules = next((each.instructions for each in fresh if each.instructions), "")
-            words = [*filter(None, [rules]), *words]
-        elif same:
-            self._paid = _paid(messages)
-            words = [_GO_ON, *words]
+        words = [*([_GO_ON] if history else []), *_words(messages[known:])]
+        if same:
+            self._paid = sum(float(each.get(_COST, 0.0)) for each in told)
         else:
-            words = [*_account(messages[: len(messages) - len(fresh)]), _GO_ON, *words]
+            rules = (each.instructions for each in messages if isinstance(each, ModelRequest))
+            words = [*[*filter(None, rules)][:1], *_account(history), *words]
         await self._session.say("\n\n".join(words))
 
     def _response(self, event: Event, text: str) -> ModelResponse:
@@ -189,11 +172,10 @@ class AgentModel(Model[None]):
         match event:
             case CallStart(call=call):
                 self._begun[call.id] = event
-                args = foreign_args(call.tool, call.arguments())
+                args = {"tool": call.tool, "args": call.arguments()}
                 parts.append(ToolCallPart(FOREIGN, args, tool_call_id=call.id))
-            case OwnCall(id=id, tool=tool, args=args):
-                self._wanted[id] = event
-                parts.append(ToolCallPart(tool, dict(args), tool_call_id=id))
+            case ToolCallPart():
+                parts.append(event)
             case TurnEnd(error=error, tokens=(read, written)):
                 if error:
                     raise UnexpectedModelBehavior(self._complained(error))
@@ -221,65 +203,31 @@ class AgentModel(Model[None]):
             raise ToolFailed(_CUT_SHORT)
         call = begun.call
         while (asked := await begun.asked.get()) is not None:
-            allowed = not asked.done() and await self._permitted(call, asked)
+            asks = self.permit if not asked.done() else None
+            allowed = asks is not None and await asks(call.tool, call.words(), asked)
             if not asked.done():
                 asked.set_result(allowed)
-        if call.failed:
-            raise ToolFailed(call.output or "It failed, and the agent does not say why.")
         if not call.over:
             raise ToolFailed(_CUT_SHORT)
+        if call.failed:
+            raise ToolFailed(call.output or "It failed, and the agent does not say why.")
         # As our own shell says it; of a command that went well there is nothing to say.
         return f"{call.output}\n[exit code: {call.exit_code}]" if call.exit_code else call.output
 
-    async def _permitted(self, call: AgentCall, asked: "asyncio.Future[bool | None]") -> bool:
-        return self.permit is not None and await self.permit(call.tool, call.words(), asked)
+
+def _words(messages: Sequence[ModelMessage]) -> list[str]:
+    """What the prompts among the messages say."""
+    contents = (
+        part.content for each in messages for part in each.parts if isinstance(part, UserPromptPart)
+    )
+    texts = (text for each in contents for text in ([each] if isinstance(each, str) else each))
+    return [each for each in texts if isinstance(each, str) and each]
 
 
-def _fresh(messages: Sequence[ModelMessage]) -> list[ModelRequest]:
-    """What came since the last response."""
-    fresh: list[ModelRequest] = []
-    for message in reversed(messages):
-        if not isinstance(message, ModelRequest):
-            break
-        fresh.insert(0, message)
-    return fresh
-
-
-def _words(requests: Sequence[ModelRequest]) -> list[str]:
-    parts = [part for each in requests for part in each.parts]
-    found = [part.content for part in parts if isinstance(part, UserPromptPart)]
-    return [
-        text
-        for content in found
-        for text in ([content] if isinstance(content, str) else content)
-        if isinstance(text, str) and text
-    ]
-
-
-def _session_of(messages: Sequence[ModelMessage]) -> str:
-    """The session of an interrupted run; empty for none."""
-    for message in reversed(messages):
-        if isinstance(message, ModelResponse):
-            return str((message.provider_details or {}).get(_SESSION, ""))
-    return ""
-
-
-def _paid(messages: Sequence[ModelMessage]) -> float:
-    """What a history has cost, as its agent told it."""
-    details = [each.provider_details or {} for each in messages if isinstance(each, ModelResponse)]
-    return sum(float(each.get(_COST, 0.0)) for each in details)
-
-
-def _account(messages: Sequence[ModelMessage]) -> list[str]:
+def _account(history: Sequence[ModelMessage]) -> list[str]:
     """The task and what was done of it, for an agent that does not remember."""
-    requests = [each for each in messages if isinstance(each, ModelRequest)]
-    rules = next((each.instructions for each in requests if each.instructions), "")
-    calls = [
-        cut(act_words(call), _TOLD_CHARS)
-        for each in messages
-        if isinstance(each, ModelResponse)
-        for call in each.tool_calls
-    ]
+    responses = (each for each in history if isinstance(each, ModelResponse))
+    calls = [cut(act_words(call), _TOLD_CHARS) for each in responses for call in each.tool_calls]
     done = "\n".join(f"- {each}" for each in calls[-_TOLD_CALLS:])
     told = f"Before you, another session has done this, the last {_TOLD_CALLS} acts of it:\n{done}"
-    return [*filter(None, [rules]), *_words(requests), *([told] if done else [])]
+    return [*_words(history), *([told] if done else [])]

@@ -10,14 +10,14 @@ each an object with one of these:
 - `tool`: one of Midwatch's tools, with `args`
 - `ask`: the title of something that needs a permission, with `acts` that do it; refused, the turn
   ends
-- `until`: a regular expression; its `acts` are repeated until something that it was told matches
+- `until`: a regular expression; its `acts` are repeated until something that it was told matches,
+  200 times at most
 - `cost`: US dollars of the session so far
 - `wait`: seconds; `hang`; `die`: an exit code; `end`: the reason for which the turn ends here
 
 Beside them: `joins` whether a prompt in its turn joins it, `steers` whether it has an extension for
-that, `loads` whether a session can be gone on
-with by another process, `noise` lines that it prints first, and `deaf` whether it stays when its
-input closes.
+that, `loads` whether another process can go on with a session, `noise` lines that it prints first,
+and `deaf` whether it stays when its input closes.
 """
 
 import asyncio
@@ -25,13 +25,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_MOST = 200
-"""How often acts are repeated at most."""
+_SESSION = "fake-1"
 
 
 class FakeAgent:
@@ -42,17 +40,16 @@ class FakeAgent:
         self._memory = file.with_suffix(".memory")
         self._heard = file.with_suffix(".answers")
         """What it was answered, for whoever looks."""
-        self._acts: list[dict[str, Any]] = [*self._script.get("acts", ())]
         self._done = 0
-        self._session = "fake-1"
         self._told: list[str] = []
         self._calls = 0
-        self._asked = 0
-        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._answer = asyncio.Future[dict[str, Any]]()
+        """To the permission that was asked for last."""
         self._turn: asyncio.Task[None] | None = None
         self._waiting: list[int] = []
-        self._tools: asyncio.subprocess.Process | None = None
         self._folder = Path.cwd()
+        self._tools: Any = None
+        """The process that connects it with Midwatch's tools."""
 
     async def serve(self) -> None:
         """Answer until the input closes."""
@@ -65,8 +62,9 @@ class FakeAgent:
             message: dict[str, Any] = json.loads(line)
             if "method" in message:
                 await self._hear(message["method"], message.get("params") or {}, message.get("id"))
-            elif (waiting := self._answers.pop(message["id"], None)) is not None:
-                waiting.set_result(message.get("result") or {})
+            else:
+                if not self._answer.done():
+                    self._answer.set_result(message["result"])
                 with self._heard.open("a") as file:
                     file.write(f"{json.dumps(message)}\n")
         if self._script.get("deaf"):
@@ -79,7 +77,7 @@ class FakeAgent:
                 self._send(id=id, result={"protocolVersion": 1, "agentCapabilities": able})
             case "session/new" | "session/load":
                 await self._begin(params)
-                self._send(id=id, result={"sessionId": self._session})
+                self._send(id=id, result={"sessionId": _SESSION})
             case "session/prompt" if id is not None:
                 self._told.append(params["prompt"][0]["text"])
                 self._waiting.append(id)
@@ -94,8 +92,7 @@ class FakeAgent:
                 if self._turn is not None:
                     self._turn.cancel()
             case _:
-                refusal = {"code": -32601, "message": f"no method {method}"}
-                self._send(id=id, error=refusal)
+                self._send(id=id, error={"code": -32601, "message": f"no method {method}"})
 
     async def _begin(self, params: dict[str, Any]) -> None:
         self._folder = Path(params["cwd"])
@@ -105,23 +102,19 @@ class FakeAgent:
         self._tools = await asyncio.create_subprocess_exec(
             server["command"], *server["args"], stdin=-1, stdout=-1
         )
-        await self._use("initialize", {"protocolVersion": "2025-06-18"})
-        await self._use("tools/list", {})
+        await self._use("initialize", protocolVersion="2025-06-18")
+        await self._use("tools/list")
 
-    async def _use(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        assert self._tools is not None
-        assert self._tools.stdin is not None
-        assert self._tools.stdout is not None
+    async def _use(self, method: str, **params: Any) -> dict[str, Any]:
         asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         self._tools.stdin.write(json.dumps(asked).encode() + b"\n")
-        answer: dict[str, Any] = json.loads(await self._tools.stdout.readline())
-        return answer.get("result") or {}
+        return json.loads(await self._tools.stdout.readline())["result"]
 
     async def _work(self) -> None:
         reason = ""
         try:
-            while self._done < len(self._acts) and not reason:
-                act = self._acts[self._done]
+            while self._done < len(self._script["acts"]) and not reason:
+                act = self._script["acts"][self._done]
                 self._done += 1
                 self._memory.write_text(str(self._done))
                 reason = await self._do(act)
@@ -129,8 +122,8 @@ class FakeAgent:
             reason = "cancelled"
         self._turn = None
         for id in self._waiting:
-            ended = {"stopReason": reason or "end_turn"}
-            self._send(id=id, result={**ended, "usage": {"inputTokens": 10}})
+            ended = {"stopReason": reason or "end_turn", "usage": {"inputTokens": 10}}
+            self._send(id=id, result=ended)
         self._waiting.clear()
 
     async def _do(self, act: dict[str, Any]) -> str:
@@ -145,9 +138,8 @@ class FakeAgent:
                 (self._folder / path).write_text(text)
                 self._ended("Wrote file successfully.", {})
             case {"tool": name, "args": args}:
-                title = f"midwatch_{name}"
-                self._begun(title, "other", args)
-                found = await self._use("tools/call", {"name": name, "arguments": args})
+                self._begun(f"midwatch_{name}", "other", args)
+                found = await self._use("tools/call", name=name, arguments=args)
                 self._ended(found["content"][0]["text"], {})
             case {"ask": title}:
                 if not await self._ask(title):
@@ -170,8 +162,7 @@ class FakeAgent:
             case {"wait": seconds}:
                 await asyncio.sleep(seconds)
             case {"hang": _}:
-                self._begun("bash", "execute", {"command": "sleep infinity"})
-                await (await asyncio.create_subprocess_exec("sleep", "infinity")).wait()
+                await self._run("sleep infinity")
             case {"die": code}:
                 sys.stderr.write("it is all too much\n")
                 os._exit(code)
@@ -186,24 +177,22 @@ class FakeAgent:
         output, _ = await process.communicate()
         self._ended(output.decode(errors="replace"), {"exit": process.returncode})
 
-    async def _repeat(self, wanted: str, acts: Sequence[dict[str, Any]]) -> None:
-        for _ in range(_MOST):
+    async def _repeat(self, wanted: str, acts: list[dict[str, Any]]) -> None:
+        for _ in range(200):
             if any(re.search(wanted, each) for each in self._told):
                 return
-            for act in acts:
-                await self._do(act)
+            for each in acts:
+                await self._do(each)
 
     async def _ask(self, title: str) -> bool:
-        self._asked += 1
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._answers[self._asked] = answer
-        options = [
-            {"optionId": f"{kind}_1", "kind": kind} for kind in ("allow_once", "reject_once")
-        ]
-        call = {"toolCallId": f"asked-{self._asked}", "title": title, "kind": "execute"}
-        params = {"sessionId": self._session, "toolCall": call, "options": options}
-        self._send(id=self._asked, method="session/request_permission", params=params)
-        found = await answer
+        self._calls += 1
+        self._answer = asyncio.Future[dict[str, Any]]()
+        kinds = ("allow_once", "reject_once")
+        options = [{"optionId": f"{kind}_1", "kind": kind} for kind in kinds]
+        call = {"toolCallId": f"call-{self._calls}", "title": title, "kind": "execute"}
+        params = {"sessionId": _SESSION, "toolCall": call, "options": options}
+        self._send(id=self._calls, method="session/request_permission", params=params)
+        found = await self._answer
         allowed = found["outcome"].get("optionId") == "allow_once_1"
         status = "completed" if allowed else "failed"
         self._update("tool_call_update", toolCallId=call["toolCallId"], status=status)
@@ -221,8 +210,8 @@ class FakeAgent:
         self._update("tool_call_update", toolCallId=call, status="completed", rawOutput=told)
 
     def _update(self, of: str, **told: Any) -> None:
-        update = {"sessionUpdate": of, **told}
-        self._send(method="session/update", params={"sessionId": self._session, "update": update})
+        params = {"sessionId": _SESSION, "update": {"sessionUpdate": of, **told}}
+        self._send(method="session/update", params=params)
 
     def _send(self, **message: Any) -> None:
         told = {key: each for key, each in message.items() if each is not None}

@@ -5,7 +5,7 @@ What an agent does was seen by running it; see `docs/agents.md`.
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib.util import find_spec
 
@@ -38,6 +38,8 @@ class Preset:
 ACP = "acp"
 """The kind of worker that brings its own command."""
 
+_XDG = (".config", ".local/share", ".local/state", ".cache")
+
 PRESETS: Mapping[str, Preset] = {
     "claude-code": Preset(
         command=("claude-agent-acp",),
@@ -49,12 +51,7 @@ PRESETS: Mapping[str, Preset] = {
     "qwen": Preset(command=("qwen", "--acp"), state=("~/.qwen",)),
     "opencode": Preset(
         command=("opencode", "acp"),
-        state=(
-            "~/.config/opencode",
-            "~/.local/share/opencode",
-            "~/.local/state/opencode",
-            "~/.cache/opencode",
-        ),
+        state=tuple(f"~/{each}/opencode" for each in _XDG),
         steering=Steering.JOIN,
         env={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
     ),
@@ -88,9 +85,5 @@ def preset_of(spec: WorkerSpec, name: str) -> Preset:
             f"worker {name}: there is no program {command[0]!r} on the PATH; install it, or say "
             "with `command` where it is"
         )
-    return Preset(
-        command=command,
-        state=known.state + spec.state,
-        steering=Steering(spec.steering) if spec.steering else known.steering,
-        env=known.env,
-    )
+    steering = Steering(spec.steering or known.steering)
+    return replace(known, command=command, state=known.state + spec.state, steering=steering)

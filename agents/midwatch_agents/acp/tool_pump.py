@@ -7,25 +7,20 @@ model before a slow tool server is up.
 import os
 import socket
 import sys
-import threading
-
-_CHUNK = 65_536
-
-
-def main(place: str) -> None:
-    """Copy until either side closes."""
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(place)
-    threading.Thread(target=_send, args=(connection,), daemon=True).start()
-    while data := connection.recv(_CHUNK):
-        os.write(1, data)
+from collections.abc import Callable
+from functools import partial
+from threading import Thread
 
 
-def _send(connection: socket.socket) -> None:
-    while data := os.read(0, _CHUNK):
-        connection.sendall(data)
-    os._exit(0)  # the agent has closed it
+def copy(read: Callable[[int], bytes], write: Callable[[bytes], object]) -> None:
+    """Copy until either side closes; then the program ends."""
+    while data := read(65_536):
+        write(data)
+    os._exit(0)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    tools = socket.socket(socket.AF_UNIX)
+    tools.connect(sys.argv[1])
+    Thread(target=copy, args=(partial(os.read, 0), tools.sendall), daemon=True).start()
+    copy(tools.recv, partial(os.write, 1))

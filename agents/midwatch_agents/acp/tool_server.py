@@ -1,30 +1,28 @@
 """Midwatch's own tools for an agent in another process: an MCP server on a socket of this machine.
 
 Of the Model Context Protocol (https://modelcontextprotocol.io) it speaks what a server of tools
-needs, and no more: agents wait for it before their first request, so it has nothing to load.
+needs, and no more. Its messages are framed as those of ACP are.
 """
 
 import asyncio
-import json
-import logging
 import shutil
 import sys
-import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from acp.connection import Connection
+from acp.exceptions import RequestError
 from pydantic_ai.tools import ToolDefinition
 
+from midwatch_agents.acp.transport import LONGEST, LineTransport
 from midwatch_monitor.traces.foreign import Node
 
-log = logging.getLogger(__name__)
-
 NAME = "midwatch"
-_LONGEST = 2**20
 _PROTOCOL = "2025-06-18"
-_METHOD_NOT_FOUND = -32601
+_PUMP, _SOCKET = "tool_pump.py", "tools"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,60 +45,33 @@ class ToolServer:
         """Holds the socket and the program that connects to it: what the agent must see."""
         self.tools: Sequence[ToolDefinition] = ()
         self._call = call
-        self._under_way: set[asyncio.Task[None]] = set()
-
-    @property
-    def socket(self) -> Path:
-        """Where it listens."""
-        return self.folder / "tools"
 
     @property
     def command(self) -> tuple[str, ...]:
         """What an agent starts to reach it."""
-        return sys.executable, "-I", "-S", str(self.folder / "tool_pump.py"), str(self.socket)
+        pump, socket = (str(self.folder / each) for each in (_PUMP, _SOCKET))
+        return sys.executable, "-I", "-S", pump, socket
 
-    async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one connection until it closes."""
-        try:
-            while line := await reader.readline():
-                task = asyncio.create_task(self._answer(line, writer))
-                self._under_way.add(task)
-                task.add_done_callback(self._under_way.discard)
-        except (ValueError, ConnectionError) as error:
-            log.warning("an agent's connection to Midwatch's tools broke: %s", error)
-        finally:
-            writer.close()
-
-    async def close(self) -> None:
-        """Give up the calls that are under way."""
-        for task in [*self._under_way]:
-            task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
-
-    async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:
-        try:
-            asked = Node(json.loads(line))
-        except (ValueError, RecursionError):
-            return
-        if "id" not in asked:
-            return  # a notification wants no answer
-        answer = {"jsonrpc": "2.0", "id": asked["id"].value, **await self._result(asked)}
-        writer.write(json.dumps(answer).encode() + b"\n")
-        await writer.drain()
-
-    async def _result(self, asked: Node) -> dict[str, object]:
-        params = asked["params"]
-        match asked["method"].text:
+    async def hear(self, method: str, params: object, notified: bool) -> dict[str, object] | None:
+        """Answer a request. Raises RequestError for what is no method of a server of tools."""
+        if notified:
+            return None
+        said = Node(params)
+        match method:
             case "initialize":
-                return {"result": _greeting(params)}
+                return {
+                    "protocolVersion": said["protocolVersion"].text or _PROTOCOL,
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": NAME, "version": "1"},
+                }
             case "tools/list":
-                return {"result": {"tools": [*map(_described, self.tools)]}}
+                return {"tools": [*map(_described, self.tools)]}
             case "tools/call":
-                return {"result": await self._called(params)}
+                return await self._called(said)
             case "ping":
-                return {"result": {}}
-            case other:
-                return {"error": {"code": _METHOD_NOT_FOUND, "message": f"no method {other}"}}
+                return {}
+            case _:
+                raise RequestError.method_not_found(method)
 
     async def _called(self, params: Node) -> dict[str, object]:
         name = params["name"].text
@@ -109,14 +80,6 @@ class ToolServer:
         else:
             found = Answered(text=f"There is no tool {name!r}.", failed=True)
         return {"content": [{"type": "text", "text": found.text}], "isError": found.failed}
-
-
-def _greeting(params: Node) -> dict[str, object]:
-    return {
-        "protocolVersion": params["protocolVersion"].text or _PROTOCOL,
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": NAME, "version": "1"},
-    }
 
 
 def _described(tool: ToolDefinition) -> dict[str, object]:
@@ -131,13 +94,15 @@ def _described(tool: ToolDefinition) -> dict[str, object]:
 
 @asynccontextmanager
 async def serve(call: Call) -> AsyncGenerator[ToolServer]:
-    """A server in a folder of its own, until the end of the block."""
-    with tempfile.TemporaryDirectory(prefix="midwatch-tools-") as name:
-        server = ToolServer(Path(name), call)
-        shutil.copy(Path(__file__).with_name("tool_pump.py"), server.folder)
-        listening = await asyncio.start_unix_server(server.attend, server.socket, limit=_LONGEST)
-        try:
-            yield server
-        finally:
-            listening.close()
-            await server.close()
+    """A server in a folder of its own; its calls are given up at the end of the block."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="midwatch-tools-")))
+        shutil.copy(Path(__file__).with_name(_PUMP), folder)
+        server = ToolServer(folder, call)
+
+        def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            stack.push_async_exit(Connection(server.hear, LineTransport(reader, writer)))
+
+        listening = await asyncio.start_unix_server(attend, folder / _SOCKET, limit=LONGEST)
+        stack.callback(listening.close)
+        yield server

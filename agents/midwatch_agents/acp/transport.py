@@ -1,4 +1,4 @@
-"""The messages of an agent's process, as lines of JSON. What is no message is passed over."""
+"""Messages of JSON-RPC, one a line. What is no message is passed over."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ LONGEST = 32 * 2**20
 
 
 class LineTransport:
-    """One message a line, over the pipes of a process."""
+    """One message a line, over pipes or a socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """`reader` has `LONGEST` as its limit."""
@@ -20,28 +20,22 @@ class LineTransport:
         self._writer = writer
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Write a message. Raises ConnectionError where the agent is gone."""
+        """Write a message. Raises ConnectionError where nobody reads any more."""
         self._writer.write(json.dumps(message).encode() + b"\n")
         await self._writer.drain()
 
     async def receive(self) -> dict[str, Any] | None:
         """The next message; `None` at the end."""
-        while line := await self._line():
+        while True:
             try:
+                if not (line := await self._reader.readline()):
+                    return None
                 message = json.loads(line)
-            except ValueError:  # some agents print a greeting or a warning
-                log.debug("an agent wrote a line that is no JSON")
+            except (ValueError, RecursionError) as error:  # a greeting, or longer than `LONGEST`
+                log.warning("a line that is no message is passed over: %s", error)
                 continue
             if isinstance(message, dict):
                 return message  # pyright: ignore[reportUnknownVariableType]
-        return None
-
-    async def _line(self) -> bytes:
-        while True:
-            try:
-                return await self._reader.readline()
-            except ValueError:  # the rest of it, which comes next, is no JSON either
-                log.warning("an agent wrote a line of more than %d bytes; it is dropped", LONGEST)
 
     async def close(self) -> None:
         """Close its input: most agents end by that."""

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -16,40 +16,6 @@ _OUTPUTS = (
 )
 _EXITS = ("exit_code", "exitCode", "exit", "code")
 _ENDED = frozenset({"completed", "failed"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """One `session/update`, or the tool call of a request for permission; all of it may lack."""
-
-    kind_of_update: str
-    call: str
-    title: str
-    kind: str
-    status: str
-    args: Node
-    result: Node
-    content: Node
-    locations: Node
-    cost: Node
-    meta: Node
-
-
-def read_update(said: Node) -> Update:
-    """An update; what is not as it should be is empty."""
-    return Update(
-        kind_of_update=said["sessionUpdate"].text,
-        call=said["toolCallId"].text,
-        title=said["title"].text,
-        kind=said["kind"].text,
-        status=said["status"].text,
-        args=said["rawInput"],
-        result=said["rawOutput"],
-        content=said["content"],
-        locations=said["locations"],
-        cost=said["cost"],
-        meta=said["_meta"],
-    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,20 +34,22 @@ class AgentCall:
     exit_code: int | None = None
     status: str = ""
 
-    def tell(self, update: Update) -> None:
-        """Take in what is new of it; what an update leaves out stays as it was."""
-        self.status = update.status or self.status
-        self.tool = self.tool or _tool(update)
-        self.kind = update.kind or self.kind
-        self.title = update.title or self.title
-        if update.args:
-            self.args |= update.args.members or {"input": update.args.value}
+    def tell(self, said: Node) -> None:
+        """Take in an update, or the call of a request for permission; what it lacks stays."""
+        content, result = said["content"], said["rawOutput"]
+        self.status = said["status"].text or self.status
+        self.tool = self.tool or _tool(said)
+        self.kind = said["kind"].text or self.kind
+        self.title = said["title"].text or self.title
+        if args := said["rawInput"]:
+            self.args |= args.members or {"input": args.value}
         if self.kind != "execute":  # there it is the folder
-            self.path = next(_paths(update.locations), self.path)
-        if update.content.value is not None or update.result.value is not None:
-            self.output = text_of(update.content) or _output(update.result)
-        if (code := _exit_code(update.result)) is not None:
-            self.exit_code = code
+            paths = (each["path"].text for each in said["locations"])
+            self.path = next(filter(None, paths), self.path)
+        if content.value is not None or result.value is not None:
+            self.output = text_of(content) or _output(result)
+        codes = (_found(result, key).whole for key in _EXITS)
+        self.exit_code = next((each for each in codes if each is not None), self.exit_code)
 
     @property
     def running(self) -> bool:
@@ -125,14 +93,14 @@ class AgentCall:
         return " \u23ce ".join(words.split("\n"))
 
 
-def _tool(update: Update) -> str:
+def _tool(said: Node) -> str:
     """The tool's name where the agent says it, else of what kind it is."""
-    title = update.title.strip()
-    if named := _found(update.meta, "toolName").text:
+    title, kind = said["title"].text.strip(), said["kind"].text
+    if named := _found(said["_meta"], "toolName").text:
         return named
-    if _NAME.fullmatch(title):
+    if _NAME.fullmatch(title) or kind == "other":
         return title
-    return title if update.kind == "other" else update.kind or title or "tool"
+    return kind or title or "tool"
 
 
 def _found(said: Node, key: str) -> Node:
@@ -141,10 +109,6 @@ def _found(said: Node, key: str) -> Node:
         return said[key]
     below = (Node(each)[key] for each in said.members.values())
     return next((each for each in below if each.value is not None), Node())
-
-
-def _paths(locations: Node) -> Iterator[str]:
-    return (each["path"].text for each in locations if each["path"].text)
 
 
 def text_of(content: Node) -> str:
@@ -159,11 +123,6 @@ def _output(result: Node) -> str:
         return result.text
     texts = [result[key].text for key in _OUTPUTS if result[key].text]
     return "\n".join(texts) or json.dumps(result.value, ensure_ascii=False, default=str)
-
-
-def _exit_code(result: Node) -> int | None:
-    found = (_found(result, key).whole for key in _EXITS)
-    return next((each for each in found if each is not None), None)
 
 
 def is_ours(tool: str, ours: Sequence[str]) -> bool:
@@ -182,10 +141,11 @@ def chosen(options: Node, *, allow: bool) -> str | None:
     return next((id for want in wanted for kind, id in known if kind == want), None)
 
 
-def cost_of(update: Update) -> float | None:
+def cost_of(update: Node) -> float | None:
     """US dollars that the session has cost so far, if the update says so."""
-    told = "amount" in update.cost and update.cost["currency"].text in {"", "USD"}
-    return update.cost["amount"].amount if told else None
+    cost = update["cost"]
+    told = "amount" in cost and cost["currency"].text in {"", "USD"}
+    return cost["amount"].amount if told else None
 
 
 def tokens_of(answer: Node) -> tuple[int, int]:

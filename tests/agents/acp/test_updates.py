@@ -9,7 +9,6 @@ from midwatch_agents.acp.updates import (
     chosen,
     cost_of,
     is_ours,
-    read_update,
     text_of,
     tokens_of,
 )
@@ -22,7 +21,7 @@ def told(*updates: dict[str, Any]) -> AgentCall:
     """A call after some updates."""
     call = AgentCall(id="1")
     for each in updates:
-        call.tell(read_update(Node(each)))
+        call.tell(Node(each))
     return call
 
 
@@ -31,14 +30,12 @@ def test_arguments_that_come_later_are_taken_in() -> None:
     call = told(begun)
     assert not call.running
     call.tell(
-        read_update(
-            Node(
-                {
-                    "title": "pytest -q",
-                    "status": "in_progress",
-                    "rawInput": {"command": "pytest -q", "cwd": "/w"},
-                }
-            )
+        Node(
+            {
+                "title": "pytest -q",
+                "status": "in_progress",
+                "rawInput": {"command": "pytest -q", "cwd": "/w"},
+            }
         )
     )
     assert call.running
@@ -83,7 +80,9 @@ def test_the_name_of_a_tool_is_taken_where_an_agent_says_it() -> None:
     [None, 3, [], "x", {"toolCallId": 3}, {"sessionUpdate": None}, {"title": {}, "rawInput": "x"}],
 )
 def test_what_cannot_be_read_says_nothing(value: object) -> None:
-    assert read_update(Node(value)).call == ""
+    call = AgentCall(id="1")
+    call.tell(Node(value))
+    assert (call.tool, call.path, call.output, call.over) == ("tool", "", "", False)
     assert told({"rawInput": "ls"}).arguments() == {"input": "ls"}
 
 
@@ -125,7 +124,7 @@ def test_a_call_of_our_own_tools_is_known_by_any_of_its_names(name: str, *, ours
 )
 def test_what_a_call_would_do_is_said_in_words(told: dict[str, object], words: str) -> None:
     call = AgentCall(id="1")
-    call.tell(read_update(Node(told)))
+    call.tell(Node(told))
     assert call.words() == words
 
 
@@ -144,9 +143,9 @@ def test_a_permission_is_chosen_by_its_kind_and_only_once() -> None:
 
 
 def test_cost_and_tokens_are_taken_where_they_are_told() -> None:
-    assert cost_of(read_update(Node({"cost": {"amount": 0.25, "currency": "USD"}}))) == 0.25
-    assert cost_of(read_update(Node({"cost": {"amount": 0.25, "currency": "EUR"}}))) is None
-    assert cost_of(read_update(Node({"cost": 3}))) is None
+    assert cost_of(Node({"cost": {"amount": 0.25, "currency": "USD"}})) == 0.25
+    assert cost_of(Node({"cost": {"amount": 0.25, "currency": "EUR"}})) is None
+    assert cost_of(Node({"cost": 3})) is None
     assert tokens_of(Node({"usage": {"inputTokens": 1000, "outputTokens": 100}})) == (1000, 100)
     assert tokens_of(Node({"usage": {"inputTokens": -1}})) == (0, 0)
     assert tokens_of(Node(None)) == (0, 0)
