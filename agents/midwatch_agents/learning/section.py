@@ -136,7 +136,7 @@ def _guidelines(known: KnownGuidelines, tokens: int, blocks: DataBlocks) -> str:
     text = known.guidelines.text.strip()
     room = tokens * BYTES_PER_TOKEN - len(_principles(known, "", blocks).encode())
     safe = escaped(text)
-    kept = cut_markdown(safe, octets=room) if room > 0 and safe else ""
+    kept = cut_markdown(safe, lambda part: len(part.encode("utf-8", "replace")) <= room)
     return _principles(known, kept, blocks) if kept else ""
 
 
