@@ -217,8 +217,6 @@ def held(new: Sequence[KnownFact], reason: str) -> Settlement:
 
 @dataclass(slots=True, kw_only=True)
 class _Review:
-    """What is settled so far."""
-
     new: tuple[KnownFact, ...]
     known: tuple[KnownFact, ...]
     corrections: dict[int, Correction]
@@ -403,7 +401,6 @@ def _confirmed(known: KnownFact) -> bool:
 
 
 def _reworded(fact: Fact, text: str, *, confirmed: bool) -> Fact:
-    """The fact in other words, with all else that it holds."""
     return replace(
         fact,
         text=" ".join(text.split()),

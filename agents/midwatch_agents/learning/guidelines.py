@@ -188,7 +188,6 @@ def _attributed(ctx: RunContext[frozenset[int]], answer: Reflected) -> Reflected
 
 
 def _misattributed(answer: Reflected, attempts: frozenset[int]) -> str:
-    """What is wrong with the sources of the insights; empty if nothing is."""
     for insight in answer.insights:
         named = set(insight.attempts)
         if unknown := sorted(named - attempts):
@@ -360,7 +359,6 @@ def _insight(answer: InsightAnswer, told: Mapping[int, str]) -> Insight | None:
 
 
 def _told(summaries: Sequence[KnownSummary], asides: Iterable[Aside]) -> dict[int, str]:
-    """All that is told of each attempt."""
     told = {
         each.attempt: "\n".join((each.task_name, each.summary.text, *each.summary.topics))
         for each in summaries

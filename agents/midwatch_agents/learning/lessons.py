@@ -112,7 +112,6 @@ def _recent(known: Sequence[KnownLesson]) -> tuple[int, int]:
 
 
 def _eligible(known: KnownLesson) -> bool:
-    """Whether a lesson may be given at all."""
     judged = known.helped + known.hurt
     harmful = judged >= _JUDGED and known.helped < judged * _HELPFUL
     return not (known.obsolete or known.rating == _MISLEADING or harmful)

@@ -214,7 +214,6 @@ async def studied(journal: Journal, attempt: int, *, settings: LearningSettings)
 
 
 async def _untouched(journal: Journal, attempt: int, settings: LearningSettings) -> str:
-    """Why nobody tried to draw a lesson."""
     if not settings.lessons.enabled:
         return "lessons are switched off"
     task = await journal.task((await journal.attempt(attempt)).task)

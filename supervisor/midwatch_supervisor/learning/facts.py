@@ -147,8 +147,6 @@ async def _end(journal: Journal, attempt: Attempt) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """What a review came to."""
-
     state: ReviewState
     settlement: Settlement
     error: str = ""

@@ -65,8 +65,6 @@ class Implied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ended:
-    """An attempt that is over."""
-
     task: Task
     attempt: Attempt
     at: datetime

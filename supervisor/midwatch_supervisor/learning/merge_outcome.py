@@ -69,8 +69,6 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Life:
-    """One file after the merge."""
-
     file: str
     name: str
     """What it is called now."""

@@ -148,8 +148,6 @@ async def read_batch(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """One look back at one project."""
-
     journal: Journal
     learned: Learned
     project: str

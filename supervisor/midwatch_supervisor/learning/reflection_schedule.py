@@ -138,7 +138,6 @@ class FleetReflection:
         return True
 
     def _say(self, what: str) -> None:
-        """Say something once."""
         if what not in self._said:
             self._said.add(what)
             log.warning("%s", what)
