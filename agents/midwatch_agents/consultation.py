@@ -35,7 +35,7 @@ async def consult(
     *,
     deps: DepsT,
     role: Role,
-    requests: int,
+    requests: int = 1 + CORRECTIONS,
     seconds: float,
 ) -> Consulted[AnswerT]:
     """Ask once; raises WorkerError with the reason where there is no usable answer in time.

@@ -15,7 +15,6 @@ from midwatch_monitor.records import KnownFact, Spending
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, plain
 from midwatch_tools.tools.facts import LONGEST
 
-_REQUESTS = 1 + CORRECTIONS
 _VALUE = 400
 """Characters of a structured value that are shown; it is kept whole."""
 
@@ -73,7 +72,6 @@ async def review_facts(
         question(new, known, case, DataBlocks.drawn(), room=settings.supervisor.max_evidence_chars),
         deps=(len(new), len(known)),
         role=Role.REFLECTOR,
-        requests=_REQUESTS,
         seconds=learning.timeout_seconds,
     )
     return Reviewed(answer=told.answer, spending=told.spending)

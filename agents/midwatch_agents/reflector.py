@@ -186,7 +186,6 @@ async def _ask(
                 prompt,
                 deps=about,
                 role=Role.REFLECTOR,
-                requests=1 + CORRECTIONS,
                 seconds=settings.learning.timeout_seconds,
             )
         except WorkerError as error:

@@ -193,7 +193,7 @@ async def test_r46_what_a_person_changed_afterwards_is_shown() -> None:
 
 
 async def test_r51_the_model_that_reflects_may_be_another_and_is_named() -> None:
-    taught = await Reflector(GOOD).lesson(replace(CASE, model="small"))
+    taught = await Reflector(GOOD).lesson(CASE)
     assert taught.lesson is not None
     assert taught.lesson.model == "larger"
 

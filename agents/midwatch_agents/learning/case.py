@@ -62,9 +62,6 @@ class Case:
     """Of the task."""
     files: tuple[str, ...] = ()
     """Files that were changed, relative to the workspace."""
-    worker: str = ""
-    model: str = ""
-    """The worker's own."""
     verdict: Feedback | None = None
     """What a lesson explains; `None` where none is asked for."""
     verdict_id: int | None = None

@@ -12,6 +12,7 @@ _RULE = re.compile(r" {0,3}([-*_])(\s*\1){2,}\s*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
 _ITEM = re.compile(r"\s*(?:>\s*)*(?:[-*+]|\d{1,9}[.)])(\s|$)")
 _ROW = re.compile(r"\s*\|")
+_NO_ROW = re.compile(r"\s*[^\s|]")
 _WHOLE = re.compile(r" {0,3}<[a-zA-Z/!?]")
 """What begins a block of HTML, which is kept whole or not at all."""
 _STOP = re.compile(r"[.!?\u2026]+[\"')\]*_`\u2019\u201d\u00bb]*(?=\s|$)|[\u3002\uff01\uff1f]")
@@ -38,7 +39,7 @@ class _Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """Lines that belong together, by their indexes; `end` is not one of them."""
+    """Lines that belong together: their indexes from `start` up to `end`."""
 
     start: int
     end: int
@@ -50,37 +51,20 @@ def word_count(text: str) -> int:
     return len(text.split())
 
 
-def cut_markdown(
-    text: str, *, words: int | None = None, chars: int | None = None, octets: int | None = None
-) -> str:
-    """The longest beginning of a Markdown text within the limits that ends at a sound place.
+def cut_markdown(text: str, fits: Fits) -> str:
+    """The longest beginning of a Markdown text that fits and ends at a sound place.
 
     That is after a block, a list item or a sentence. Line breaks and lists stay as they are; code,
     tables and HTML are kept whole or left out, and a code block that nobody closed is closed. No
     heading and no line that ends in a colon is left over at the end. Empty where not even the
-    first sentence fits.
-
-    Args:
-        text: Markdown.
-        words: Most words, as `word_count` counts them.
-        chars: Most characters.
-        octets: Most bytes in UTF-8.
+    first sentence fits. `fits` must hold for each beginning of a text that it holds for.
     """
-
-    def fits(part: str) -> bool:
-        return (
-            (words is None or word_count(part) <= words)
-            and (chars is None or len(part) <= chars)
-            and (octets is None or len(part.encode("utf-8", "replace")) <= octets)
-        )
-
     lines = text.replace("\r\n", "\n").strip("\n").rstrip().split("\n")
     blocks = list(_blocks(lines))  # closes the last block of code, where that is open
     whole = "\n".join(lines)
-    return whole if fits(whole) else _cut(lines, blocks, fits)
+    if not blocks or fits(whole):
+        return whole
 
-
-def _cut(lines: Sequence[str], blocks: Sequence[_Block], fits: Fits) -> str:
     def before(count: int) -> str:
         return "\n".join(lines[: blocks[count - 1].end]) if count else ""
 
@@ -147,34 +131,21 @@ def _end(lines: list[str], at: int) -> tuple[int, _Kind]:
     if _HEADING.match(line) or _RULE.match(line):
         return at + 1, _Kind.HEAD
     if _ROW.match(line):
-        return _while(lines, at, _ROW), _Kind.WHOLE
-    end = at + 1
+        return _until(lines, at + 1, _NO_ROW), _Kind.WHOLE
     if _WHOLE.match(line):
-        while end < len(lines) and lines[end].strip():
-            end += 1
-        return end, _Kind.WHOLE
-    while end < len(lines) and lines[end].strip() and not _begins(lines[end]):
-        end += 1
+        return _until(lines, at + 1), _Kind.WHOLE
+    end = _until(lines, at + 1, _FENCE, _HEADING, _RULE, _UNDERLINE, _ITEM, _ROW)
     if end < len(lines) and not _ITEM.match(line) and _UNDERLINE.match(lines[end]):
         return end + 1, _Kind.HEAD
-    return _table(lines, at, end)
-
-
-def _table(lines: Sequence[str], at: int, end: int) -> tuple[int, _Kind]:
-    """A table without bars at its edges is known by its second line alone."""
+    # A table without bars at its edges is known by its second line alone.
     second = lines[at + 1] if at + 1 < end else ""
-    bars = "|" in second and not second.strip("|-: ")
-    return end, _Kind.WHOLE if bars else _Kind.TEXT
+    table = "|" in second and not second.strip("|-: ")
+    return end, _Kind.WHOLE if table else _Kind.TEXT
 
 
-def _begins(line: str) -> bool:
-    """Whether a line begins a block of its own right after another line."""
-    found = (_FENCE, _HEADING, _RULE, _UNDERLINE, _ITEM, _ROW)
-    return any(pattern.match(line) for pattern in found)
-
-
-def _while(lines: Sequence[str], at: int, pattern: re.Pattern[str]) -> int:
-    while at < len(lines) and pattern.match(lines[at]):
+def _until(lines: Sequence[str], at: int, *begins: re.Pattern[str]) -> int:
+    """The first line from there on that is empty, or with which another block begins."""
+    while at < len(lines) and lines[at].strip() and not any(it.match(lines[at]) for it in begins):
         at += 1
     return at
 

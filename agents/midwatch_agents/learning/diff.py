@@ -1,7 +1,7 @@
 """What a person changed afterwards, read from a unified diff. Pure."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _FILE = re.compile(r"^(?:\+\+\+|---) (?:[ab]/)?(?P<path>[^\t\n]+)")
 _GIT = re.compile(r"^diff --git a/(?P<path>.+) b/(?P=path)$")
@@ -62,5 +62,5 @@ def _path(line: str, before: str, after: str) -> str | None:
 def _with(known: Rewrite, line: str) -> Rewrite:
     text = " ".join(line[1:].split()).replace("`", "'")[:_CHARS]
     if line[0] == "-":
-        return Rewrite(path=known.path, before=known.before or text, after=known.after)
-    return Rewrite(path=known.path, before=known.before, after=known.after or text)
+        return replace(known, before=known.before or text)
+    return replace(known, after=known.after or text)

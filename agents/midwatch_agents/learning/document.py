@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from midwatch_agents.learning.cutting import cut_markdown, word_count
-from midwatch_agents.learning.grounding import kept_share
+from midwatch_agents.learning.likeness import subject
 from midwatch_agents.learning.screening import objection
 
 NOTHING_NEW = "there is nothing new"
@@ -42,7 +42,7 @@ def drafted(answer: str, current: str | None, *, max_words: int) -> Drafted:
     """
     text = _bare(answer)
     words = word_count(text)
-    cut = cut_markdown(text, words=max_words)
+    cut = cut_markdown(text, lambda part: word_count(part) <= max_words)
     reason = _unlike_a_document(text) or _unfit(text, cut, current)
     return Drafted(text=None if reason else cut, reason=reason, words=words)
 
@@ -76,7 +76,8 @@ def _unfit(text: str, cut: str, current: str | None) -> str:
         return ""
     if cut.split() == current.split():
         return NOTHING_NEW
-    if kept_share(current, cut) < LEAST_KEPT:
+    before = subject(current)
+    if len(before & subject(cut)) < LEAST_KEPT * len(before):
         return "too little of the guidelines in force is left in it"
     return ""
 

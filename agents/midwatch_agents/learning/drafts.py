@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from midwatch_agents.learning.case import Case
 from midwatch_agents.learning.likeness import subject
-from midwatch_agents.learning.particulars import cited_steps, names, specific, told_in
+from midwatch_agents.learning.particulars import cited_steps, names, speaks, specific, told_in
 from midwatch_agents.learning.screening import objection
 from midwatch_monitor.records import Certainty, Fact, FactMaker
 
@@ -127,11 +127,11 @@ def usable_facts(drafts: list[FactDraft], case: Case) -> tuple[Fact, ...]:
 def _fact(draft: FactDraft, case: Case, told: str, seen: str) -> Fact | None:
     text = " ".join(draft.text.split())
     about = subject(text) | names(text)
-    if len(text.split()) < _FACT_WORDS or not _speaks(told, about):
+    if len(text.split()) < _FACT_WORDS or not speaks(told, about):
         return None
     if objection("\n".join([text, *draft.tags]), personal=True):
         return None
-    shown = draft.step in case.citable and _speaks(seen, about)
+    shown = draft.step in case.citable and speaks(seen, about)
     sure = draft.certainty is Certainty.CONFIRMED and shown
     return Fact(
         text=text,
@@ -141,11 +141,6 @@ def _fact(draft: FactDraft, case: Case, told: str, seen: str) -> Fact | None:
         maker=FactMaker.EXTRACTION,
         sources=case.sources,
     )
-
-
-def _speaks(told: str, about: frozenset[str]) -> bool:
-    """Whether a text speaks of any of these things."""
-    return any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", told) for each in about)
 
 
 def _length(text: str, bounds: tuple[int, int]) -> str:

@@ -81,6 +81,9 @@ class Judged:
         }
         return next((reason for reason, holds in reasons.items() if holds), "")
 
+    def state_of(self, fact: Fact) -> FactState:
+        return FactState.WAITING if self.doubt(fact) else FactState.REVIEWED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction(Judged):
@@ -214,8 +217,6 @@ def held(new: Sequence[KnownFact], reason: str) -> Settlement:
 
 @dataclass(slots=True, kw_only=True)
 class _Review:
-    """What is settled so far."""
-
     new: tuple[KnownFact, ...]
     known: tuple[KnownFact, ...]
     corrections: dict[int, Correction]
@@ -283,10 +284,8 @@ class _Review:
             if new.id in self.closed:
                 continue
             said = self.corrections.get(new.id)
-            if new.id in self.doubtful:
-                self._hold(new, self.doubtful[new.id])
-            elif said is None:
-                self._hold(new, self._doubt(new))
+            if said is None or new.id in self.doubtful:
+                self._hold(new, self.doubtful.get(new.id) or self._doubt(new))
             elif said.action == Verdict.REMOVE:
                 self._remove(new, said, everything=everything)
             else:
@@ -299,12 +298,14 @@ class _Review:
 
     def _keep(self, new: KnownFact) -> None:
         doubt = self._doubt(new)
-        act = FactAct.HELD if doubt else FactAct.REVIEWED
-        self.moves.append(Move(facts=(new.id,), act=act, reason=doubt))
+        self._move(new, FactAct.HELD if doubt else FactAct.REVIEWED, doubt)
+
+    def _move(self, new: KnownFact, act: FactAct, reason: str) -> None:
+        self.moves.append(Move(facts=(new.id,), act=act, reason=reason))
 
     def _hold(self, new: KnownFact, reason: str) -> None:
         self.counts["unanswered"] += 1
-        self.moves.append(Move(facts=(new.id,), act=FactAct.HELD, reason=reason))
+        self._move(new, FactAct.HELD, reason)
 
     def _remove(self, new: KnownFact, said: Correction, *, everything: bool) -> None:
         reason = " ".join(said.reason.split())[:_REASON]
@@ -315,7 +316,7 @@ class _Review:
         else:
             self.counts["removed"] += 1
             self.closed.add(new.id)
-            self.moves.append(Move(facts=(new.id,), act=FactAct.REMOVED, reason=reason))
+            self._move(new, FactAct.REMOVED, reason)
 
     def _improve(self, new: KnownFact, said: Correction) -> None:
         """Keep a fact, in other words where there are some: that counts whatever it is called."""
@@ -329,7 +330,7 @@ class _Review:
             self._hold(new, "its new words could not be taken")
             return
         self.counts["modified"] += 1
-        better = replace(better, state=_state(said, better))
+        better = replace(better, state=said.state_of(better))
         self._end(new.id, fact=better, reason=said.reason or "the review: enrich")
 
     def add(self, missed: Missed) -> None:
@@ -337,7 +338,7 @@ class _Review:
         files = tuple(dict.fromkeys(each.strip() for each in missed.files if each.strip()))
         confirmed = missed.certainty == Certainty.CONFIRMED
         fact = _reworded(Fact(text="", files=files), missed.text, confirmed=confirmed)
-        fact = replace(fact, state=_state(missed, fact))
+        fact = replace(fact, state=missed.state_of(fact))
         there = [each.fact for each in (*self.new, *self.known)]
         there += [move.fact for move in self.moves if move.fact is not None]
         news = not lacks(fact) and not any(same(each, fact) for each in there)
@@ -391,10 +392,6 @@ def distinct(facts: Sequence[Fact]) -> list[Fact]:
     return found
 
 
-def _state(judged: Judged, fact: Fact) -> FactState:
-    return FactState.WAITING if judged.doubt(fact) else FactState.REVIEWED
-
-
 def _at(facts: Sequence[KnownFact], number: int) -> KnownFact | None:
     return facts[number - 1] if 1 <= number <= len(facts) else None
 
@@ -404,7 +401,6 @@ def _confirmed(known: KnownFact) -> bool:
 
 
 def _reworded(fact: Fact, text: str, *, confirmed: bool) -> Fact:
-    """The fact in other words, with all else that it holds."""
     return replace(
         fact,
         text=" ".join(text.split()),

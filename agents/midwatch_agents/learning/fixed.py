@@ -139,7 +139,6 @@ def _verdict(case: Case, told: Feedback, changed: Sequence[Rewrite]) -> str:
 
 
 def _seen(case: Case) -> list[str]:
-    """What Midwatch saw."""
     lines = [
         sentence(f"Check failed: {line(f'{each.check} {each.detail}', _PART)}")
         for each in case.checks
@@ -154,7 +153,6 @@ def _seen(case: Case) -> list[str]:
 
 
 def _found(case: Case) -> list[str]:
-    """What the worker itself found to be the cause."""
     return [
         sentence(f"The worker's own analysis: {line(each.root, _PART)}")
         for each in case.analyses[-_FEW:]
@@ -163,7 +161,6 @@ def _found(case: Case) -> list[str]:
 
 
 def _instead(case: Case, changed: Sequence[Rewrite]) -> Iterable[str]:
-    """What to do instead."""
     yield from (sentence(each.told) for each in changed[:_FEW] if each.told)
     for each in case.analyses[-_FEW:]:
         if each.remedy.strip():

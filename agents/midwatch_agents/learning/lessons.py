@@ -103,21 +103,15 @@ def _adapted(number: int, share: float) -> int:
 
 def _recent(known: Sequence[KnownLesson]) -> tuple[int, int]:
     """How many of the newest judged uses helped, and how many those are."""
-    used = sorted(
-        (each for each in known if each.last_used is not None),
-        key=lambda each: (each.last_used, each.id),
-        reverse=True,
-    )
+    used = [each for each in known if each.last_used is not None]
     helped = judged = 0
-    for each in used:
-        if judged >= _RECENT:
-            break
-        helped, judged = helped + each.helped, judged + each.helped + each.hurt
+    for each in sorted(used, key=lambda each: (each.last_used, each.id), reverse=True):
+        if judged < _RECENT:
+            helped, judged = helped + each.helped, judged + each.helped + each.hurt
     return helped, judged
 
 
 def _eligible(known: KnownLesson) -> bool:
-    """Whether a lesson may be given at all."""
     judged = known.helped + known.hurt
     harmful = judged >= _JUDGED and known.helped < judged * _HELPFUL
     return not (known.obsolete or known.rating == _MISLEADING or harmful)
@@ -127,11 +121,9 @@ def _fit(candidate: Candidate, wanted: Wanted, best: float) -> _Fit | None:
     """By which way a lesson fits best; `None` if it does not."""
     known = candidate.known
     method, likest = _method(known, wanted)
-    if method is None:
-        return None
     if method in {Method.KIND, Method.TEXT} and best > 0 and candidate.bm25 > 0:
         likest = candidate.bm25 / best
-    return _Fit(known=known, method=method, score=likest * worth(known))
+    return _Fit(known=known, method=method, score=likest * worth(known)) if method else None
 
 
 def _method(known: KnownLesson, wanted: Wanted) -> tuple[Method | None, float]:

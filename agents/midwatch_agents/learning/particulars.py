@@ -25,7 +25,7 @@ _STEP = re.compile(r"(?<!plan )\bsteps?\s+((?:\d{1,6}(?:,? and |, |\b))+)", re.I
 _SEEMING = {"e.g", "i.e", "etc", "ok", "ai", "llm", "todo", "and/or", "n/a", "i/o"}
 """What looks like a name and is none."""
 _SHARED = 2
-"""Words of the task that a lesson must have, where it names nothing else of the case."""
+"""Words in common that a text needs where it names nothing."""
 
 
 def names(text: str) -> frozenset[str]:
@@ -42,18 +42,28 @@ def names(text: str) -> frozenset[str]:
 def specific(text: str, case: Case) -> bool:
     """Whether a text is about this case and not about any.
 
-    It is where it names something that really is in the case: a file, a command, a function, a
-    test, an error, a step. In a case without such names, two words of the task do.
+    Beside names and words of the task, the step or the command that it names may show that.
     """
-    told = told_in(case)
-    if any(_stands(each, told) for each in names(text) - ANY_DAY):
-        return True
-    if cited_steps(text) & case.citable:
-        return True
-    if commands(case) & telling(text):
-        return True
-    about = subject(f"{case.title} {case.goal} {_comment(case)}")
-    return len(about & subject(text)) >= _SHARED
+    comment = case.verdict.comment if case.verdict is not None else ""
+    return bool(
+        cited_steps(text) & case.citable
+        or commands(case) & telling(text)
+        or grounded(text, told_in(case), subject(f"{case.title} {case.goal} {comment}"))
+    )
+
+
+def grounded(text: str, told: str, words: frozenset[str]) -> bool:
+    """Whether a text speaks of what is told, and not of what any worker could be told.
+
+    It names something that stands there (a file, a command, a function, a test, an error), or it
+    has two of the words.
+    """
+    return speaks(told.casefold(), names(text) - ANY_DAY) or len(words & subject(text)) >= _SHARED
+
+
+def speaks(told: str, about: frozenset[str]) -> bool:
+    """Whether any of these things stands, as a whole, in a text in small letters."""
+    return any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", told) for each in about)
 
 
 def named_files(text: str, case: Case) -> tuple[str, ...]:
@@ -84,17 +94,7 @@ def told_in(case: Case) -> str:
     return "\n".join(parts).casefold()
 
 
-def _stands(name: str, told: str) -> bool:
-    """Whether a name stands in a text as a whole."""
-    at = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", told)
-    return at is not None
-
-
 def commands(case: Case) -> frozenset[str]:
     """The first words of the acceptance checks: `pytest`, `make`."""
     heads = {each.check.split()[0].casefold() for each in case.checks if each.check.split()}
     return frozenset(each.rpartition("/")[2] for each in heads) - ANY_DAY
-
-
-def _comment(case: Case) -> str:
-    return case.verdict.comment if case.verdict is not None else ""

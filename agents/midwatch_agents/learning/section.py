@@ -136,7 +136,7 @@ def _guidelines(known: KnownGuidelines, tokens: int, blocks: DataBlocks) -> str:
     text = known.guidelines.text.strip()
     room = tokens * BYTES_PER_TOKEN - len(_principles(known, "", blocks).encode())
     safe = escaped(text)
-    kept = cut_markdown(safe, octets=room) if room > 0 and safe else ""
+    kept = cut_markdown(safe, lambda part: len(part.encode("utf-8", "replace")) <= room)
     return _principles(known, kept, blocks) if kept else ""
 
 
@@ -154,22 +154,16 @@ def _approval(known: KnownGuidelines) -> str:
 
 
 def _lessons_section(taught: Sequence[tuple[Recalled, KnownLesson]], blocks: DataBlocks) -> str:
-    told = [_lesson(number, known) for number, (_, known) in enumerate(taught, start=1)]
-    block = blocks.framed("lessons", "\n".join(told), note=EVIDENCE)
-    return f"## Lessons from earlier work\n\n{_advice(taught)}\n\n{block}"
-
-
-def _advice(taught: Sequence[tuple[Recalled, KnownLesson]]) -> str:
-    """What to do with lessons: a rejection tells a mistake, a look back what went well too."""
+    lines: list[str] = []
+    for number, (_, known) in enumerate(taught, start=1):
+        lesson = known.lesson
+        lines.append(f"{number}. ({_source(known, lesson)}) {plain(lesson.text, _LINE)}")
+        lines += [f"   - Instead: {plain(insight, _LINE)}" for insight in lesson.insights]
+    # A rejection tells a mistake, a look back what went well too.
     births = {known.lesson.born for _, known in taught}
-    return _BOTH if len(births) > 1 else _ADVICE[births.pop()]
-
-
-def _lesson(number: int, known: KnownLesson) -> str:
-    lesson = known.lesson
-    lines = [f"{number}. ({_source(known, lesson)}) {plain(lesson.text, _LINE)}"]
-    lines += [f"   - Instead: {plain(insight, _LINE)}" for insight in lesson.insights]
-    return "\n".join(lines)
+    advice = _BOTH if len(births) > 1 else _ADVICE[births.pop()]
+    block = blocks.framed("lessons", "\n".join(lines), note=EVIDENCE)
+    return f"## Lessons from earlier work\n\n{advice}\n\n{block}"
 
 
 def _source(known: KnownLesson, lesson: Lesson) -> str:
@@ -193,9 +187,9 @@ def _fact(known: KnownFact) -> str:
     fact = known.fact
     value = f" = {plain(fact.value, 300)}" if fact.value else ""
     files = f" [{', '.join(plain(file, 200) for file in fact.files)}]" if fact.files else ""
-    marks = [
+    marks = (
         "inferred" if fact.certainty is Certainty.INFERRED else "",
         "unreviewed" if known.state is not FactState.REVIEWED else "",
-    ]
+    )
     marked = ", ".join(filter(None, marks))
     return f"- {plain(fact.text, _LINE)}{value}{files}{f' ({marked})' if marked else ''}"

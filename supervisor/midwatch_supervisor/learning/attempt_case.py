@@ -117,8 +117,6 @@ def _case(task: Task, attempt: Attempt, trail: _Trail) -> Case:
         kind=kind_of(assignment, attempt.worker),
         tags=assignment.task.tags if assignment else (),
         files=tuple(trail.files),
-        worker=attempt.worker,
-        model=attempt.model,
         ending=state.ending or "" if state else "",
         reason=state.reason if state else "",
         analyses=tuple(trail.analyses),

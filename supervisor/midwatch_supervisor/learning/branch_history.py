@@ -136,7 +136,7 @@ class BranchHistory:
 def branch_history(
     revisions: Iterable[Revision], head: str, arrivals: Iterable[tuple[str, datetime]] = ()
 ) -> BranchHistory:
-    """The chronicle of a branch at the commit `head`, whose own log is `arrivals`, oldest first."""
+    """The history of a branch at the commit `head`, whose own log is `arrivals`, oldest first."""
     known = {each.id: each for each in revisions}
     line = _line(known, head)
     places, side = _brought(known, line)

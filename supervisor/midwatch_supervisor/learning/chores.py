@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from midwatch_agents.learning.case import Case
@@ -51,8 +52,11 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """An ended attempt, and who may be asked about it."""
+    """A chore, the ended attempt that it is about, and who may be asked."""
 
+    journal: Journal
+    settings: Settings
+    chore: OpenChore
     task: Task
     attempt: Attempt
     model: "Model | None"
@@ -60,23 +64,22 @@ class Subject:
     """Why there is no model, where there should be one."""
 
 
-async def lesson_from(
-    journal: Journal, subject: Subject, chore: OpenChore, *, settings: Settings
-) -> Drawn:
+async def lesson_from(subject: Subject) -> Drawn:
     """The lesson of a rejection, or why there is none; raises WorkerError and JournalError."""
-    case = await case_of(journal, subject.task, subject.attempt, about=chore.about)
+    settings, about = subject.settings, subject.chore.about
+    case = await case_of(subject.journal, subject.task, subject.attempt, about=about)
     if case.verdict is None:
         return Drawn(state=StudyState.REFUSED, reason="there is no such verdict on this attempt")
     taught = await write_lesson(subject.model, case, settings=settings)
     if taught.lesson is None and subject.model is None and objection(case.verdict.comment):
-        taught = await _without_comment(case, case.verdict, taught, settings)
+        taught = await _without_comment(case, case.verdict, settings) or taught
     spent: tuple[Record, ...] = (taught.spending,) if taught.spending else ()
     if taught.lesson is None:
         return Drawn(state=StudyState.REFUSED, reason=taught.refused, records=spent)
     lesson = replace(
         taught.lesson,
         kind=case.kind,
-        verdict=chore.about,
+        verdict=about,
         origin=case.verdict.origin,
         sources=case.sources,
     )
@@ -84,40 +87,37 @@ async def lesson_from(
 
 
 async def _without_comment(
-    case: Case, verdict: Feedback, refused: WrittenLesson, settings: Settings
-) -> WrittenLesson:
+    case: Case, verdict: Feedback, settings: Settings
+) -> WrittenLesson | None:
     """The lesson without a comment that no prompt may hold, if there is more to say."""
     silent = replace(case, verdict=replace(verdict, comment=""))
     if (await write_lesson(None, silent, settings=settings)).lesson is None:
-        return refused
+        return None
     told = replace(case, verdict=replace(verdict, comment=_UNFIT))
     return await write_lesson(None, told, settings=settings)
 
 
-async def summary_from(
-    journal: Journal, subject: Subject, *, settings: Settings, clock: Clock
-) -> Drawn:
+async def summary_from(subject: Subject, clock: Clock) -> Drawn:
     """The summary of an attempt; the facts that come with it are stored beforehand.
 
     So a crash in between repeats them, and the same facts are merged, where the other way round
     they would be lost. Raises WorkerError and JournalError.
     """
-    case = await case_of(journal, subject.task, subject.attempt)
-    found = await look_back(subject.model, case, settings=settings)
+    case = await case_of(subject.journal, subject.task, subject.attempt)
+    found = await look_back(subject.model, case, settings=subject.settings)
     spent: tuple[Record, ...] = (found.spending,) if found.spending else ()
     faults: tuple[Record, ...] = ()
-    wanted = settings.learning.facts
+    wanted = subject.settings.learning.facts
     if found.facts and wanted.enabled and wanted.extract:
-        faults = await _stored(journal, subject, found.facts, settings=settings, clock=clock)
+        faults = await _stored(subject, found.facts, clock())
     return Drawn(state=StudyState.DONE, records=(*spent, found.summary, *faults))
 
 
-async def _stored(
-    journal: Journal, subject: Subject, facts: tuple[Fact, ...], *, settings: Settings, clock: Clock
-) -> tuple[Fault, ...]:
+async def _stored(subject: Subject, facts: tuple[Fact, ...], now: datetime) -> tuple[Fault, ...]:
     """Store what was found; a failure leaves the summary as it is, and is told."""
+    journal, settings = subject.journal, subject.settings
     try:
-        await store(journal, subject.task, subject.attempt, facts, settings=settings, now=clock())
+        await store(journal, subject.task, subject.attempt, facts, settings=settings, now=now)
     except JournalError:
         raise
     except Exception as error:  # whatever is wrong with the facts, the summary is not
@@ -129,25 +129,18 @@ async def _stored(
     return ()
 
 
-async def review_from(
-    journal: Journal, subject: Subject, chore: OpenChore, *, settings: Settings, clock: Clock
-) -> Drawn | None:
+async def review_from(subject: Subject, clock: Clock) -> Drawn | None:
     """The review of an attempt's facts; `None` if none waits. It is applied at once.
 
     Where its last try fails, and from then on, it is done without a model: so no fact waits for
     ever, as long as the journal takes anything at all. Raises JournalError.
     """
 
+    chore, settings = subject.chore, subject.settings
+
     async def settled(model: "Model | None", lacks: str) -> Drawn | None:
-        study = await settle(
-            journal,
-            subject.attempt,
-            subject.task,
-            model=model,
-            settings=settings,
-            now=clock(),
-            lacks=lacks,
-        )
+        where = subject.journal, subject.attempt, subject.task
+        study = await settle(*where, model=model, settings=settings, now=clock(), lacks=lacks)
         return Drawn(state=study.state, reason=study.reason) if study else None
 
     if chore.tries >= settings.learning.tries:
@@ -221,7 +214,6 @@ async def studied(journal: Journal, attempt: int, *, settings: LearningSettings)
 
 
 async def _untouched(journal: Journal, attempt: int, settings: LearningSettings) -> str:
-    """Why nobody tried to draw a lesson."""
     if not settings.lessons.enabled:
         return "lessons are switched off"
     task = await journal.task((await journal.attempt(attempt)).task)

@@ -113,7 +113,9 @@ async def settle(
     """
     learned = Learned(journal)
     own = await learned.facts(attempt=attempt.id, limit=_ALL)
-    new = sorted((each for each in own if _waits(each, attempt)), key=lambda each: each.id)
+    pending = [each for each in own if each.state is FactState.PENDING]
+    # A fact that others said as well is reviewed with the attempt that said it first.
+    new = sorted((each for each in pending if each.attempt == attempt.id), key=lambda it: it.id)
     about = await _end(journal, attempt)
     if not new or about is None:
         return None
@@ -134,10 +136,6 @@ async def settle(
     return Study(about=about, chore=Chore.REVIEW, state=StudyState.DONE, reason=reason)
 
 
-def _waits(known: KnownFact, attempt: Attempt) -> bool:
-    return known.attempt == attempt.id and known.state is FactState.PENDING
-
-
 async def _end(journal: Journal, attempt: Attempt) -> int | None:
     """The entry with which the attempt was over."""
     found = None
@@ -149,8 +147,6 @@ async def _end(journal: Journal, attempt: Attempt) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """What a review came to."""
-
     state: ReviewState
     settlement: Settlement
     error: str = ""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from midwatch_monitor.config.learning import FeedbackSettings
@@ -64,8 +65,6 @@ class Implied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ended:
-    """An attempt that is over."""
-
     task: Task
     attempt: Attempt
     at: datetime
@@ -164,20 +163,14 @@ async def _last_before(journal: Journal, since: datetime) -> int:
 
 
 def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
+    """Attempts by the worktree whose owner takes their work; not where there was never git."""
     homes: dict[Path, list[_Ended]] = {}
     for each in ended:
-        if (home := _home(each)) is not None:
+        assignment = assignment_of(each.task)
+        home = assignment.workspace if assignment else None
+        if home is not None and (is_repository(home) or not home.exists()):
             homes.setdefault(home, []).append(each)
     return homes
-
-
-def _home(ended: _Ended) -> Path | None:
-    """The worktree whose owner takes the work; `None` where there was never git."""
-    assignment = assignment_of(ended.task)
-    if assignment is None or assignment.workspace is None:
-        return None
-    home = assignment.workspace
-    return home if is_repository(home) or not home.exists() else None
 
 
 # -- a repository --------------------------------------------------------------------------
@@ -235,21 +228,13 @@ def _judgements(
     landings = {
         id: landed for id, work in works.items() if (landed := landing(work, history)) is not None
     }
-    theirs = agents(works.values(), landings, history)
+    look = partial(judge, agents=agents(works.values(), landings, history), now=now)
     found: list[tuple[_Ended, Judgement]] = []
     for each in ended:
-        if (landed := landings.get(each.attempt.id)) is None:
-            continue
-        judgement = judge(
-            works[each.attempt.id],
-            landed,
-            history,
-            agents=theirs,
-            stored=each.stored,
-            settings=settings,
-            now=now,
-        )
-        if judgement is not None:
+        id, stored = each.attempt.id, each.stored
+        if id in landings and (
+            judgement := look(works[id], landings[id], history, stored=stored, settings=settings)
+        ):
             found.append((each, judgement))
     return found
 

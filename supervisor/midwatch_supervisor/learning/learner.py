@@ -316,52 +316,54 @@ class Learner:
         except StaleIncarnationError:
             return None
         except Exception as error:  # a model, a provider's client, a journal that lacks something
-            self._warn(chore, error)
             return await self._fail(chore, why(error))
         return drawn.state
 
-    def _warn(self, chore: OpenChore, error: Exception) -> None:
-        """Say what there is not now, why, and whether that can change."""
+    async def _fail(self, chore: OpenChore, reason: str) -> StudyState | None:
+        """Say what there is not now, why, and whether that can change; and store it."""
         over = is_last(chore, self._settings)
         log.warning(
             "%s: %s; the work is not affected, and %s",
             _MISSING[chore.chore].format(attempt=chore.attempt),
-            brief(why(error), _WHY),
+            brief(reason, _WHY),
             "it is not tried again" if over else "`midwatch learn` tries again",
         )
-
-    async def _fail(self, chore: OpenChore, reason: str) -> StudyState | None:
-        try:
+        with suppress(StaleIncarnationError):
             await self._store(chore, Drawn(state=StudyState.FAILED, reason=reason))
-        except StaleIncarnationError:
-            return None
-        return StudyState.FAILED
+            return StudyState.FAILED
+        return None
 
     async def _drawn(self, chore: OpenChore) -> Drawn | None:
         """What a chore comes to; `None` if there is nothing left to do."""
         task = await self._journal.task(chore.task)
         attempt = await self._journal.attempt(chore.attempt)
         model, lacks = self._reflector(task)
-        subject = Subject(task=task, attempt=attempt, model=model, lacks=lacks)
+        subject = Subject(
+            journal=self._journal,
+            settings=self._settings,
+            chore=chore,
+            task=task,
+            attempt=attempt,
+            model=model,
+            lacks=lacks,
+        )
         if chore.chore is Chore.REVIEW:
-            settings, clock = self._settings, self._clock
-            return await review_from(self._journal, subject, chore, settings=settings, clock=clock)
+            return await review_from(subject, self._clock)
         if lacks and not is_last(chore, self._settings):
             raise UsageError(lacks)
-        return fixed_form(await self._asked(chore, subject), lacks)
+        return fixed_form(await self._asked(subject), lacks)
 
-    async def _asked(self, chore: OpenChore, subject: Subject) -> Drawn:
+    async def _asked(self, subject: Subject) -> Drawn:
         """A lesson or a summary; what its reflector does says whether it is to be asked on."""
-        settings, clock = self._settings, self._clock
         try:
-            if chore.chore is Chore.LESSON:
-                drawn = await lesson_from(self._journal, subject, chore, settings=settings)
+            if subject.chore.chore is Chore.LESSON:
+                drawn = await lesson_from(subject)
             else:
-                drawn = await summary_from(self._journal, subject, settings=settings, clock=clock)
+                drawn = await summary_from(subject, self._clock)
         except JournalError:
             raise
         except Exception:
-            self._outages.failed(subject.model, clock())
+            self._outages.failed(subject.model, self._clock())
             raise
         self._outages.worked(subject.model)
         return drawn

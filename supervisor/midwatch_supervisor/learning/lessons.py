@@ -1,12 +1,13 @@
 """Lessons in the journal: where one comes from, what became of it, and archiving unused ones."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.journal.learned.learned import Learned, every
 from midwatch_monitor.records import (
     AttemptTransition,
     Commit,
@@ -23,8 +24,6 @@ from midwatch_monitor.records import (
 from midwatch_monitor.records.verdict import verdict_of
 
 AUTHOR = "midwatch"
-_PAGE = 1_000
-_NONE: Mapping[int, datetime] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,70 +129,34 @@ async def _marks(journal: Journal, known: KnownLesson) -> AsyncIterator[Mark]:
             yield Mark(at=entry.at, mark=entry.record)
 
 
-def unused(
-    lessons: Iterable[KnownLesson],
-    now: datetime,
-    settings: LessonSettings,
-    touched: Mapping[int, datetime] = _NONE,
-) -> tuple[int, ...]:
-    """The ids of the lessons that nobody was given for as long as the settings say. Pure.
-
-    A lesson that was never given counts from when it was written. `touched` is when a person last
-    restored or rated a lesson, by its id: that counts as a use, or a restored one would be
-    archived again at once.
-    """
-    limit = settings.archive_unused_after.seconds
-    if not limit:
-        return ()
-    return tuple(
-        known.id
-        for known in lessons
-        if not known.obsolete and (now - _needed(known, touched)).total_seconds() >= limit
-    )
-
-
 async def archive(
     journal: Journal, projects: Iterable[str], *, settings: LessonSettings, now: datetime
 ) -> int:
-    """Archive what is unused in these projects; how many lessons that were.
+    """Archive the lessons of these projects that nobody was given for long; how many that were.
 
-    Raises JournalError.
+    A lesson that was never given counts from when it was written. That a person restored or rated
+    it counts as a use, or a restored one would be archived again at once. Raises JournalError.
     """
-    if not settings.archive_unused_after.seconds:
+    if not (limit := settings.archive_unused_after.seconds):
         return 0
+    drafts: list[Draft] = []
     learned = Learned(journal)
-    count = 0
     for project in projects:
-        before: int | None = None
-        while page := await learned.lessons(
-            project=project, obsolete=False, before=before, limit=_PAGE
-        ):
-            before = page[-1].id
-            count += await _archive(journal, page, settings, now)
-    return count
-
-
-async def _archive(
-    journal: Journal, page: Sequence[KnownLesson], settings: LessonSettings, now: datetime
-) -> int:
-    old = set(unused(page, now, settings))
-    found = [known for known in page if known.id in old]
-    # A mark is the last thing that a person said of a lesson.
-    touched = {known.id: mark.at for known in found async for mark in _marks(journal, known)}
-    ids = set(unused(found, now, settings, touched))
-    drafts = [await _mark(journal, known, now) for known in found if known.id in ids]
+        in_use = partial(_in_use, learned, project)
+        async for known in every(in_use):
+            if (now - (known.last_used or known.at)).total_seconds() < limit:
+                continue
+            # A mark is the last thing that a person said of a lesson.
+            touched = [mark.at async for mark in _marks(journal, known)]
+            if touched and (now - touched[-1]).total_seconds() < limit:
+                continue
+            mark = LessonMark(lesson=known.id, act=LessonAct.ARCHIVED, author=AUTHOR)
+            task = (await journal.attempt(known.attempt)).task
+            drafts.append(Draft(record=mark, at=now, task=task, attempt=known.attempt))
     if drafts:
         await journal.commit(Commit(drafts=tuple(drafts)))
     return len(drafts)
 
 
-def _needed(known: KnownLesson, touched: Mapping[int, datetime]) -> datetime:
-    """When it was last needed, or touched, or else written."""
-    times = (known.at, known.last_used, touched.get(known.id))
-    return max(at for at in times if at is not None)
-
-
-async def _mark(journal: Journal, known: KnownLesson, now: datetime) -> Draft:
-    task = (await journal.attempt(known.attempt)).task
-    mark = LessonMark(lesson=known.id, act=LessonAct.ARCHIVED, author=AUTHOR)
-    return Draft(record=mark, at=now, task=task, attempt=known.attempt)
+async def _in_use(learned: Learned, project: str, before: int | None) -> list[KnownLesson]:
+    return await learned.lessons(project=project, obsolete=False, before=before)

@@ -48,7 +48,7 @@ class Landing:
     """Where an attempt's work came into the branch that took it."""
 
     place: int
-    """Which of the chronicle's line of commits brought it, from 0."""
+    """Which commit of the branch's line brought it, from 0."""
     at: datetime
     sure: bool = True
     """Off where only the time of the work is known, and not that of its merge."""
@@ -69,8 +69,6 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Life:
-    """One file after the merge."""
-
     file: str
     name: str
     """What it is called now."""

@@ -88,17 +88,25 @@ async def recall(
         async with asyncio.timeout(seconds):
             before = await _recorded(journal, request.attempt)
             if before is not None:
-                return RecalledText(
-                    text=(await _again(journal, request, before, settings, blocks)).text
-                )
+                again = await _again(journal, before, settings, blocks)
+                return RecalledText(text=again.text)
             found, group = await _found(journal, request, settings, blocks)
     except Exception as error:  # whatever it is, the work goes on without
         log.warning(
             "attempt %d begins without what was learned: %s", request.attempt.id, why(error)
         )
         return RecalledText(records=(Fault(part=PART, error=why(error)),))
-    record = _record(found, group, ticks() - began)
-    return RecalledText(text=found.text, records=(record,) if record else ())
+    if not found.text and group is Group.NONE:  # nothing is given, and nothing is compared
+        return RecalledText()
+    record = Recall(
+        lessons=found.lessons,
+        facts=found.facts,
+        guidelines=found.guidelines or None,
+        group=group,
+        tokens=found.tokens,
+        seconds=round(ticks() - began, 3),
+    )
+    return RecalledText(text=found.text, records=(record,))
 
 
 def group_of(project: str, task: str, share: float) -> Group:
@@ -124,20 +132,6 @@ def wanted_by(request: RecallRequest) -> Wanted:
     )
 
 
-def _record(found: Portion, group: Group, seconds: float) -> Recall | None:
-    """What the journal is told; nothing where nothing is given and nothing is compared."""
-    if not found.text and group is Group.NONE:
-        return None
-    return Recall(
-        lessons=found.lessons,
-        facts=found.facts,
-        guidelines=found.guidelines or None,
-        group=group,
-        tokens=found.tokens,
-        seconds=round(seconds, 3),
-    )
-
-
 async def _recorded(journal: Journal, attempt: Attempt) -> Recall | None:
     entries = await journal.entries(attempt=attempt.id, kinds=(Recall,), limit=1)
     return next((each.record for each in entries if isinstance(each.record, Recall)), None)
@@ -156,7 +150,7 @@ async def _found(
         if group is not Group.CONTROL:
             earlier = await _earlier(journal, request.attempt)
             lessons = await _lessons(known, request, earlier, settings.lessons)
-    if request.task.project and (given := await _given_by_person(journal, request.task)):
+    if given := await _given_by_person(journal, request.task):
         ids = {recalled.lesson for recalled, _ in given}
         lessons = [*given, *(each for each in lessons if each[0].lesson not in ids)]
         # An attempt with lessons is no control, and one that a person chose them for is no sample.
@@ -222,11 +216,7 @@ async def _given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled,
 
 
 async def _again(
-    journal: Journal,
-    request: RecallRequest,
-    before: Recall,
-    settings: LearningSettings,
-    blocks: DataBlocks,
+    journal: Journal, before: Recall, settings: LearningSettings, blocks: DataBlocks
 ) -> Portion:
     """What was recorded, as it was; what was retired meanwhile does not come back."""
     known = Learned(journal)

@@ -33,7 +33,7 @@ from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Learned, RunEnd
+from midwatch_monitor.journal.learned.learned import Learned, every
 from midwatch_monitor.records import (
     Actor,
     Birth,
@@ -65,6 +65,17 @@ _EACH = 5
 """Asides of one attempt and kind at most."""
 _EARLIER = 40
 """Insights of earlier looks that a new text is written with at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """Where the work of a run in one project was over."""
+
+    project: str
+    task: int
+    """The last of its tasks that was over."""
+    entry: int
+    """The journal id of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,15 +146,8 @@ async def read_batch(
     return Batch(deep=tuple(found), newest=newest, before=before)
 
 
-def _skipped(project: str, mark: int, reason: str) -> Reflection:
-    log.debug("no look back at %s: %s", project, reason)
-    return Reflection(watermark=mark, skipped=reason)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """One look back at one project."""
-
     journal: Journal
     learned: Learned
     project: str
@@ -153,9 +157,10 @@ class _Look:
 
     async def leave(self, mark: int, reason: str) -> Reflection:
         """Ask nothing, and leave the watermark where it is."""
-        skipped = _skipped(self.project, mark, reason)
+        log.debug("no look back at %s: %s", self.project, reason)
+        skipped = Reflection(watermark=mark, skipped=reason)
         if self.end is not None:
-            await self._put(self._draft(skipped, self.end.task))
+            await self.journal.commit(Commit(drafts=(self._draft(skipped, self.end.task),)))
         return skipped
 
     async def pass_over(self, batch: Batch, mark: int, reason: str) -> Reflection:
@@ -163,25 +168,20 @@ class _Look:
         shallow = batch.before if batch.deep else batch.newest
         if shallow is None:
             return await self.leave(mark, reason)
-        skipped = _skipped(self.project, shallow.id, reason)
+        skipped = Reflection(watermark=shallow.id, skipped=reason)
         await self._commit(shallow, (skipped,))
         return skipped
 
     async def back(self, batch: Batch, mark: int, newest: KnownSummary, model: Model) -> Reflection:
         learning = self.settings.learning
         versions = await self.learned.guidelines(self.project)
-        live = next((each for each in versions if each.state is GuidelinesState.LIVE), None)
+        live = next(filter(_live, versions), None)
         result = await reflect_on_runs(
             batch.deep,
             live.guidelines.text if live else None,
             model,
             learning.guidelines,
-            asides=await _asides(
-                self.journal,
-                [each.attempt for each in batch.deep],
-                lessons=learning.guidelines.with_lessons,
-                operators=learning.guidelines.with_operators,
-            ),
+            asides=await self._asides(batch),
             earlier=await self._earlier(versions),
             seconds=learning.timeout_seconds,
         )
@@ -207,15 +207,33 @@ class _Look:
         )
         return reflection
 
+    async def _asides(self, batch: Batch) -> tuple[Aside, ...]:
+        """The lessons of attempts, and what operators told and answered them, as far as wanted."""
+        wanted, found = self.settings.learning.guidelines, list[Aside]()
+        kinds = (Intervention, Delivery, Feedback)
+        for attempt in (each.attempt for each in batch.deep):
+            known = await self.learned.lessons(attempt=attempt, limit=_EACH)
+            found += [
+                Aside(attempt=attempt, kind="lesson", text=each.lesson.text)
+                for each in (known if wanted.with_lessons else ())
+                # An insight is what looks back came to themselves.
+                if not each.obsolete and each.lesson.born is Birth.VERDICT
+            ]
+            entries = await self.journal.entries(attempt=attempt, kinds=kinds)
+            said = [each for entry in entries if (each := _said(attempt, entry)) is not None]
+            found += said[-_EACH:] if wanted.with_operators else ()
+        return tuple(found)
+
     async def _without_known(self, result: ReflectionResult) -> ReflectionResult:
         """Without insights that say what a lesson of the project says, also one that is retired.
 
         What was retired would come back by them, and what hurt would begin anew with no uses.
         """
-        fresh, before = result.insights, None
-        while fresh and (page := await self.learned.lessons(project=self.project, before=before)):
-            fresh = await asyncio.to_thread(_fresh, fresh, [each.lesson.text for each in page])
-            before = page[-1].id
+        if not result.insights:
+            return result
+        known = every(lambda before: self.learned.lessons(project=self.project, before=before))
+        texts = [each.lesson.text async for each in known]
+        fresh = await asyncio.to_thread(_fresh, result.insights, texts)
         dropped = result.dropped + len(result.insights) - len(fresh)
         return replace(result, insights=fresh, dropped=dropped)
 
@@ -265,42 +283,39 @@ class _Look:
         versions: Sequence[KnownGuidelines],
         model: str,
     ) -> None:
-        live = next((each.id for each in versions if each.state is GuidelinesState.LIVE), None)
-        version = Guidelines(
-            version=max((each.guidelines.version for each in versions), default=0) + 1,
-            text=text,
-            base=live,
-            sources=reflection.attempts,
-            model=model,
-        )
-        proposed = (version,) if text else ()
-        faults = (Fault(part=PART, error=reflection.error),) if reflection.error else ()
+        records: list[Record] = [reflection, *result.spending]
+        if text:
+            version = Guidelines(
+                version=max((each.guidelines.version for each in versions), default=0) + 1,
+                text=text,
+                base=next((each.id for each in versions if _live(each)), None),
+                sources=reflection.attempts,
+                model=model,
+            )
+            records.insert(0, version)
+        if reflection.error:
+            records.append(Fault(part=PART, error=reflection.error))
         insights = result.insights if self.settings.learning.lessons.enabled else ()
         at = self.now()
         by_attempt = {each.attempt: each for each in batch.deep}
+        # The lessons first: a version that was made from them has the higher id.
         lessons = [_lesson(each, by_attempt, model, at) for each in insights]
-        await self._commit(
-            batch.deep[-1], (*proposed, reflection, *result.spending, *faults), lessons
-        )
+        await self._commit(batch.deep[-1], records, lessons)
 
     async def _commit(
-        self, newest: KnownSummary, records: Sequence[Record], more: Sequence[Draft] = ()
+        self, newest: KnownSummary, records: Sequence[Record], lessons: Sequence[Draft] = ()
     ) -> None:
-        # The lessons first: a version that was made from them has the higher id.
-        drafts = [*more]
-        for record in records:
-            # People look for faults at attempts; the rest is the project's.
-            attempt = newest.attempt if isinstance(record, Fault) else None
-            drafts.append(self._draft(record, newest.task, attempt))
-        await self._put(*drafts)
+        # People look for faults at attempts; the rest is the project's.
+        drafts = [
+            self._draft(each, newest.task, newest.attempt if isinstance(each, Fault) else None)
+            for each in records
+        ]
+        await self.journal.commit(Commit(drafts=(*lessons, *drafts)))
 
     def _draft(self, record: Record, task: int, attempt: int | None = None) -> Draft:
         if isinstance(record, Reflection) and self.end is not None:
             record = replace(record, after=self.end.entry)
         return Draft(record=record, at=self.now(), task=task, attempt=attempt)
-
-    async def _put(self, *drafts: Draft) -> None:
-        await self.journal.commit(Commit(drafts=drafts))
 
 
 def _fresh(insights: tuple[Insight, ...], known: Sequence[str]) -> tuple[Insight, ...]:
@@ -324,6 +339,10 @@ def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at:
     return Draft(record=lesson, at=at, task=newest.task, attempt=newest.attempt)
 
 
+def _live(known: KnownGuidelines) -> bool:
+    return known.state is GuidelinesState.LIVE
+
+
 def _known(text: str | None, versions: Sequence[KnownGuidelines]) -> bool:
     """Whether a text was proposed before, and waits or was turned down."""
     settled = {GuidelinesState.PROPOSED, GuidelinesState.REJECTED}
@@ -336,36 +355,6 @@ def _error(result: ReflectionResult) -> str:
     """What failed, for people; that there is nothing new is no failure."""
     refused = (result.reason,) if result.refused and not result.errors else ()
     return "; ".join((*refused, *result.errors))
-
-
-async def _asides(
-    journal: Journal, attempts: Sequence[int], *, lessons: bool, operators: bool
-) -> tuple[Aside, ...]:
-    """The lessons of attempts, and what operators told and answered them, as far as wanted."""
-    found: list[Aside] = []
-    for attempt in attempts:
-        if lessons:
-            found += await _lessons(journal, attempt)
-        if operators:
-            found += await _operators(journal, attempt)
-    return tuple(found)
-
-
-async def _lessons(journal: Journal, attempt: int) -> list[Aside]:
-    known = await Learned(journal).lessons(attempt=attempt, limit=_EACH)
-    return [
-        Aside(attempt=attempt, kind="lesson", text=each.lesson.text)
-        for each in known
-        if not each.obsolete
-        and each.lesson.born is Birth.VERDICT  # an insight is what looks back came to themselves
-    ]
-
-
-async def _operators(journal: Journal, attempt: int) -> list[Aside]:
-    kinds = (Intervention, Delivery, Feedback)
-    entries = await journal.entries(attempt=attempt, kinds=kinds)
-    found = [each for entry in entries if (each := _said(attempt, entry)) is not None]
-    return found[-_EACH:]
 
 
 def _said(attempt: int, entry: Entry) -> Aside | None:

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -16,16 +16,14 @@ from midwatch_monitor.errors import (
     UsageError,
 )
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Ends, RunEnd
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Reflection, Run
+from midwatch_monitor.records import Entry, Keeper, Reflection, Run, TaskTransition
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.lessons import archive
-from midwatch_supervisor.learning.reflection import reflect_project
+from midwatch_supervisor.learning.reflection import RunEnd, reflect_project
 from midwatch_supervisor.learning.reflectors import Reflectors
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +45,6 @@ async def look_back_after(
     )
 
 
-_MOST = 1_000
-"""Runs of which something may move between two looks."""
 _OLD = 20
 """Runs that whoever takes the post looks at: they may have ended while nobody had it."""
 
@@ -59,7 +55,7 @@ class FleetReflection:
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
         self._journal = journal
         self._clock = clock
-        self._ends = Ends(journal)
+        self._learned = Learned(journal)
         self._after = 0
         self._runs: dict[int, Run] = {}
         """Of which something moved, and that may be over."""
@@ -83,9 +79,9 @@ class FleetReflection:
 
     async def look(self, learner: Learner) -> None:
         """Look back at each run that is over, if that was not done. Raises JournalError."""
-        moved = await self._ends.moved(self._after, limit=_MOST if self._after else _OLD)
-        self._runs |= {run.id: run for run in moved.runs}
-        self._after = moved.last
+        last = await self._journal.last_id()  # what is written meanwhile is found the next time
+        self._runs |= {run.id: run for run in await self._moved()}
+        self._after = last
         for run in list(self._runs.values()):
             try:
                 done = await self._look_at(run, learner)
@@ -95,12 +91,23 @@ class FleetReflection:
             if done:
                 del self._runs[run.id]
 
+    async def _moved(self) -> Sequence[Run]:
+        """The runs of which a task began or ended since the last look; at first the newest."""
+        if not self._after:
+            runs = await self._journal.runs()
+            return [each for each in runs if each.keeper is Keeper.MONITOR][-_OLD:]
+        kinds = (TaskTransition,)
+        moved = {each.task async for each in self._journal.all_entries(self._after, kinds=kinds)}
+        ids = sorted({each.run for each in await self._journal.tasks_with(moved)})
+        runs = [await self._journal.run(id) for id in ids]
+        return [each for each in runs if each.keeper is Keeper.MONITOR]
+
     async def _look_at(self, run: Run, learner: Learner) -> bool:
         """Look back at one run; whether nothing is to be done until something moves in it."""
         settings = self._settings(run)
         if settings is None or not settings.learning.guidelines.enabled:
             return True
-        ends = [end for end in await self._ends.of(run.id) if await self._is_due(end)]
+        ends = [end for end in await run_ends(self._journal, run.id) if await self._is_due(end)]
         if ends:
             await learner.study_all()  # a look is shown summaries
         return all([await self._back(end, settings) for end in ends])
@@ -113,7 +120,7 @@ class FleetReflection:
             return None
 
     async def _is_due(self, end: RunEnd) -> bool:
-        return end.entry not in self._left and not await self._ends.looked_back_after(end)
+        return end.entry not in self._left and not await self._learned.looked_back_after(end.entry)
 
     async def _back(self, end: RunEnd, settings: Settings) -> bool:
         """Look back after one end; whether that is settled, as far as this process goes."""
@@ -131,10 +138,27 @@ class FleetReflection:
         return True
 
     def _say(self, what: str) -> None:
-        """Say something once."""
         if what not in self._said:
             self._said.add(what)
             log.warning("%s", what)
+
+
+async def run_ends(journal: Journal, run: int) -> list[RunEnd]:
+    """Where the work of a run was over, one end a project; none while any of its tasks is not."""
+    last: dict[int, Entry] = {}
+    async for entry in journal.all_entries(run=run, kinds=(TaskTransition,)):
+        last[entry.task] = entry
+    ends: dict[str, RunEnd] = {}
+    for task in await journal.tasks(run):
+        if task.id not in last or task.spec == EMBEDDED:
+            continue
+        entry = last[task.id]
+        if not (isinstance(entry.record, TaskTransition) and entry.record.lifecycle.over):
+            return []
+        end = RunEnd(project=task.project, task=task.id, entry=entry.id)
+        if task.project and end.entry >= ends.get(task.project, end).entry:
+            ends[task.project] = end
+    return sorted(ends.values(), key=lambda end: end.entry)
 
 
 async def learn(learner: Learner, reflection: FleetReflection, *, seconds: float) -> None:

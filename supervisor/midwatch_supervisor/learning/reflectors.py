@@ -1,6 +1,6 @@
 """Who looks back at a task: the model of its role `reflector`, if there is one."""
 
-from dataclasses import dataclass
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -86,13 +86,6 @@ async def newest_task(journal: Journal, project: str) -> Task | None:
     return None
 
 
-@dataclass(slots=True)
-class _Silence:
-    failures: int = 0
-    """In a row."""
-    until: datetime | None = None
-
-
 class Outages:
     """The models that failed several times in a row.
 
@@ -101,31 +94,30 @@ class Outages:
 
     def __init__(self) -> None:
         # By identity: models need not be hashable, and whoever built one keeps it.
-        self._silences: dict[int, _Silence] = {}
+        self._failures: Counter[int] = Counter()
+        self._until: dict[int, datetime] = {}
 
     def __bool__(self) -> bool:
         """Whether any model is left alone, or was until just now."""
-        return any(each.until for each in self._silences.values())
+        return bool(self._until)
 
     def resting(self, model: "Model | None", at: datetime) -> bool:
         """Whether a model is not to be asked at that time; no model never is."""
-        silence = self._silences.get(id(model))
-        return silence is not None and silence.until is not None and at < silence.until
+        until = self._until.get(id(model))
+        return until is not None and at < until
 
     def failed(self, model: "Model | None", at: datetime) -> None:
         """A question was not answered."""
-        if model is None:
-            return
-        silence = self._silences.setdefault(id(model), _Silence())
-        silence.failures += 1
-        if silence.failures >= FAILURES:
-            silence.until = at + PAUSE
+        if model is not None:
+            self._failures[id(model)] += 1
+            if self._failures[id(model)] >= FAILURES:
+                self._until[id(model)] = at + PAUSE
 
     def worked(self, model: "Model | None") -> None:
         """A question was answered."""
-        self._silences.pop(id(model), None)
+        self._failures.pop(id(model), None)
+        self._until.pop(id(model), None)
 
     def probe(self) -> None:
         """Let one question to each of them through now."""
-        for silence in self._silences.values():
-            silence.until = None
+        self._until.clear()

@@ -104,12 +104,8 @@ async def read(home: Path, base: str, since: datetime) -> BranchHistory:
         *(home, *TRAIL, f"--since={since.isoformat()}", f"--max-count={MAX_COMMITS}", head, "--")
     )
     arrivals = await _arrivals(home, base)
-    return await asyncio.to_thread(_chronicle, log, head, arrivals)
-
-
-def _chronicle(log: str, head: str, arrivals: Iterable[tuple[str, datetime]]) -> BranchHistory:
     try:
-        return branch_history(revisions(log), head, arrivals)
+        return await asyncio.to_thread(lambda: branch_history(revisions(log), head, arrivals))
     except ValueError as error:
         raise WorkspaceError(f"git log cannot be read: {error}") from error
 
@@ -123,12 +119,9 @@ async def _arrivals(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
     except WorkspaceError:
         return ()
     entries = (line.partition(" ") for line in reversed(log.splitlines()))
-    return [(id, _moment(at)) for id, _, at in entries]
-
-
-def _moment(selector: str) -> datetime:
-    """The time in `refs/heads/main@{1763755200}`."""
-    return datetime.fromtimestamp(int(selector.rpartition("@{")[2].rstrip("}")), UTC)
+    # A selector is `refs/heads/main@{1763755200}`.
+    seconds = ((id, at.rpartition("@{")[2].rstrip("}")) for id, _, at in entries)
+    return [(id, datetime.fromtimestamp(int(at), UTC)) for id, at in seconds]
 
 
 async def work_of(home: Path, attempt: Attempt, ref: Ref, *, ended: datetime) -> Work | None:

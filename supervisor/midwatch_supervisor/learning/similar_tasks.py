@@ -1,11 +1,8 @@
 """How similar tasks of the same project went: for whoever plans or does a task."""
 
-import re
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ValidationError
-
-from midwatch_agents.learning.likeness import jaccard
+from midwatch_agents.learning.likeness import jaccard, telling
 from midwatch_monitor.concurrent_attempts import project_of
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -17,6 +14,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.traces.foreign import Node
 from midwatch_supervisor.present.numbers import counted
 from midwatch_tools.data_blocks import plain
 
@@ -25,24 +23,6 @@ _TITLE_CHARS = 80
 
 _KINDS = (TaskTransition, Plan, Step, Feedback)
 
-_WORD = re.compile(r"[^\W_]{3,}")
-_EMPTY = """
-all and are but can does for from has have into its may must not now off one only our out shall
-should than that the them then they this use was what when which will with you
-"""
-_EMPTY_WORDS = frozenset(_EMPTY.split())
-"""What two goals may share without being alike."""
-
-
-class _Wanted(BaseModel):
-    goal: str = ""
-
-
-class _Spec(BaseModel):
-    """What of a stored task tells what it is about; the rest may be of any version."""
-
-    task: _Wanted = _Wanted()
-
 
 async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
     """How at most `limit` similar finished tasks of the project went, one a line.
@@ -50,7 +30,7 @@ async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
     The most similar first, of equally similar ones the newest; at most 1,500 characters, and
     nothing where there is none. No words of workers are in it: nobody has looked at those.
     """
-    project, about = project_of(task), words(f"{task.title} {_goal(task)}")
+    project, about = project_of(task), telling(f"{task.title} {_goal(task)}")
     lines: list[str] = []
     alike = await _alike(journal, task, about) if project else []
     for other in alike:
@@ -74,7 +54,7 @@ async def _alike(journal: Journal, task: Task, about: frozenset[str]) -> list[Ta
         for each in await journal.tasks(run.id)
         if each.id != task.id and project_of(each) == project
     ]
-    rated = [(jaccard(about, words(f"{each.title} {_goal(each)}")), each) for each in others]
+    rated = [(jaccard(about, telling(f"{each.title} {_goal(each)}")), each) for each in others]
     alike = sorted((-likeness, -each.id, each) for likeness, each in rated if likeness)
     return [each for _, _, each in alike]
 
@@ -119,12 +99,5 @@ def _judged(verdicts: Mapping[Origin, Feedback]) -> str:
 
 
 def _goal(task: Task) -> str:
-    try:
-        return _Spec.model_validate_json(task.spec).task.goal
-    except ValidationError:
-        return ""
-
-
-def words(text: str) -> frozenset[str]:
-    """The words that tell what a text is about, in small letters."""
-    return frozenset(_WORD.findall(text.casefold())) - _EMPTY_WORDS
+    """What a task is about; its specification may be of any version."""
+    return Node(task.spec).decoded["task"]["goal"].text

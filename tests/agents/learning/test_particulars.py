@@ -4,8 +4,8 @@ import pytest
 
 from midwatch_agents.learning.case import Alarm, Case
 from midwatch_agents.learning.classes import class_of, named_class
-from midwatch_agents.learning.likeness import ALIKE, likeness
-from midwatch_agents.learning.particulars import cited_steps, named_files, names, specific
+from midwatch_agents.learning.likeness import ALIKE, likeness, subject
+from midwatch_agents.learning.particulars import cited_steps, grounded, named_files, names, specific
 from midwatch_monitor.config.learning import FAILURE_CLASSES
 from midwatch_monitor.records import Acceptance, Feedback
 
@@ -114,3 +114,24 @@ def test_lessons_are_alike_by_their_words_and_not_by_the_step() -> None:
     assert likeness(one, one.replace("step 4", "steps 5 and 8")) == 1.0
     assert likeness(one, "It edited app.py and never ran the export.") < ALIKE
     assert likeness("", one) == 0.0
+
+
+ROUNDING = "It edited the rounding in orders/totals.py five times before it ran the tests once."
+
+
+@pytest.mark.parametrize(
+    ("insight", "expected"),
+    [
+        ("Look at totals.py as a whole before the next edit.", True),
+        ("The rounding was edited again and again.", True),
+        ("Always test your code carefully before you finish.", False),
+        ("Make a plan and work step by step.", False),
+        ("", False),
+        ("Split large database migrations into batches.", False),
+        ("Check the login page in a browser.", False),
+    ],
+)
+def test_s44_an_insight_refers_to_what_is_told_and_not_to_any_day(
+    insight: str, expected: bool
+) -> None:
+    assert grounded(insight, ROUNDING, subject(ROUNDING)) is expected

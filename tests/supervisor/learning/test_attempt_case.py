@@ -83,7 +83,7 @@ async def test_r5_a_case_holds_the_attempt_with_what_was_said_and_done_in_it(
     await nudged(past, attempt)
     end = await past.end(attempt, Ending.UNACCEPTED)
     case = await case_of(past.journal, await past.journal.task(attempt.task), attempt, about=end)
-    assert (case.project, case.task, case.model) == ("shop", "totals", "m")
+    assert (case.project, case.task) == ("shop", "totals")
     assert (case.ending, case.turns, case.steps, case.notes) == ("unaccepted", 2, 2, "Refunds?")
     assert (case.files, case.analyses, case.shown) == (("a.py",), (TOLD,), (1, 2))
     assert case.findings == (Alarm(rule="cycle", summary="round and round", steps=(1, 2)),)

@@ -16,7 +16,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Ends, Learned
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
@@ -41,6 +41,7 @@ from midwatch_supervisor.learning.reflection_schedule import (
     Window,
     learn,
     next_window,
+    run_ends,
 )
 from midwatch_supervisor.present.assignment import Assignment
 
@@ -305,7 +306,7 @@ async def test_of_two_that_believe_to_have_the_post_one_stores_its_look(past: Pa
 async def test_after_each_end_one_look_is_stored_though_nothing_was_asked(past: Past) -> None:
     await past.over()
     run = (await past.journal.runs())[0].id
-    (end,) = await Ends(past.journal).of(run)
+    (end,) = await run_ends(past.journal, run)
     first, second = [
         await reflect_project(
             past.journal, "shop", model=None, settings=ON, now=lambda: AT, end=end

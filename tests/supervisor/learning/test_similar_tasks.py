@@ -6,7 +6,6 @@ from datetime import datetime
 
 import pytest
 
-from midwatch_agents.learning.likeness import jaccard
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Analysis,
@@ -26,7 +25,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_supervisor.learning.similar_tasks import MAX_CHARS, precedents, words
+from midwatch_supervisor.learning.similar_tasks import MAX_CHARS, precedents
 
 Add = Callable[..., Awaitable[Task]]
 DONE = TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed")
@@ -105,21 +104,6 @@ async def test_the_text_is_bounded_and_whole_lines(journal: Journal, add: Add) -
     told = await precedents(journal, await add("Parse dates"), limit=99)
     assert MAX_CHARS / 2 < len(told) <= MAX_CHARS
     assert all(line.endswith("0 steps") for line in told.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        ("Parse dates", "parse DATES!", 1.0),
-        ("Parse dates", "Parse totals", 1 / 3),
-        ("the and with", "the and with", 0.0),
-        ("", "Parse dates", 0.0),
-    ],
-)
-def test_likeness_is_the_share_of_the_words_in_common(
-    one: str, other: str, expected: float
-) -> None:
-    assert jaccard(words(one), words(other)) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
-from midwatch_monitor.errors import JournalCorruptError, JournalError, StaleIncarnationError
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of, read, rows_of
+from midwatch_monitor.journal.core.encoding import rows_of
 from midwatch_monitor.journal.learned import projects, search
-from midwatch_monitor.journal.learned.lessons import of_tags, tagged
+from midwatch_monitor.journal.learned.lessons import add_tags, body_of, of_tags, tagged
 from midwatch_monitor.journal.learned.projects import Owner, sources_of
 from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
@@ -39,12 +39,7 @@ def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
     }
     connection.execute(insert(tables.fact), values)
     _said_by(connection, entry.id, sources)
-    tags = [
-        {"project": owner.project, "tag": tag, "fact": entry.id}
-        for tag in tagged(fact.tags, fact.files)
-    ]
-    if tags:
-        connection.execute(insert(tables.fact_tag), tags)
+    add_tags(connection, tables.fact, owner, entry.id, tagged(fact.tags, fact.files))
     if fact.state.shared:
         search.put(connection, TextIndex.FACTS, owner.project, {entry.id: wording_of(fact)})
     return sources[0]
@@ -134,16 +129,8 @@ def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
     if not shared:
         search.take_out(connection, TextIndex.FACTS, [before.entry])
         return
-    entry = tables.entry
-    body = connection.execute(select(entry.c.body).where(entry.c.id == before.entry)).scalar_one()
-    search.put(connection, TextIndex.FACTS, before.project, {before.entry: wording_of(_fact(body))})
-
-
-def _fact(body: str) -> Fact:
-    record = read(kind_of(Fact), body)
-    if not isinstance(record, Fact):
-        raise JournalCorruptError("the journal holds something else in the place of a fact")
-    return record
+    fact = body_of(connection, before.entry, Fact)
+    search.put(connection, TextIndex.FACTS, before.project, {before.entry: wording_of(fact)})
 
 
 def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> list[KnownFact]:

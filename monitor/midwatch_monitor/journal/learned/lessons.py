@@ -3,10 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -31,6 +30,7 @@ from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
     Candidate,
     Entry,
+    Fact,
     Feedback,
     KnownLesson,
     Lesson,
@@ -44,6 +44,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.records.verdict import weight
 
+RecordT = TypeVar("RecordT", Lesson, Fact)
 _OBSOLETE = {LessonAct.RETIRED: True, LessonAct.ARCHIVED: True, LessonAct.RESTORED: False}
 
 
@@ -62,14 +63,18 @@ def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> N
     connection.execute(insert(tables.lesson), values)
     rows = [{"lesson": entry.id, "attempt": each} for each in sources]
     connection.execute(insert(tables.lesson_source), rows)
-    tags = [
-        {"project": owner.project, "tag": tag, "lesson": entry.id}
-        for tag in tagged(lesson.tags, lesson.files)
-    ]
-    if tags:
-        connection.execute(insert(tables.lesson_tag), tags)
+    add_tags(connection, tables.lesson, owner, entry.id, tagged(lesson.tags, lesson.files))
     if not lesson.waits:
         search.put(connection, TextIndex.LESSONS, owner.project, {entry.id: wording_of(lesson)})
+
+
+def add_tags(
+    connection: Connection, kept: Table, owner: Owner, key: int, tags: Sequence[str]
+) -> None:
+    """Let a lesson or a fact be found by tags and files."""
+    rows = [{"project": owner.project, "tag": tag, kept.name: key} for tag in tags]
+    if rows:
+        connection.execute(insert(tables.metadata.tables[f"{kept.name}_tag"]), rows)
 
 
 def tagged(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
@@ -107,17 +112,17 @@ def mark(connection: Connection, mark: LessonMark) -> None:
     if obsolete:
         search.take_out(connection, TextIndex.LESSONS, [mark.lesson])
     else:
-        lesson = _stored(connection, mark.lesson)
+        lesson = body_of(connection, mark.lesson, Lesson)
         search.put(connection, TextIndex.LESSONS, row.project, {mark.lesson: wording_of(lesson)})
 
 
-def _stored(connection: Connection, key: int) -> Lesson:
-    body = connection.execute(
-        select(tables.entry.c.body).where(tables.entry.c.id == key)
-    ).scalar_one()
-    record = read(kind_of(Lesson), body)
-    if not isinstance(record, Lesson):
-        raise JournalCorruptError("the journal holds something else in the place of a lesson")
+def body_of(connection: Connection, key: int, kind: type[RecordT]) -> RecordT:
+    """The lesson or fact of an entry. Raises JournalCorruptError if it is something else."""
+    query = select(tables.entry.c.body).where(tables.entry.c.id == key)
+    record = read(kind_of(kind), connection.execute(query).scalar_one())
+    if not isinstance(record, kind):
+        name = kind.__name__.lower()
+        raise JournalCorruptError(f"the journal holds something else in the place of a {name}")
     return record
 
 
@@ -184,13 +189,11 @@ def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> l
     )
     rows = rows_of(connection, query, Lesson, limit)
     counts = _counts(connection, [row.entry for row, _ in rows])
-    found = [_known(row, said, counts.get(row.entry, _Uses())) for row, said in rows]
-    waiting = [each for each in found if each.obsolete and each.lesson.waits]
-    decided = _decided(connection, [each.id for each in waiting])
+    found = [_known(row, said, counts.get(row.entry)) for row, said in rows]
+    waiting = {each.id for each in found if each.obsolete and each.lesson.waits}
+    waiting -= _decided(connection, sorted(waiting))
     return [
-        replace(each, obsolete=False, waiting=True)
-        if each in waiting and each.id not in decided
-        else each
+        replace(each, obsolete=False, waiting=True) if each.id in waiting else each
         for each in found
     ]
 
@@ -220,34 +223,20 @@ def of_class(name: str) -> ColumnElement[bool]:
     return or_(*(func.replace(body, form, "") != body for form in forms))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Uses:
-    used: int = 0
-    helped: int = 0
-    hurt: int = 0
-    last: datetime | None = None
-
-
-def _counts(connection: Connection, keys: Sequence[int]) -> dict[int, _Uses]:
+def _counts(connection: Connection, keys: Sequence[int]) -> dict[int, Row[Any]]:
     table = tables.lesson_use
-    query = (
-        select(
-            table.c.lesson,
-            func.count().label("used"),
-            func.sum(case((table.c.accepted.is_(True), 1), else_=0)).label("helped"),
-            func.sum(case((table.c.accepted.is_(False), 1), else_=0)).label("hurt"),
-            func.max(table.c.at).label("last"),
-        )
-        .where(table.c.lesson.in_(keys))
-        .group_by(table.c.lesson)
-    )
-    return {
-        row.lesson: _Uses(used=row.used, helped=row.helped, hurt=row.hurt, last=row.last)
-        for row in (connection.execute(query) if keys else ())
-    }
+    columns: list[ColumnElement[Any]] = [
+        table.c.lesson,
+        func.count().label("used"),
+        func.sum(case((table.c.accepted.is_(True), 1), else_=0)).label("helped"),
+        func.sum(case((table.c.accepted.is_(False), 1), else_=0)).label("hurt"),
+        func.max(table.c.at).label("last"),
+    ]
+    query = select(*columns).where(table.c.lesson.in_(keys)).group_by(table.c.lesson)
+    return {row.lesson: row for row in (connection.execute(query) if keys else ())}
 
 
-def _known(row: Row[Any], said: Lesson, uses: _Uses) -> KnownLesson:
+def _known(row: Row[Any], said: Lesson, uses: Row[Any] | None) -> KnownLesson:
     return KnownLesson(
         id=row.entry,
         at=row.at,
@@ -255,11 +244,11 @@ def _known(row: Row[Any], said: Lesson, uses: _Uses) -> KnownLesson:
         task=row.task,
         attempt=row.attempt,
         lesson=said,
-        used=uses.used,
-        helped=uses.helped,
-        hurt=uses.hurt,
+        used=uses.used if uses else 0,
+        helped=uses.helped if uses else 0,
+        hurt=uses.hurt if uses else 0,
         rating=row.rating,
-        last_used=uses.last,
+        last_used=uses.last if uses else None,
         obsolete=row.obsolete,
     )
 

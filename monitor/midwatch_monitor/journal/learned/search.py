@@ -107,13 +107,13 @@ def rarest(known: Mapping[str, int]) -> list[str]:
 
 
 def put(
-    connection: Connection, shelf: TextIndex, project: int, wordings: Mapping[int, Wording]
+    connection: Connection, index: TextIndex, project: int, wordings: Mapping[int, Wording]
 ) -> None:
     """Let texts of a project be found, by their keys."""
     dialect = connection.dialect.name
     filled = _in_columns if dialect == "sqlite" else _in_vector
     rows = [{"key": key, **filled(project, each)} for key, each in wordings.items()]
-    connection.execute(text(_PUT[dialect].format(shelf=shelf.value)), rows)
+    connection.execute(text(_PUT[dialect].format(index=index.value)), rows)
 
 
 def _in_columns(project: int, wording: Wording) -> dict[str, str]:
@@ -133,48 +133,48 @@ def _in_vector(project: int, wording: Wording) -> dict[str, str]:
     return {"words": " ".join(placed)}
 
 
-def take_out(connection: Connection, shelf: TextIndex, keys: Iterable[int]) -> None:
+def take_out(connection: Connection, index: TextIndex, keys: Iterable[int]) -> None:
     """Let texts be found no longer."""
     rows = [{"key": key} for key in keys]
     if rows:
         key = _KEY[connection.dialect.name]
-        connection.execute(text(f"DELETE FROM {shelf.value} WHERE {key} = :key"), rows)
+        connection.execute(text(f"DELETE FROM {index.value} WHERE {key} = :key"), rows)
 
 
-def forget(connection: Connection, shelf: TextIndex, keys: Sequence[int]) -> None:
+def forget(connection: Connection, index: TextIndex, keys: Sequence[int]) -> None:
     """Take texts out and leave no trace of their words.
 
     FTS5 only notes that a text is gone until the parts of its index are merged into one.
     """
-    take_out(connection, shelf, keys)
+    take_out(connection, index, keys)
     if keys and connection.dialect.name == "sqlite":
-        name = shelf.value
+        name = index.value
         connection.execute(text(f"INSERT INTO {name} ({name}) VALUES ('optimize')"))
 
 
 def found(
-    connection: Connection, shelf: TextIndex, project: int, wanted: str, limit: int
+    connection: Connection, index: TextIndex, project: int, wanted: str, limit: int
 ) -> list[tuple[int, float]]:
     """The texts of a project that share words with a wanted one: their keys, and how well they fit.
 
     The best first, at most `limit`; how well is positive.
     """
     tokens = _tokens(project, telling(wanted))
-    known = _known(connection, shelf, tokens) if tokens else {}
+    known = _known(connection, index, tokens) if tokens else {}
     if not known:
         return []
     asked = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgresql
     find, values = asked({token: known[token] for token in rarest(known)})
-    rows = connection.execute(text(find.format(shelf=shelf.value)), {**values, "limit": limit})
+    rows = connection.execute(text(find.format(index=index.value)), {**values, "limit": limit})
     return [(row.key, row.score) for row in rows]
 
 
-def _known(connection: Connection, shelf: TextIndex, tokens: Sequence[str]) -> dict[str, int]:
+def _known(connection: Connection, index: TextIndex, tokens: Sequence[str]) -> dict[str, int]:
     """In how many texts each stands, counted no further than what counts as many.
 
     Without those that stand in none.
     """
-    query = text(_KNOWN[connection.dialect.name].format(shelf=shelf.value))
+    query = text(_KNOWN[connection.dialect.name].format(index=index.value))
     rows = connection.execute(query, {"tokens": json.dumps(tokens), "most": _MOST_TEXTS})
     return {row.token: row.many for row in rows if row.many}
 
@@ -197,28 +197,28 @@ def _tokens(project: int, words: Iterable[str]) -> list[str]:
 
 _KEY = {"sqlite": "rowid", "postgresql": "id"}
 _PUT = {
-    "sqlite": "INSERT INTO {shelf} (rowid, text, more, tags) VALUES (:key, :text, :more, :tags)",
-    "postgresql": "INSERT INTO {shelf} (id, words) VALUES (:key, CAST(:words AS tsvector))",
+    "sqlite": "INSERT INTO {index} (rowid, text, more, tags) VALUES (:key, :text, :more, :tags)",
+    "postgresql": "INSERT INTO {index} (id, words) VALUES (:key, CAST(:words AS tsvector))",
 }
 _KNOWN = {
     "sqlite": (
-        "SELECT term AS token, min(doc, :most) AS many FROM {shelf}_words"
+        "SELECT term AS token, min(doc, :most) AS many FROM {index}_words"
         " WHERE term IN (SELECT value FROM json_each(:tokens))"
     ),
     "postgresql": (
-        "SELECT token, (SELECT count(*) FROM (SELECT FROM {shelf}"
+        "SELECT token, (SELECT count(*) FROM (SELECT FROM {index}"
         " WHERE words @@ CAST(quote_literal(token) AS tsquery) LIMIT :most) AS few) AS many"
         " FROM json_array_elements_text(CAST(:tokens AS json)) AS token"
     ),
 }
 _FIND_IN_SQLITE = (
-    "SELECT rowid AS key, -rank AS score FROM {shelf}"
-    " WHERE {shelf} MATCH :any ORDER BY rank LIMIT :limit"
+    "SELECT rowid AS key, -rank AS score FROM {index}"
+    " WHERE {index} MATCH :any ORDER BY rank LIMIT :limit"
 )
 _FIND_IN_POSTGRESQL = (
     "WITH word AS MATERIALIZED (SELECT CAST(quote_literal(token) AS tsquery) AS asked, worth"
     " FROM json_to_recordset(CAST(:each AS json)) AS one(token text, worth float))"
     " SELECT id AS key, (SELECT sum(worth * ts_rank("
     "ARRAY[0.0, 0.25, 0.5, 1.0]::real[], words, asked)) FROM word) AS score"
-    " FROM {shelf} WHERE words @@ CAST(:any AS tsquery) ORDER BY score DESC, id DESC LIMIT :limit"
+    " FROM {index} WHERE words @@ CAST(:any AS tsquery) ORDER BY score DESC, id DESC LIMIT :limit"
 )

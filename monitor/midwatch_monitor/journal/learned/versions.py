@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import rows_of
-from midwatch_monitor.journal.learned.projects import Owner
+from midwatch_monitor.journal.learned.projects import Owner, key_of
 from midwatch_monitor.records import (
     Entry,
     Guidelines,
@@ -131,8 +131,7 @@ def looked_back_after(connection: Connection, after: int) -> bool:
 
 def watermark(connection: Connection, project: str) -> int:
     """The newest summary of a project that was looked at, by journal id; 0 before the first."""
-    name, table = tables.project.c.name, tables.project
-    key = connection.execute(select(table.c.id).where(name == project)).scalar()
+    key = key_of(connection, project)
     return 0 if key is None else _watermark(connection, key)
 
 

@@ -1,18 +1,16 @@
 """`midwatch facts`: what workers found out about a workspace, and what a person thinks of it."""
 
 import json as json_
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 from pydantic import JsonValue
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.records import Certainty, Entry, FactAct, FactMark, FactState, KnownFact
-from midwatch_supervisor.cli.journals import (
-    JournalOption,
-    journal_to_read,
-)
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned.learned import Learned, every
+from midwatch_monitor.records import Certainty, FactAct, FactMark, FactState, KnownFact
+from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import (
     UNMARKED,
     MarkOptions,
@@ -23,15 +21,9 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.text_line import because, by
 
-if TYPE_CHECKING:
-    from midwatch_monitor.journal import Journal
-    from midwatch_monitor.journal.learned.learned import Learned
-
 app = App(name="facts")
 
 FactNumber = Annotated[int, Parameter(name="ID", help="The fact's number, as `list` tells it.")]
-
-_PAGE = 1000
 
 
 @app.command(name="list")
@@ -49,13 +41,14 @@ async def list_facts(
     journal: JournalOption = None,
 ) -> None:
     """Print the facts of a project, newest first."""
-    from midwatch_monitor.journal.learned.learned import Learned
-
     async with await journal_to_read(journal) as opened:
         learned, told = Learned(opened), 0
         if await learned.projects() or project:
             name = await project_named(learned, project)
-            async for known in _facts(learned, name, live=not everything):
+            live = not everything
+            async for known in every(
+                lambda before: learned.facts(project=name, live=live, before=before)
+            ):
                 if unreviewed and known.state is FactState.REVIEWED:
                     continue
                 told += 1
@@ -77,9 +70,13 @@ async def show(
         _tell(known, json=False)
         for line in _details(known):
             write_line(f"    {line}")
-        for entry, mark in await _marks(opened, known):
-            when = f"{entry.at.astimezone():%Y-%m-%d %H:%M}"
-            write_line(f"    {when} {mark.act}{by(mark.author)}{because(mark.reason)}")
+        async for entry in opened.all_entries(attempt=known.attempt, kinds=(FactMark,)):
+            match entry.record:
+                case FactMark(fact=id) as mark if id == known.id:
+                    when = f"{entry.at.astimezone():%Y-%m-%d %H:%M}"
+                    write_line(f"    {when} {mark.act}{by(mark.author)}{because(mark.reason)}")
+                case _:
+                    pass
 
 
 @app.command
@@ -122,9 +119,7 @@ async def _mark(number: int, act: FactAct, verb: str, options: MarkOptions) -> N
         )
 
 
-async def _known(journal: "Journal", number: int) -> KnownFact:
-    from midwatch_monitor.journal.learned.learned import Learned
-
+async def _known(journal: Journal, number: int) -> KnownFact:
     found = await Learned(journal).facts(ids=[number], live=False)
     if not found:
         raise UsageError(f"there is no fact {number}; `midwatch facts list --all` lists them")
@@ -161,43 +156,28 @@ def _value(text: str) -> JsonValue:
         return text
 
 
-async def _facts(learned: "Learned", project: str, *, live: bool) -> AsyncIterator[KnownFact]:
-    before: int | None = None
-    while page := await learned.facts(project=project, live=live, before=before, limit=_PAGE):
-        for known in page:
-            yield known
-        before = page[-1].id
-
-
-async def _marks(journal: "Journal", known: KnownFact) -> list[tuple[Entry, FactMark]]:
-    return [
-        (entry, entry.record)
-        async for entry in journal.all_entries(attempt=known.attempt, kinds=(FactMark,))
-        if isinstance(entry.record, FactMark) and entry.record.fact == known.id
-    ]
-
-
 def _tell(known: KnownFact, *, json: bool) -> None:
     if json:
         write_json(_fields(known))
         return
-    doubts = [
-        *([known.ended.value] if known.ended else []),
-        *([] if known.state is FactState.REVIEWED or known.waiting else [known.state.value]),
-        *([f"waits for you{because(known.reason)}"] if known.waiting else []),
-        *(["inferred"] if known.fact.certainty is Certainty.INFERRED else []),
-    ]
-    said = f" ({', '.join(doubts)})" if doubts else ""
-    write_line(f"{known.id}{said}: {known.fact.text}")
+    state = "" if known.state is FactState.REVIEWED else known.state.value
+    doubts = (
+        known.ended.value if known.ended else "",
+        f"waits for you{because(known.reason)}" if known.waiting else state,
+        "inferred" if known.fact.certainty is Certainty.INFERRED else "",
+    )
+    said = ", ".join(filter(None, doubts))
+    write_line(f"{known.id}{f' ({said})' if said else ''}: {known.fact.text}")
 
 
 def _details(known: KnownFact) -> list[str]:
     fact = known.fact
     attempts = ", ".join(map(str, dict.fromkeys((known.attempt, *known.sources))))
-    return [
-        *([f"value: {fact.value}"] if fact.value else []),
-        *([f"files: {', '.join(fact.files)}"] if fact.files else []),
-        *([f"tags: {', '.join(fact.tags)}"] if fact.tags else []),
+    lines = (
+        f"value: {fact.value}" if fact.value else "",
+        f"files: {', '.join(fact.files)}" if fact.files else "",
+        f"tags: {', '.join(fact.tags)}" if fact.tags else "",
         f"said by the {fact.maker} in task {known.task}, attempts: {attempts}",
-        *([f"in its place: fact {known.instead}"] if known.instead else []),
-    ]
+        f"in its place: fact {known.instead}" if known.instead else "",
+    )
+    return list(filter(None, lines))

@@ -41,7 +41,7 @@ from midwatch_supervisor.present.text_line import by
 
 app = App(name="feedback")
 
-AGAIN = "the next `run` or `reflect` tries again"
+_AGAIN = "the next `run` or `reflect` tries again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ async def feedback(
         async with desk_at(opened, author) as desk:
             id = await desk.judge(ended, accepted=accepted, comment=comment)
         if not json:
-            write_line(f"{_past(accepted=accepted)} {name} ({id})")
+            write_line(f"{'accepted' if accepted else 'rejected'} {name} ({id})")
         lesson, reason = None, "an accepted result teaches nothing by itself"
         if not accepted:
             lesson, reason = await _taught(opened, ended.id, settings)
@@ -166,12 +166,10 @@ async def _ended(journal: Journal, id: str) -> Found:
     if attempt is None:
         raise UsageError(f"{found.task.name} has no attempt yet")
     found = Found(task=found.task, attempt=attempt)
-    states = [
-        entry.record
-        for entry in await journal.entries(attempt=attempt.id, kinds=(AttemptTransition,))
-        if isinstance(entry.record, AttemptTransition)
-    ]
-    state = states[-1].lifecycle if states else Lifecycle.SUBMITTED
+    state = Lifecycle.SUBMITTED
+    for entry in await journal.entries(attempt=attempt.id, kinds=(AttemptTransition,)):
+        if isinstance(entry.record, AttemptTransition):
+            state = entry.record.lifecycle
     if not state.over:
         raise UsageError(
             f"{_name(found)} is {state}: wait until it is over, or say something to it with "
@@ -181,8 +179,7 @@ async def _ended(journal: Journal, id: str) -> Found:
 
 
 def _name(found: Found) -> str:
-    number = found.attempt.number if found.attempt else 0
-    return f"{found.task.name}#{number}"
+    return f"{found.task.name}#{found.attempt.number if found.attempt else 0}"
 
 
 async def _verdicts_on(
@@ -212,9 +209,9 @@ async def _taught(journal: Journal, attempt: int, settings: Settings) -> tuple[i
         async with journal_clock(journal, now) as clock:
             studied = await Learner(journal, settings=settings, clock=clock).study(attempt=attempt)
     except MidwatchError as error:
-        return None, f"{error}; {AGAIN}"
+        return None, f"{error}; {_AGAIN}"
     if studied.lesson is None and await _still_open(journal, attempt, settings):
-        return None, f"{studied.reason or 'it failed'}; {AGAIN}"
+        return None, f"{studied.reason or 'it failed'}; {_AGAIN}"
     return studied.lesson, studied.reason
 
 
@@ -226,10 +223,6 @@ async def _still_open(journal: Journal, attempt: int, settings: Settings) -> boo
         tries=learning.tries, limit=learning.look_back, attempt=attempt
     )
     return any(each.chore is Chore.LESSON for each in chores)
-
-
-def _past(*, accepted: bool) -> str:
-    return "accepted" if accepted else "rejected"
 
 
 def _told(

@@ -43,22 +43,21 @@ class _Versions:
     @property
     def live(self) -> KnownGuidelines | None:
         """The one in force."""
-        return next((each for each in self.known if each.state is GuidelinesState.LIVE), None)
+        return self._first(GuidelinesState.LIVE)
 
     @property
     def proposed(self) -> KnownGuidelines | None:
         """The newest one that waits."""
-        waiting = (each for each in self.known if each.state is GuidelinesState.PROPOSED)
-        return next(waiting, None)
+        return self._first(GuidelinesState.PROPOSED)
+
+    def _first(self, state: GuidelinesState) -> KnownGuidelines | None:
+        return next((each for each in self.known if each.state is state), None)
 
     def named(self, version: int) -> KnownGuidelines:
         """The one with that number, or with that journal id. Raises UsageError."""
-        for each in self.known:
-            if each.guidelines.version == version:
-                return each
-        for each in self.known:
-            if each.id == version:
-                return each
+        by_number = [each for each in self.known if each.guidelines.version == version]
+        if found := by_number or [each for each in self.known if each.id == version]:
+            return found[0]
         there = ", ".join(str(each.guidelines.version) for each in self.known) or "none yet"
         raise UsageError(f"{self.project} has no version {version} of guidelines; it has: {there}")
 
@@ -129,12 +128,12 @@ async def diff(
         write_note(f"no version of {versions.project} waits", json=json)
         return
     known = _waiting(versions, version) if version is None else versions.named(version)
-    lines = changes(versions.live, known)
+    lines = _changes(versions.live, known)
     if json:
-        write_json(change_fields(versions.live, known, lines))
+        write_json(_change_fields(versions.live, known, lines))
         return
     _print_diff(lines or ["it is the text in force"])
-    if known.state is GuidelinesState.PROPOSED and outdated(known, versions.live):
+    if known.state is GuidelinesState.PROPOSED and _outdated(known, versions.live):
         write_line(_OUTDATED)
 
 
@@ -161,7 +160,7 @@ async def approve(
     async with await options.opened() as opened:
         versions = await _versions(opened, project)
         chosen = _waiting(versions, version)
-        if outdated(chosen, versions.live):
+        if _outdated(chosen, versions.live):
             write_note(_OUTDATED, json=options.json)
         await _mark(opened, chosen, GuidelinesAct.APPROVED, options)
 
@@ -299,7 +298,7 @@ def version_line(known: KnownGuidelines) -> str:
     return f"version {of.version} ({known.id}) {_NEXT[known.state]}{decided}{why}; {size}"
 
 
-def changes(before: KnownGuidelines | None, after: KnownGuidelines) -> list[str]:
+def _changes(before: KnownGuidelines | None, after: KnownGuidelines) -> list[str]:
     """What a version would change, as a unified diff in lines; empty if nothing."""
     old = before.guidelines.text if before else ""
     return list(
@@ -313,7 +312,7 @@ def changes(before: KnownGuidelines | None, after: KnownGuidelines) -> list[str]
     )
 
 
-def change_fields(
+def _change_fields(
     before: KnownGuidelines | None, after: KnownGuidelines, lines: Sequence[str]
 ) -> dict[str, object]:
     """What a version would change as JSON has it."""
@@ -329,7 +328,7 @@ def change_fields(
     }
 
 
-def outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
+def _outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
     """Whether a proposal was written over another version than the one in force."""
     return known.guidelines.base != (live.id if live else None)
 
@@ -346,12 +345,8 @@ def _print_diff(lines: Sequence[str]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
+    console, colours = Console(highlight=False, soft_wrap=True), {"+": "green", "-": "red"}
     for line in lines:
-        console.print(Text(visible(line), style=_style(line)))
-
-
-def _style(line: str) -> str:
-    if line.startswith(("+++", "---")):
-        return "dim"
-    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        head = line.startswith(("+++", "---"))
+        style = "dim" if head else {**colours, "@": "cyan"}.get(line[:1], "")
+        console.print(Text(visible(line), style=style))

@@ -110,14 +110,13 @@ def _verdict_fields(verdict: Feedback) -> Fields:
 def lesson_table(lessons: Sequence[KnownLesson]) -> Iterator[str]:
     """A brief table of lessons, a line each."""
     rows = [_HEADS, *(_row(known) for known in lessons)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADS))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
+        yield "  ".join(map(str.ljust, row, widths)).rstrip()
 
 
 def _row(known: KnownLesson) -> tuple[str, ...]:
-    text = brief(known.lesson.text, _TEXT)
+    state = "(waits for you) " if known.waiting else "(out of use) " if known.obsolete else ""
     return (
         str(known.id),
         brief(known.lesson.failure_class, _NAME),
@@ -126,14 +125,8 @@ def _row(known: KnownLesson) -> tuple[str, ...]:
         str(known.helped),
         str(known.hurt),
         str(known.rating or "-"),
-        f"{_state(known)}{text}",
+        f"{state}{brief(known.lesson.text, _TEXT)}",
     )
-
-
-def _state(known: KnownLesson) -> str:
-    if known.waiting:
-        return "(waits for you) "
-    return "(out of use) " if known.obsolete else ""
 
 
 def lesson_story(known: KnownLesson, found: Provenance) -> Iterator[str]:
@@ -145,7 +138,15 @@ def lesson_story(known: KnownLesson, found: Provenance) -> Iterator[str]:
         yield f"  waits for you, because {lesson.waits}: `midwatch lessons approve {known.id}`"
     author = lesson.author or lesson.model or "the fixed form"
     yield f"  {known.at.astimezone():%Y-%m-%d %H:%M}, by {author}"
-    yield from _about(known)
+    for name, said in (
+        ("failure class", lesson.failure_class),
+        ("tags", ", ".join(lesson.tags)),
+        ("files", ", ".join(lesson.files)),
+        ("kind of work", lesson.kind),
+        ("rating", f"{known.rating} of 5" if known.rating else ""),
+    ):
+        if said:
+            yield f"  {name}: {said}"
     yield ""
     yield from _paragraph(lesson.text)
     for insight in lesson.insights:
@@ -159,19 +160,6 @@ def lesson_story(known: KnownLesson, found: Provenance) -> Iterator[str]:
     for use in found.uses[-_USES:]:
         yield f"  {_use(use)}"
     yield from (_marked(each) for each in found.marks)
-
-
-def _about(known: KnownLesson) -> Iterator[str]:
-    lesson = known.lesson
-    for name, said in (
-        ("failure class", lesson.failure_class),
-        ("tags", ", ".join(lesson.tags)),
-        ("files", ", ".join(lesson.files)),
-        ("kind of work", lesson.kind),
-        ("rating", f"{known.rating} of 5" if known.rating else ""),
-    ):
-        if said:
-            yield f"  {name}: {said}"
 
 
 def _from(known: KnownLesson, found: Provenance) -> Iterator[str]:

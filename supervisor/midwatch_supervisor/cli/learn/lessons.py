@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from midwatch_agents.learning.classes import OTHER, UNKNOWN, named_class
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.journal.learned.learned import Learned, every
 from midwatch_monitor.records import Attempt, KnownLesson, Lesson, LessonAct, Task
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.learn.lesson_text import (
@@ -67,7 +67,14 @@ async def list_lessons(
             write_note(f"no lesson yet in {opened.name}", json=json)
             return
         name = await project_named(learned, project)
-        found = _lessons(learned, name, task=task, failure_class=failure_class, obsolete=all)
+
+        async def read(before: int | None) -> list[KnownLesson]:
+            return await learned.lessons(
+                project=name, task=task, failure_class=failure_class, before=before, limit=_PAGE
+            )
+
+        # One that waits for a person is not obsolete, though nobody is given it.
+        found = (known async for known in every(read) if all or not known.obsolete)
         if json:
             async for known in found:
                 write_json(lesson_fields(known))
@@ -77,19 +84,6 @@ async def list_lessons(
         write_line(line)
     if len(lessons) > LISTED:
         write_line(f"these are the newest {LISTED}; --json has them all")
-
-
-async def _lessons(
-    learned: Learned, project: str, *, task: str | None, failure_class: str | None, obsolete: bool
-) -> AsyncIterator[KnownLesson]:
-    before: int | None = None
-    while page := await learned.lessons(
-        project=project, task=task, failure_class=failure_class, before=before, limit=_PAGE
-    ):
-        for known in page:
-            if obsolete or not known.obsolete:
-                yield known
-        before = page[-1].id
 
 
 @app.command

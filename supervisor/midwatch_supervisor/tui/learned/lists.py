@@ -40,7 +40,6 @@ def _id(known: Marked, colours: Palette) -> Cell:
 
 
 def _source(known: KnownLesson | KnownFact, sources: Sequence[int]) -> tuple[str, str]:
-    """Where something learned comes from."""
     others = ", ".join(str(each) for each in sources if each != known.attempt)
     also = f"; also from attempts {others}" if others else ""
     where = f"task {known.task}, attempt {known.attempt}{also}, in {known.project}"

@@ -1,6 +1,5 @@
 """What a person can do about what was learned, when it makes sense, and how it is stored."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from midwatch_monitor.records import (
@@ -28,11 +27,6 @@ class Mark(StrEnum):
     REJECT = "reject"
     ROLL_BACK = "roll back"
 
-    @property
-    def of_guidelines(self) -> bool:
-        """Whether it is about versions of the guidelines only."""
-        return self in {Mark.REJECT, Mark.ROLL_BACK}
-
 
 def named(known: Marked) -> str:
     """What people call it."""
@@ -49,7 +43,7 @@ def refusal(mark: Mark, known: Marked) -> str:
     """Why a mark makes no sense; empty if it does."""
     if isinstance(known, KnownGuidelines):
         return _refused_version(mark, known)
-    if mark.of_guidelines:
+    if mark in {Mark.REJECT, Mark.ROLL_BACK}:
         return "that is for guidelines"
     if mark is Mark.RATE:
         return "" if isinstance(known, KnownLesson) else "only lessons are rated"
@@ -62,15 +56,13 @@ def refusal(mark: Mark, known: Marked) -> str:
 
 
 def _refused_version(mark: Mark, known: KnownGuidelines) -> str:
-    match mark:
-        case Mark.APPROVE | Mark.REJECT:
-            proposed = known.state is GuidelinesState.PROPOSED
-            return "" if proposed else f"it is not proposed; it is {known.state}"
-        case Mark.ROLL_BACK:
-            live = known.state is GuidelinesState.LIVE
-            return "" if live else f"it is not in force; it is {known.state}"
-        case _:
-            return "guidelines are approved, rejected or rolled back"
+    if mark in {Mark.APPROVE, Mark.REJECT}:
+        needed, called = GuidelinesState.PROPOSED, "proposed"
+    elif mark is Mark.ROLL_BACK:
+        needed, called = GuidelinesState.LIVE, "in force"
+    else:
+        return "guidelines are approved, rejected or rolled back"
+    return "" if known.state is needed else f"it is not {called}; it is {known.state}"
 
 
 def question(mark: Mark, known: Marked, view: LearningView) -> Question | None:
@@ -122,29 +114,30 @@ def _unrated(words: str) -> str:
 
 def stored(mark: Mark, known: Marked) -> str:
     """What a person is told once a mark stands in the journal."""
-    name, of_version = named(known), isinstance(known, KnownGuidelines)
-    return {
-        Mark.RATE: f"{name} is rated",
-        Mark.RETIRE: f"{name} is retired: it never comes back into a prompt",
-        Mark.RESTORE: f"{name} is back",
-        Mark.APPROVE: f"{name} is {'in force' if of_version else 'approved'}",
-        Mark.REJECT: f"{name} is rejected",
-        Mark.ROLL_BACK: f"{name} is rolled back",
-    }[mark]
+    approved = "in force" if isinstance(known, KnownGuidelines) else "approved"
+    became = {
+        Mark.RATE: "rated",
+        Mark.RETIRE: "retired: it never comes back into a prompt",
+        Mark.RESTORE: "back",
+        Mark.APPROVE: approved,
+        Mark.REJECT: "rejected",
+        Mark.ROLL_BACK: "rolled back",
+    }
+    return f"{named(known)} is {became[mark]}"
 
 
-_LESSON_ACTS: Mapping[Mark, LessonAct] = {
+_LESSON_ACTS = {
     Mark.RATE: LessonAct.RATED,
     Mark.RETIRE: LessonAct.RETIRED,
     Mark.RESTORE: LessonAct.RESTORED,
     Mark.APPROVE: LessonAct.RESTORED,
 }
-_FACT_ACTS: Mapping[Mark, FactAct] = {
+_FACT_ACTS = {
     Mark.RETIRE: FactAct.RETIRED,
     Mark.RESTORE: FactAct.RESTORED,
     Mark.APPROVE: FactAct.REVIEWED,
 }
-_GUIDELINES_ACTS: Mapping[Mark, GuidelinesAct] = {
+_GUIDELINES_ACTS = {
     Mark.APPROVE: GuidelinesAct.APPROVED,
     Mark.REJECT: GuidelinesAct.REJECTED,
     Mark.ROLL_BACK: GuidelinesAct.ROLLED_BACK,

@@ -1,7 +1,7 @@
 """What learning comes to: verdicts by origin, classes of failure, what was given, what failed."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, tzinfo
 from time import monotonic
 
@@ -48,111 +48,75 @@ def bar(number: int, most: int, width: int = 20) -> str:
     return "█" * max(1, number * width // most) if number else ""
 
 
-class Statistics:
-    """The text of the statistics."""
-
-    def __init__(
-        self,
-        counts: LearningCounts,
-        figures: LearningFigures,
-        colours: Palette,
-        zone: tzinfo | None,
-    ) -> None:
-        self._counts = counts
-        self._figures = figures
-        self._colours = colours
-        self._zone = zone
-        self._text = Text(no_wrap=True, overflow="ellipsis")
-
-    def text(self) -> Text:
-        """All of it."""
-        if not self._figures and not self._counts.failed:
-            return Text(EMPTY)
-        self._acceptance(self._figures.acceptance)
-        self._lessons(self._figures.lessons)
-        self._facts()
-        self._failures()
-        self._history()
-        return self._text
-
-    def _title(self, title: str) -> None:
-        self._text.append(f"{title}\n", self._colours.heading)
-
-    def _lines(self, lines: Iterable[str]) -> None:
+def statistics_text(
+    counts: LearningCounts, figures: LearningFigures, colours: Palette, zone: tzinfo | None
+) -> Text:
+    """The statistics, a heading over each part that there is something to say of."""
+    if not figures and not counts.failed:
+        return Text(EMPTY)
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for title, lines in _parts(counts, figures, zone):
+        text.append(f"{title}\n", colours.heading)
         for line in lines:
-            self._text.append(f"  {line}\n", self._colours.text)
-        self._text.append("\n")
+            text.append(f"  {line}\n", colours.text)
+        text.append("\n")
+    return text
 
-    def _acceptance(self, origins: Iterable[AcceptanceFigures]) -> None:
-        self._title("Results accepted, by who says so")
-        told = [
-            f"{each.origin.value:<10} {percent(each.accepted):<18} {curve(each)}"
-            for each in origins
-        ]
-        self._lines(told or ["nobody has said anything yet"])
 
-    def _lessons(self, lessons: LessonFigures) -> None:
-        self._title("Lessons")
-        drawn = counted(lessons.lessons, "lesson")
-        given = counted(lessons.given, "attempt")
-        lines = [
-            f"drawn      {drawn}; {lessons.obsolete} obsolete",
-            f"given      {counted(lessons.uses, 'time')}, to {given}",
-        ]
-        if lessons.methods:
-            found = ", ".join(f"{method.value} {count}" for method, count in lessons.methods)
-            lines.append(f"found by   {found}")
-        for effect in lessons.effects[:3]:
-            rate = percent(effect.accepted).strip()
-            lines.append(f"of use     lesson {effect.lesson}: {rate} ({effect.origin})")
-        for each in self._figures.comparisons:
-            with_them, without = percent(each.treatment.accepted), percent(each.control.accepted)
-            sides = f"with them {with_them.strip()}, without {without.strip()}"
-            lines.append(f"accepted   {sides} ({each.origin}): {each.answer}")
-        self._lines(lines)
-        if lessons.classes:
-            self._title("Classes of failure")
-            self._lines(_classes(lessons))
-
-    def _facts(self) -> None:
-        facts = self._figures.facts
-        if not facts.facts:
-            return
-        self._title("Facts")
-        changed = (
-            (facts.modified, "reworded"),
-            (facts.removed, "removed"),
-            (facts.missed, "added"),
-            (facts.conflicts, "in conflict"),
-        )
-        said = ", ".join(f"{number} {word}" for number, word in changed if number)
-        self._lines(
-            (
-                f"known      {facts.facts}; {facts.unreviewed} unreviewed, {facts.pending} pending",
-                f"reviews    {facts.reviews} worked, {facts.fallbacks} failed, "
-                f"{facts.skipped} skipped",
-                f"changed    {said or 'nothing'}",
-            )
-        )
-
-    def _failures(self) -> None:
-        failed = self._counts.failed
-        if not failed:
-            return
-        self._title("What failed; the next run tries again what can be made up for")
-        told = ", ".join(f"{brief(part)} {count}" for part, count in failed.items())
-        self._lines([f"{told}{because(self._counts.failure)}"])
-
-    def _history(self) -> None:
-        history = list(self._counts.history)[-_VERDICTS:]
-        if not history:
-            return
-        self._title("Verdicts, the newest first")
-        self._lines(
-            f"{each.at.astimezone(self._zone):%H:%M:%S} {brief(each.name)} "
+def _parts(
+    counts: LearningCounts, figures: LearningFigures, zone: tzinfo | None
+) -> Iterator[tuple[str, Iterable[str]]]:
+    told = [
+        f"{each.origin.value:<10} {percent(each.accepted):<18} {curve(each)}"
+        for each in figures.acceptance
+    ]
+    yield "Results accepted, by who says so", told or ["nobody has said anything yet"]
+    yield "Lessons", _lessons(figures)
+    if figures.lessons.classes:
+        yield "Classes of failure", _classes(figures.lessons)
+    if figures.facts.facts:
+        yield "Facts", _facts(figures)
+    if counts.failed:
+        failed = ", ".join(f"{brief(part)} {count}" for part, count in counts.failed.items())
+        title = "What failed; the next run tries again what can be made up for"
+        yield title, [f"{failed}{because(counts.failure)}"]
+    if history := list(counts.history)[-_VERDICTS:]:
+        verdicts = (
+            f"{each.at.astimezone(zone):%H:%M:%S} {brief(each.name)} "
             f"{verdict_text(each.verdict)}{because(each.verdict.comment)}"
             for each in reversed(history)
         )
+        yield "Verdicts, the newest first", verdicts
+
+
+def _lessons(figures: LearningFigures) -> Iterator[str]:
+    lessons = figures.lessons
+    yield f"drawn      {counted(lessons.lessons, 'lesson')}; {lessons.obsolete} obsolete"
+    yield f"given      {counted(lessons.uses, 'time')}, to {counted(lessons.given, 'attempt')}"
+    if lessons.methods:
+        found = ", ".join(f"{method.value} {count}" for method, count in lessons.methods)
+        yield f"found by   {found}"
+    for effect in lessons.effects[:3]:
+        rate = percent(effect.accepted).strip()
+        yield f"of use     lesson {effect.lesson}: {rate} ({effect.origin})"
+    for each in figures.comparisons:
+        with_them, without = percent(each.treatment.accepted), percent(each.control.accepted)
+        sides = f"with them {with_them.strip()}, without {without.strip()}"
+        yield f"accepted   {sides} ({each.origin}): {each.answer}"
+
+
+def _facts(figures: LearningFigures) -> Iterator[str]:
+    facts = figures.facts
+    changed = (
+        (facts.modified, "reworded"),
+        (facts.removed, "removed"),
+        (facts.missed, "added"),
+        (facts.conflicts, "in conflict"),
+    )
+    said = ", ".join(f"{number} {word}" for number, word in changed if number)
+    yield f"known      {facts.facts}; {facts.unreviewed} unreviewed, {facts.pending} pending"
+    yield f"reviews    {facts.reviews} worked, {facts.fallbacks} failed, {facts.skipped} skipped"
+    yield f"changed    {said or 'nothing'}"
 
 
 def _classes(lessons: LessonFigures) -> Iterable[str]:
@@ -197,4 +161,5 @@ class StatisticsPart(ScrollingText):
         """Show what was summed up, in the colours of the present theme."""
         if self._figures is not None:
             zone = self._now().tzinfo
-            self.show_text(Statistics(self._counts, self._figures, palette_of(self), zone).text())
+            colours = palette_of(self)
+            self.show_text(statistics_text(self._counts, self._figures, colours, zone))

@@ -270,6 +270,9 @@ async def test_r59_lessons_that_nobody_needed_for_long_are_archived(
     assert await archive(past.journal, ["shop"], settings=SETTINGS, now=now) == 1
     assert await archive(past.journal, ["shop"], settings=SETTINGS, now=now) == 0
     assert [(await past.learned.lesson(id)).obsolete for id in (taught, old)] == [False, True]
+    for days, archived in ((28, 0), (30, 1)):
+        later = now + timedelta(days=days)
+        assert await archive(past.journal, ["shop"], settings=SETTINGS, now=later) == archived
 
 
 async def test_r59_a_lesson_that_a_person_restored_stays(past: PastAttempts, taught: int) -> None:

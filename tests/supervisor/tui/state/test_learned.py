@@ -36,7 +36,7 @@ from midwatch_supervisor.tui.learned.lists import (
     version_diff,
 )
 from midwatch_supervisor.tui.learned.marks import Mark, question, rating_in, refusal
-from midwatch_supervisor.tui.learned.statistics import EMPTY, Statistics
+from midwatch_supervisor.tui.learned.statistics import EMPTY, statistics_text
 from midwatch_supervisor.tui.state.learning import HISTORY, LearningCounts, LearningView, Marked
 from midwatch_supervisor.tui.widgets.palette import Palette
 
@@ -187,7 +187,7 @@ def entry(id: int, record: Record, attempt: int | None = 1) -> Entry:
 
 
 def said(tally: LearningCounts) -> str:
-    return Statistics(tally, tally.figures(), COLOURS, UTC).text().plain
+    return statistics_text(tally, tally.figures(), COLOURS, UTC).plain
 
 
 def test_statistics_of_nothing_say_how_a_verdict_comes() -> None:
