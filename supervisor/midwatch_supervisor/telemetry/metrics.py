@@ -11,6 +11,7 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import interventions
 from midwatch_monitor.state.usage import Usage, spent_usage
+from midwatch_supervisor.present.plain import visible
 
 Labels = tuple[str, ...]
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -89,5 +90,5 @@ def _family(name: str, help: str, values: Mapping[Labels, float], *labels: str) 
     yield f"# TYPE midwatch_{name} {kind}"
     for key, value in sorted(values.items()):
         pairs = zip(labels, key, strict=True)
-        said = ",".join(f'{label}="{each.translate(_ESCAPES)}"' for label, each in pairs)
+        said = ",".join(f'{label}="{visible(each).translate(_ESCAPES)}"' for label, each in pairs)
         yield f"midwatch_{name}{{{said}}} {value}" if said else f"midwatch_{name} {value}"

@@ -22,6 +22,7 @@ from midwatch_stage.factories import (
     step,
     transition,
 )
+from midwatch_supervisor.present.plain import visible
 
 Capture = pytest.CaptureFixture[str]
 Figures = dict[tuple[str, ...], float]
@@ -63,7 +64,7 @@ async def test_the_figures_are_those_of_status(
     assert found["midwatch_model_requests_total", "worker"] == told["requests_used"] == 3
     assert found["midwatch_model_tokens_total", "worker"] == 250
     assert found["midwatch_model_cost_dollars_total", "worker"] == 0.5
-    assert found["midwatch_alerts_firing", STRANGE, "critical"] == told["alerts"] == 1
+    assert found["midwatch_alerts_firing", visible(STRANGE), "critical"] == told["alerts"] == 1
     assert found["midwatch_interventions_total", "nudge"] == 2
     assert found["midwatch_intervention_outcomes_total", "nudge", "recovered"] == 1
     assert told["waits_for"].startswith("approval")
