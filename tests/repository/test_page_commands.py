@@ -34,6 +34,8 @@ NOT_RUN = {
     "midwatch attach claude-code ~/runs": TERMINAL,
     "midwatch attach --headless": TERMINAL,
     "midwatch watch": TERMINAL,
+    "midwatch attach otlp": "listens until told to stop; test_attach.py has one",
+    "midwatch mcp --http 8765 --token-file ~/.midwatch-token": "serves; test_transports.py has one",
     "midwatch hook install claude-code": "asks at a terminal; test_hook.py has one",
     "midwatch approve 41": "needs a worker that asks; test_worker_requests.py has one",
     "midwatch reject 41 --comment Move it instead.": "needs a worker that asks, too",

@@ -247,8 +247,8 @@ class Settings(Section):
     secrets: SecretsSettings = SecretsSettings()
     fleet: FleetSettings = FleetSettings()
     console: ConsoleSettings = ConsoleSettings()
-    telemetry: TelemetrySettings = TelemetrySettings()
     notify: NotifySettings = NotifySettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     def for_run(self) -> str:
         """As JSON, for a run to keep; whom to call, and by which secret URL, is each process's."""
