@@ -104,12 +104,11 @@ class FleetReflection:
 
     async def _look_at(self, run: Run, learner: Learner) -> bool:
         """Look back at one run; whether nothing is to be done until something moves in it."""
-        settings = self._settings(run)
+        ends = [end for end in await run_ends(self._journal, run.id) if await self._is_due(end)]
+        settings = self._settings(run) if ends else None
         if settings is None or not settings.learning.guidelines.enabled:
             return True
-        ends = [end for end in await run_ends(self._journal, run.id) if await self._is_due(end)]
-        if ends:
-            await learner.study_all()  # a look is shown summaries
+        await learner.study_all()  # a look is shown summaries
         return all([await self._back(end, settings) for end in ends])
 
     def _settings(self, run: Run) -> Settings | None:

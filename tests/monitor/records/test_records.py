@@ -57,6 +57,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     Meter,
     Method,
+    Notified,
     Origin,
     Outcome,
     OutcomeReport,
@@ -194,6 +195,7 @@ RECORDS: list[Record] = [
     Trial(guidelines=8, scores=(TrialScore(task="a", before=0.5, after=1.0),), adopted=True),
     Snapshot(commit="a" * 40, base="b" * 40, messages=4, step=3, size=900),
     Fault(part="cycle", error="KeyError: 'x'"),
+    Notified(target="phone", keys=("alert 7",)),
 ]
 
 

@@ -27,7 +27,9 @@ EXTRAS = {
     "mistral": ("mistralai", "models of Mistral"),
     "mcp": ("mcp", "workers with tools of MCP servers"),
     "acp": ("acp", "agents of other makers as workers"),
+    "otel": ("opentelemetry.exporter.otlp.proto.http", "telemetry sent, spans of others watched"),
     "web": ("textual_serve", "the console in a browser"),
+    "notify": ("apprise", "services that call a person"),
     "postgres": ("psycopg", "a journal in PostgreSQL"),
     "fleet": ("dbos", "several machines on one journal"),
 }
