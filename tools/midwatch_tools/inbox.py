@@ -1,11 +1,12 @@
 """The interventions of one attempt: those that are due, and what they change on arrival."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from midwatch_monitor.budget import raised
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -176,3 +177,21 @@ def too_late(id: int, intervention: Intervention, alerts: Iterable[Entry]) -> bo
         else:
             cleared.discard(entry.record.key)
     return may_be_late(intervention) and cleared.issuperset(intervention.answers)
+
+
+async def timely(
+    recorder: Recorder, due: Sequence[Numbered], *, told: Container[int] = ()
+) -> tuple[Numbered, ...]:
+    """What is due, without guidance that would come after what it answers was over.
+
+    What it says to do is then wrong, and may undo what was put right meanwhile. What was `told` is
+    kept. Raises JournalError.
+    """
+    if not any(may_be_late(each) and id not in told for id, each in due):
+        return tuple(due)
+    found = recorder.journal.all_entries(attempt=recorder.attempt.id, kinds=(Alert,))
+    alerts = [entry async for entry in found]
+    late = {id for id, each in due if id not in told and too_late(id, each, alerts)}
+    if late:
+        await recorder.record(*(expired(id, recorder.last_step) for id in sorted(late)))
+    return tuple(each for each in due if each[0] not in late)

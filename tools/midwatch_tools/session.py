@@ -28,7 +28,6 @@ from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,
-    Alert,
     AttemptTransition,
     Budget,
     Change,
@@ -47,11 +46,9 @@ from midwatch_tools.inbox import (
     Inbox,
     Numbered,
     arrived,
-    expired,
     grants,
-    may_be_late,
     stamp,
-    too_late,
+    timely,
 )
 from midwatch_tools.instructions import (
     budget_line,
@@ -148,7 +145,7 @@ class Session:
             return
         due = self._due
         if self._seconds() >= self._rests_until:
-            due = self._due = await self._timely(await self.inbox.due())
+            due = self._due = await timely(self.recorder, await self.inbox.due(), told=self._told)
             self._rests_until = self._seconds() + self._rest_seconds
         if gone := exhausted(self.allowed()):
             raise BudgetSpentError(f"out of budget: {gone}")
@@ -169,20 +166,6 @@ class Session:
         self._remind(ctx)
         if self.forgets:
             self._drop_reminders(ctx.messages)
-
-    async def _timely(self, due: tuple[Numbered, ...]) -> tuple[Numbered, ...]:
-        """What is due, without guidance that would come after what it answers was over.
-
-        What it says to do is then wrong, and may undo what was put right meanwhile.
-        """
-        if not any(may_be_late(each) and id not in self._told for id, each in due):
-            return due
-        alerts = await self.all_of((Alert,))
-        late = {id for id, each in due if id not in self._told and too_late(id, each, alerts)}
-        step = self.recorder.last_step
-        if late:
-            await self.recorder.record(*(expired(id, step) for id in sorted(late)))
-        return tuple(each for each in due if each[0] not in late)
 
     async def _turn_to(self, model: str) -> None:
         """From this request on another model answers; the present one may be what fails."""

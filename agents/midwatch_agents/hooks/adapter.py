@@ -26,13 +26,10 @@ class HookEvent:
     kind: HookKind
     session: str
     transcript: str
-    """A path, as are `folder` and `sub_agent_transcript`."""
+    """A path, as is `folder`."""
     folder: str
     sub_agent: str
     """The id of the sub-agent that is at work."""
-    sub_agent_transcript: str
-    again: bool
-    """The turn goes on because a hook kept it from ending before."""
     payload: Node
 
     @property

@@ -23,8 +23,6 @@ def read_event(agent: str, payload: Node) -> HookEvent | None:
         transcript=payload["transcript_path"].text,
         folder=payload["cwd"].text,
         sub_agent=payload["agent_id"].text,
-        sub_agent_transcript=payload["agent_transcript_path"].text,
-        again=bool(payload["stop_hook_active"]),
         payload=payload,
     )
 

@@ -54,12 +54,12 @@ _KNOWN = {
     "mini-swe-agent": Format(
         suffixes=(".json",), recognise=mini_swe_agent.recognise, read=mini_swe_agent.read
     ),
-    "claude-code": _by_lines(claude_code.recognise, lambda _: claude_code.Session()),
-    "codex": _by_lines(codex.recognise, lambda _: codex.Session()),
+    "claude-code": _by_lines(claude_code.recognise, lambda _: claude_code.ClaudeCodeSession()),
+    "codex": _by_lines(codex.recognise, lambda _: codex.CodexSession()),
     "gemini": _by_lines(
-        gemini.recognise, lambda path: gemini.Session(folder=gemini.project_folder(path))
+        gemini.recognise, lambda path: gemini.GeminiSession(folder=gemini.project_folder(path))
     ),
-    "qwen": _by_lines(qwen.recognise, lambda _: qwen.Session()),
+    "qwen": _by_lines(qwen.recognise, lambda _: qwen.QwenSession()),
     "openhands": Format(
         suffixes=(".json", ".jsonl"), recognise=openhands.recognise, read=openhands.read
     ),

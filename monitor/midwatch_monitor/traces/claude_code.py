@@ -38,7 +38,7 @@ def recognise(path: Path) -> bool:
     return any(_speaks(line) for line in first_lines(path))
 
 
-class Session(SessionReader):
+class ClaudeCodeSession(SessionReader):
     """One session as it is read."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ def recognise(path: Path) -> bool:
     )
 
 
-class Session(SessionReader):
+class CodexSession(SessionReader):
     """One session as it is read."""
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ def project_folder(path: Path) -> str:
     return ""
 
 
-class Session(SessionReader):
+class GeminiSession(SessionReader):
     """One session as it is read. `folder`: where it works, which its lines do not tell."""
 
     def take(self, line: Node) -> Iterator[Event]:

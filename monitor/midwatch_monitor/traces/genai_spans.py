@@ -139,7 +139,7 @@ def conversation(span: Node) -> str:
     return _first(span["attributes"], ("gen_ai.conversation.id", "session.id")).text
 
 
-class Session(SessionReader):
+class SpanSession(SessionReader):
     """One session as its spans are read."""
 
     def __init__(self) -> None:

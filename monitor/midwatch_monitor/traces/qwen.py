@@ -32,7 +32,7 @@ def recognise(path: Path) -> bool:
     )
 
 
-class Session(SessionReader):
+class QwenSession(SessionReader):
     """One session as it is read."""
 
     def take(self, line: Node) -> Iterator[Event]:

@@ -154,7 +154,8 @@ class Notifier:
                     await self._senders[name].send(said)
         except NotifyError as error:
             if not any(part in run.failed for run in self._runs.values()):
-                self._runs[news[0].run].failed.add(part)
+                if (run := self._runs.get(news[0].run)) is not None:
+                    run.failed.add(part)
                 await self._note([(news[0].task, Fault(part=part, error=mask(str(error))))])
             return
         except Exception:  # the call may fail; the work must not
@@ -168,7 +169,8 @@ class Notifier:
             ours = [each for each in news if each.run == id]
             keys = tuple(each.key for each in ours)
             # Here too: the next look may come before the journal has it.
-            self._runs[id].told[name] |= dict.fromkeys(keys, at)
+            if id in self._runs:
+                self._runs[id].told[name] |= dict.fromkeys(keys, at)
             notes.append((ours[0].task, Notified(target=name, keys=keys)))
         await self._note(notes)
 

@@ -11,7 +11,6 @@ from midwatch_monitor.budget import spend
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
-    Alert,
     AttemptTransition,
     Budget,
     Change,
@@ -33,7 +32,11 @@ from midwatch_supervisor.run.attempt_end import Ended, ordered
 from midwatch_supervisor.sessions.session_journal import HOOKED, SessionJournal, SessionName
 from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import ONLY_WATCHED
-from midwatch_tools.inbox import Inbox, Numbered, expired, may_be_late, stamp, too_late
+from midwatch_tools.inbox import (
+    Inbox,
+    stamp,
+    timely,
+)
 from midwatch_tools.instructions import spoken
 
 _AT_ONCE = 200
@@ -305,21 +308,11 @@ class ForeignSession:
             return Reply(text=text, attempt=attempt, stamps=ended.stamps, ended=ended)
         if self._stop is not None or not passes_guidance(event):
             return Reply()
-        said = [each for each in await self._timely(self._recorder, due) if each[1].action.spoken]
+        said = [each for each in await timely(self._recorder, due) if each[1].action.spoken]
         words = "\n\n".join(spoken(self._code, id, each, plans=False) for id, each in said)
         text = answer(event, guidance=words, stop="")
         stamps = tuple(stamp(id, step) for id, _ in said)
         return Reply(text=text, attempt=attempt, stamps=stamps)
-
-    async def _timely(self, recorder: Recorder, due: Sequence[Numbered]) -> list[Numbered]:
-        """What is due, without guidance about what was over before it could be said."""
-        if not any(may_be_late(each) for _, each in due):
-            return list(due)
-        told = self._journal.journal.all_entries(attempt=recorder.attempt.id, kinds=(Alert,))
-        alerts = [entry async for entry in told]
-        late = {id for id, each in due if too_late(id, each, alerts)}
-        await recorder.record(*(expired(id, recorder.last_step) for id in sorted(late)))
-        return [each for each in due if each[0] not in late]
 
     async def told(self, reply: Reply) -> None:
         """The agent has an answer: store that what was said has arrived, if it is news.

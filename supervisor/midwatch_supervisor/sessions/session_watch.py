@@ -203,7 +203,7 @@ class SessionWatch:
         found = self._follow(Path(event.transcript).resolve()) if is_file else None
         found = found or self._by_name.get(name)
         if found is None:
-            reader = claude_code.Session()
+            reader = claude_code.ClaudeCodeSession()
             found = ForeignSession(name, tail=None, reader=reader, journal=self._journal)
             self._by_name[name] = found
         return found

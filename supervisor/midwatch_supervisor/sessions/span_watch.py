@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, TraceError
 from midwatch_monitor.traces.foreign import Node
-from midwatch_monitor.traces.genai_spans import Session, conversation, span_kind, spans_in
+from midwatch_monitor.traces.genai_spans import SpanSession, conversation, span_kind, spans_in
 from midwatch_supervisor.sessions.session import ForeignSession
 from midwatch_supervisor.sessions.session_journal import SessionJournal, SessionName
-from midwatch_supervisor.telemetry.http_listener import Answer, Request
+from midwatch_supervisor.telemetry.http_listener import HttpAnswer, HttpRequest
 
 log = logging.getLogger(__name__)
 
@@ -48,24 +48,24 @@ class SpanWatch:
                     log.debug("%s is not settled: %s", session.name.task, error)
             await asyncio.sleep(_SETTLE_SECONDS)
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: HttpRequest) -> HttpAnswer:
         """Take in a request of an exporter."""
         json = _TYPES.get(request.type)
         if request.path != "/v1/traces" or request.method != "POST":
-            return Answer(status=404)
+            return HttpAnswer(status=404)
         # A page in a browser cannot send these types, unless somebody's name leads here.
         if json is None or request.host not in _HERE:
-            return Answer(status=415 if json is None else 421)
+            return HttpAnswer(status=415 if json is None else 421)
         try:
             spans = await asyncio.to_thread(spans_in, request.body, json=json)
             await self.take(spans)
         except TraceError as error:
             log.warning("%s", error)
-            return Answer(status=400)
+            return HttpAnswer(status=400)
         except JournalError as error:  # the exporter tries again
             log.warning("spans are not taken in: %s", error)
-            return Answer(status=503)
-        return Answer(type=request.type, body=b"{}" if json else b"")
+            return HttpAnswer(status=503)
+        return HttpAnswer(type=request.type, body=b"{}" if json else b"")
 
     async def take(self, spans: Sequence[Node]) -> None:
         """Take in spans in the order of their ends. Raises JournalError."""
@@ -93,7 +93,7 @@ class SpanWatch:
     def _session(self, name: SessionName) -> ForeignSession:
         session = self._sessions.pop(name, None)
         if session is None:
-            session = ForeignSession(name, tail=None, reader=Session(), journal=self._journal)
+            session = ForeignSession(name, tail=None, reader=SpanSession(), journal=self._journal)
         _keep(self._sessions, name, session)
         return session
 

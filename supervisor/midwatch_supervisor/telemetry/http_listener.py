@@ -22,7 +22,7 @@ _ANSWER_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class HttpRequest:
     """What somebody asks."""
 
     method: str
@@ -36,7 +36,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpAnswer:
     """What is answered."""
 
     status: int = 200
@@ -44,7 +44,7 @@ class Answer:
     body: bytes = b""
 
 
-Answering = Callable[[Request], Awaitable[Answer]]
+Answering = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 
 @asynccontextmanager
@@ -55,13 +55,13 @@ async def serving(host: str, port: int, answering: Answering) -> AsyncGenerator[
     """
     loop = asyncio.get_running_loop()
 
-    def ask(request: Request) -> Answer:
+    def ask(request: HttpRequest) -> HttpAnswer:
         asked = asyncio.run_coroutine_threadsafe(_answered(answering, request), loop)
         try:
             return asked.result(_ANSWER_SECONDS)
         except (TimeoutError, CancelledError):
             asked.cancel()
-            return Answer(status=503)
+            return HttpAnswer(status=503)
 
     try:
         server = _Server((host, port), ask)
@@ -76,14 +76,14 @@ async def serving(host: str, port: int, answering: Answering) -> AsyncGenerator[
         server.server_close()
 
 
-async def _answered(answering: Answering, request: Request) -> Answer:
+async def _answered(answering: Answering, request: HttpRequest) -> HttpAnswer:
     return await answering(request)
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, at: tuple[str, int], ask: Callable[[Request], Answer]) -> None:
+    def __init__(self, at: tuple[str, int], ask: Callable[[HttpRequest], HttpAnswer]) -> None:
         self.ask = ask
         self._places = BoundedSemaphore(_MOST_AT_ONCE)
         self.address_family = socket.AF_INET6 if ":" in at[0] else socket.AF_INET
@@ -118,11 +118,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         body = self._body()
-        answer = Answer(status=413)
+        answer = HttpAnswer(status=413)
         if body is not None:
             assert isinstance(self.server, _Server)
             answer = self.server.ask(
-                Request(
+                HttpRequest(
                     method=self.command,
                     host=self.headers.get("Host", "").rpartition(":")[0],
                     path=self.path.partition("?")[0],

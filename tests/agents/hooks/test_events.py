@@ -9,7 +9,7 @@ from midwatch_agents.hooks.adapter import HookEvent, HookKind
 from midwatch_agents.hooks.adapters import ADAPTERS
 from midwatch_agents.hooks.events import answer, as_lines, can_stop, passes_guidance, read_event
 from midwatch_monitor.records import Edit, Step
-from midwatch_monitor.traces.claude_code import Session
+from midwatch_monitor.traces.claude_code import ClaudeCodeSession
 from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.session_reader import read_session
 
@@ -40,8 +40,6 @@ def test_an_event_is_read_whole() -> None:
         transcript="/t.jsonl",
         folder="/repo",
         sub_agent="a1",
-        sub_agent_transcript="/a1.jsonl",
-        again=True,
         payload=Node(said),
     )
 
@@ -142,7 +140,7 @@ def told(agent: str, hooks: list[Fields], folder: Path) -> list[Step]:
 def steps(lines: list[Node], folder: Path) -> list[Step]:
     file = folder / "lines.jsonl"
     file.write_text("".join(json.dumps(line.value) + "\n" for line in lines), "utf-8")
-    return [each for each in read_session(file, Session()) if isinstance(each, Step)]
+    return [each for each in read_session(file, ClaudeCodeSession()) if isinstance(each, Step)]
 
 
 def line(role: str, block: Fields, kept: object = None, **more: object) -> Node:

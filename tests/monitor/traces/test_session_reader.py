@@ -16,10 +16,10 @@ from midwatch_monitor.traces.session_reader import SessionReader, typed
 from midwatch_stage.sessions import DIALECTS, NOON, Dialect, Lines, write
 
 READERS: dict[str, Callable[[], SessionReader]] = {
-    "claude-code": claude_code.Session,
-    "codex": codex.Session,
-    "gemini": gemini.Session,
-    "qwen": qwen.Session,
+    "claude-code": claude_code.ClaudeCodeSession,
+    "codex": codex.CodexSession,
+    "gemini": gemini.GeminiSession,
+    "qwen": qwen.QwenSession,
 }
 LATER = "2026-11-21T17:00:00Z"
 EVENING = "2026-11-21T18:00:00Z"

@@ -11,7 +11,7 @@ from midwatch_monitor.journal.core.clock import now
 from midwatch_supervisor.cli.fleet.monitor import until_told
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_error, write_line
-from midwatch_supervisor.telemetry.http_listener import Answer, Request, serving
+from midwatch_supervisor.telemetry.http_listener import HttpAnswer, HttpRequest, serving
 from midwatch_supervisor.telemetry.metrics import JournalMetrics
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -52,14 +52,14 @@ def _place(text: str) -> tuple[str, int]:
 
 
 async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
-    async def answer(request: Request) -> Answer:
+    async def answer(request: HttpRequest) -> HttpAnswer:
         if request.path != "/metrics" or request.method != "GET":
-            return Answer(status=404)
+            return HttpAnswer(status=404)
         try:
-            return Answer(type=_TYPE, body=(await figures.text()).encode())
+            return HttpAnswer(type=_TYPE, body=(await figures.text()).encode())
         except JournalError as error:
             write_error(f"warning: {error}")
-            return Answer(status=503)
+            return HttpAnswer(status=503)
 
     async with serving(host, port, answer) as taken:
         at = f"[{host}]" if ":" in host else host
