@@ -81,6 +81,14 @@ async def chosen_runs(journal: Journal, run: int | None) -> list[Run]:
     return found
 
 
+async def run_of(journal: Journal, attempt: int) -> int:
+    """The run of an attempt. Raises UsageError where there is no such attempt."""
+    found = await journal.attempts_with([attempt])
+    if not found:
+        raise UsageError(f"there is no attempt {attempt} in {journal.name}")
+    return (await journal.task(found[0].task)).run
+
+
 async def find(journal: Journal, id: str, *, run: int | None = None) -> Found:
     """What `id` names: a task, an attempt's id, or `TASK#N`; the newest run that has it wins.
 

@@ -113,8 +113,9 @@ class Console(OperatorApp):
         now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone(),
         settings: ConsoleSettings | None = None,
         about: Sequence[str] = (),
+        attempt: int | None = None,
     ) -> None:
-        """Show what `feed` brings; `about` says in lines what is watched."""
+        """Show what `feed` brings, first of all `attempt`; `about` says in lines what is watched."""
         super().__init__()
         # A key shows its effect at once: the slide to another tab alone costs a third of a second.
         self.animation_level = "none"
@@ -138,6 +139,8 @@ class Console(OperatorApp):
         )
         self.banner = Banner(self.board, now, stale_seconds=self.settings.stale_seconds)
         self._bell = Bell(now())
+        self._first = attempt
+        """The attempt to open, until it is open."""
         self._visited: int | None = None
         """The attempt that was opened last."""
         self.operator = operator
@@ -223,6 +226,10 @@ class Console(OperatorApp):
             if isinstance(screen, BatchReceiver):
                 screen.receive(message.batch)
         self._taken.set()
+        first = None if self.board.loading else self.board.rows.get(self._first or 0)
+        if first is not None:
+            self._first = None
+            self.open_attempt(first)
         self._paint(soon=message.batch.more)
         if not message.batch.more:
             self.panes.fleet.settle()

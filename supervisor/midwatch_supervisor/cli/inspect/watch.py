@@ -21,7 +21,7 @@ from midwatch_supervisor.cli.operate.hints import bus_of
 from midwatch_supervisor.cli.run.options import on_terminal
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
-from midwatch_supervisor.present.lookup import chosen_runs
+from midwatch_supervisor.present.lookup import chosen_runs, run_of
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_tools.journal_location import VARIABLE
 
@@ -30,6 +30,10 @@ async def watch(
     *,
     run: RunOption = None,
     all: Annotated[bool, Parameter(name="--all", negative="", help="Every run.")] = False,
+    attempt: Annotated[
+        int | None,
+        Parameter(help="Begin with this attempt, by its number in the journal, and show its run."),
+    ] = None,
     journal: JournalOption = None,
     config: ConfigOption = None,
     author: FromOption = None,
@@ -62,6 +66,8 @@ async def watch(
     check_console(settings.console)
     opened, _ = await journal_to_watch(journal)
     async with opened:
+        if attempt is not None:
+            run = await run_of(opened, attempt)
         runs = await chosen_runs(opened, None if all else run)
     chosen = None if all or not runs else runs[0].id
     if web:
@@ -77,7 +83,9 @@ async def watch(
     async with opened, bus_of(settings.fleet, name=name) as bus:
         operator = OperatorActions(opened, author=operator_name(author), bus=bus)
         about = _about(opened, chosen, barred=barred)
-        await show_journal(opened, chosen, operator, settings, bus, about=about)
+        await show_journal(
+            opened, chosen, operator, settings, bus, about=about, attempt=attempt
+        )
     if ending is not None:
         ending.cancel()
     return 0
@@ -98,8 +106,11 @@ async def show_journal(
     bus: FleetBus,
     *,
     about: Sequence[str],
+    attempt: int | None = None,
 ) -> None:
     """Show one run of a journal, or all of them, until the console is left.
+
+    It opens with `attempt` in front, where there is one.
 
     Nothing is watched, decided or run here. What is shown comes from the journal: the bus only
     says when to look, and without a broker the journal is asked by itself. `about` stands
@@ -124,6 +135,7 @@ async def show_journal(
             operator,
             settings=settings.console,
             about=about,
+            attempt=attempt,
             now=lambda: clock().astimezone(),
         )
         with console.log_capture:  # the bus may complain before the console is drawn

@@ -18,6 +18,8 @@ from textual_serve.server import Server, to_int
 from midwatch_supervisor.cli.inspect.web import Page
 
 _BROWSER = web.RequestKey("browser", str)
+_ATTEMPT = r"/attempt/{attempt:\d{1,18}}"
+"""The page that opens one attempt, as messages link to it."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -30,7 +32,7 @@ _HEADERS = {
 }
 # The cookie is sent by pages of this address only. A redirect would still count as coming from the
 # page that held the link, and the browser would keep the cookie back: hence a page that leads on.
-_ENTER = '<!doctype html><meta http-equiv="refresh" content="0;url=/"><title>Midwatch</title>'
+_ENTER = '<!doctype html><meta http-equiv="refresh" content="0;url={}"><title>Midwatch</title>'
 _NO_TOKEN = "open the address that `midwatch watch --web` printed\n"
 _WRONG_NAME = "open it by the name or address that `midwatch watch --web` printed\n"
 
@@ -75,7 +77,9 @@ class WebServer(Server):
         app.add_routes(
             [
                 web.get("/", self.handle_index),
+                web.get(_ATTEMPT, self.handle_index),
                 web.get("/ws", self.handle_websocket),
+                web.get(f"/ws{_ATTEMPT}", self.handle_websocket),
                 web.get("/download/{key}", self.handle_download),
                 web.static("/static", self.statics_path),
             ]
@@ -94,9 +98,11 @@ class WebServer(Server):
         browser = page.browser(request.cookies.get(page.cookie))
         if page.knows(request.query.get("token")):
             ticket = page.ticket(browser or secrets.token_hex(16))
-            answer = web.Response(text=_ENTER, content_type="text/html")
+            answer = _lead_on(request)
             answer.set_cookie(page.cookie, ticket, httponly=True, samesite="Strict", path="/")
             return answer
+        if browser is None and request.headers.get("Sec-Fetch-Site") == "cross-site":
+            return _lead_on(request)  # a link in a mail or a chat: its browser keeps the cookie back
         if browser is None or _elsewhere(request):
             raise web.HTTPForbidden(text=_NO_TOKEN)
         request[_BROWSER] = browser
@@ -119,7 +125,7 @@ class WebServer(Server):
             files("midwatch_supervisor.cli.inspect").joinpath("web.html").read_text("utf-8")
         ).substitute(
             nonce=nonce,
-            socket=escape(f"{scheme}://{request.host}/ws"),
+            socket=escape(f"{scheme}://{request.host}/ws{_path(request).rstrip('/')}"),
             font_size=to_int(request.query.get("fontsize", "16"), 16),
         )
         answer = web.Response(text=text, content_type="text/html")
@@ -155,8 +161,10 @@ class WebServer(Server):
             _hang_up(request)
             return websocket
         place.shown = request
+        attempt = request.match_info.get("attempt")
+        words = [*self._words, "--attempt", attempt] if attempt else self._words
         console = Console(
-            self._words, websocket, self.download_manager, grace_seconds=limits.grace_seconds
+            words, websocket, self.download_manager, grace_seconds=limits.grace_seconds
         )
         try:
             size = (to_int(request.query.get(key, ""), 80) for key in ("width", "height"))
@@ -263,11 +271,21 @@ def _hang_up(request: web.Request | None) -> None:
         request.transport.abort()
 
 
+def _path(request: web.Request) -> str:
+    """The page's path: of the console, or of one attempt. Nothing else of what was asked for."""
+    attempt = request.match_info.get("attempt")
+    return f"/attempt/{attempt}" if attempt else "/"
+
+
+def _lead_on(request: web.Request) -> web.Response:
+    return web.Response(text=_ENTER.format(_path(request)), content_type="text/html")
+
+
 def _elsewhere(request: web.Request) -> bool:
     """Whether a page of another address asks: cookies do not tell ports of one host apart."""
     origin = request.headers.get("Origin")
     if origin is None:  # every browser says it where a socket is opened
-        return request.path == "/ws"
+        return request.path.startswith("/ws")
     return origin.partition("://")[2] != request.host
 
 

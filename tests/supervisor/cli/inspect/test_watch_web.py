@@ -10,6 +10,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,9 @@ from aiohttp import (
     web,
 )
 
+from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
+from midwatch_stage.command import midwatch
 from midwatch_stage.processes import children, ended
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.inspect.webserver import Limits, WebServer
@@ -186,6 +189,26 @@ async def test_a_page_of_elsewhere_gets_no_console(
             await browser.ws_connect(f"{served.origin}/ws", origin=origin)
 
 
+async def test_a_link_to_an_attempt_leads_to_it_with_the_token_and_later_without(
+    serve: Serve, browser: ClientSession, another: ClientSession
+) -> None:
+    async with serve() as served:
+        link = f"{served.origin}/attempt/7"
+        for path in ("//evil.example", "/attempt/7/x"):
+            async with browser.get(f"{served.origin}{path}?token={TOKEN}") as answer:
+                assert "url=/\"" in await answer.text()
+        async with browser.get(f"{link}?token={TOKEN}") as answer:
+            assert 'url=/attempt/7"' in await answer.text()
+        async with browser.get(link) as answer:
+            page = await answer.text()
+            assert f'"ws://{served.origin.removeprefix("http://")}/ws/attempt/7"' in page
+        # From a page of elsewhere a browser keeps the cookie back: it is led on, and brings it.
+        async with another.get(link, headers={"Sec-Fetch-Site": "cross-site"}) as answer:
+            assert 'url=/attempt/7"' in await answer.text()
+        async with another.get(link, headers={"Sec-Fetch-Site": "same-origin"}) as answer:
+            assert answer.status == 403
+
+
 # -- one process for each browser, as long as it is there ----------------------------------
 
 
@@ -317,15 +340,40 @@ async def said(server: Process) -> str:
         return (await server.stdout.readline()).decode()
 
 
-async def draw(browser: ClientSession, served: Served) -> ClientWebSocketResponse:
+async def draw(
+    browser: ClientSession, served: Served, *, path: str = "", shows: bytes = b"Midwatch"
+) -> ClientWebSocketResponse:
     window = await browser.ws_connect(
-        f"{served.origin}/ws?width=100&height=30", origin=served.origin
+        f"{served.origin}/ws{path}?width=100&height=30", origin=served.origin
     )
     drawn = b""
     async with asyncio.timeout(60):
-        while b"Midwatch" not in drawn:
+        while shows not in drawn:
             drawn += await window.receive_bytes()
     return window
+
+
+async def test_the_page_of_an_attempt_opens_it_though_another_run_is_newer(
+    start: Start, browser: ClientSession, journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    await journal.add_run(source="later.yaml", settings="{}", at=at)
+    server = await start()
+    try:
+        url = (await said(server)).split()[-1]
+        served = Served(url.partition("/?")[0], url)
+        await enter(browser, served)
+        await draw(browser, served, path=f"/attempt/{attempt.id}", shows=b"Timeline")
+    finally:
+        server.terminate()
+        await server.wait()
+
+
+async def test_an_attempt_that_is_not_there_is_no_console(
+    capsys: pytest.CaptureFixture[str], journal_file: Path, attempt: Attempt
+) -> None:
+    words = ("watch", "--attempt", str(attempt.id + 1), "--journal", str(journal_file))
+    assert await midwatch(*words) == 2
+    assert f"there is no attempt {attempt.id + 1} in " in capsys.readouterr().err
 
 
 def read_process(number: int) -> tuple[str, str]:
