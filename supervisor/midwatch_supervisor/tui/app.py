@@ -115,7 +115,7 @@ class Console(OperatorApp):
         about: Sequence[str] = (),
         attempt: int | None = None,
     ) -> None:
-        """Show what `feed` brings, first of all `attempt`; `about` says in lines what is watched."""
+        """Show what `feed` brings, `attempt` first; `about` says in lines what is watched."""
         super().__init__()
         # A key shows its effect at once: the slide to another tab alone costs a third of a second.
         self.animation_level = "none"

@@ -1,10 +1,14 @@
-"""Those who are called: a webhook and a mail server on loopback that keep what they are sent."""
+"""Those who are called: a webhook and a mail server on loopback that keep what they are sent.
+
+The webhook takes what is sent to ntfy as well.
+"""
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from midwatch_stage.ports import LOOPBACK, free_port
@@ -16,14 +20,21 @@ class Receiver:
 
     port: int
     status: int = 200
-    """What a webhook answers."""
+    """What a webhook answers; 0 for nothing, until whoever sent it gives up."""
     signatures: list[str] = field(default_factory=list[str])
     bodies: list[bytes] = field(default_factory=list[bytes])
     """Of a mail server, whole mails."""
+    times: list[datetime] = field(default_factory=list[datetime])
+    """When a webhook had each body."""
 
     @property
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}/hook"
+
+    @property
+    def ntfy(self) -> str:
+        """As Apprise has the URL of such a server."""
+        return f"ntfy://{LOOPBACK}:{self.port}/night"
 
     @property
     def items(self) -> list[dict[str, Any]]:
@@ -34,7 +45,10 @@ class Receiver:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         fields = dict(line.split(": ", 1) for line in head.strip().split("\r\n")[1:])
         self.bodies.append(await reader.readexactly(int(fields["content-length"])))
-        self.signatures.append(fields["midwatch-signature"])
+        self.times.append(datetime.now(UTC))
+        self.signatures.append(fields.get("midwatch-signature", ""))
+        if not self.status:
+            await reader.read()
         writer.write(f"HTTP/1.1 {self.status} So\r\ncontent-length: 0\r\n\r\n".encode())
         await writer.drain()
         writer.close()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -45,10 +46,11 @@ def said(
 
 def test_what_comes_within_the_time_of_a_group_is_one_message() -> None:
     both = news(), news(at=after(20), key="alert:2")
-    assert said(*both, now=after(29)) == []
-    assert said(*both, now=after(30)) == ["alert:1", "alert:2"]
-    assert said(*both, now=after(30), told={"alert:1": after(10)}) == []
-    assert said(*both, now=after(50), told={"alert:1": after(10)}) == ["alert:2"]
+    group = partial(said, *both, group_seconds=30)
+    assert group(now=after(29)) == []
+    assert group(now=after(30)) == ["alert:1", "alert:2"]
+    assert group(now=after(30), told={"alert:1": after(10)}) == []
+    assert group(now=after(50), told={"alert:1": after(10)}) == ["alert:2"]
 
 
 @pytest.mark.parametrize(

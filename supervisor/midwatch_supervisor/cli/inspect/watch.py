@@ -83,9 +83,7 @@ async def watch(
     async with opened, bus_of(settings.fleet, name=name) as bus:
         operator = OperatorActions(opened, author=operator_name(author), bus=bus)
         about = _about(opened, chosen, barred=barred)
-        await show_journal(
-            opened, chosen, operator, settings, bus, about=about, attempt=attempt
-        )
+        await show_journal(opened, chosen, operator, settings, bus, about=about, attempt=attempt)
     if ending is not None:
         ending.cancel()
     return 0

@@ -102,7 +102,7 @@ class WebServer(Server):
             answer.set_cookie(page.cookie, ticket, httponly=True, samesite="Strict", path="/")
             return answer
         if browser is None and request.headers.get("Sec-Fetch-Site") == "cross-site":
-            return _lead_on(request)  # a link in a mail or a chat: its browser keeps the cookie back
+            return _lead_on(request)  # a link in a mail or a chat: the cookie was kept back
         if browser is None or _elsewhere(request):
             raise web.HTTPForbidden(text=_NO_TOKEN)
         request[_BROWSER] = browser
