@@ -58,6 +58,8 @@ class Notifier:
         self._clock = clock
         self._runs: dict[int, RunNews] = {}
         self._sending: dict[str, asyncio.Task[None]] = {}
+        self._saying: dict[str, Sequence[News]] = {}
+        """What is sent to each target, or was sent last."""
         self._rests: dict[str, float] = {}
         """Until when a target is left alone, by the loop's clock."""
         self._failing = False
@@ -74,11 +76,18 @@ class Notifier:
         """Say now what would be said soon; whoever did not answer lately is not asked again."""
         try:
             async with asyncio.timeout(_END_SECONDS):
-                await asyncio.gather(*self._sending.values())
                 await self._try_to_look(at_once=True)
-                await asyncio.gather(*self._sending.values())
+                while busy := [each for each in self._sending.values() if not each.done()]:
+                    # Whoever is slow keeps the last messages from nobody else.
+                    await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
+                    await self._try_to_look(at_once=True)
         except TimeoutError:
-            log.warning("not all messages were sent before the end")
+            late = [name for name, each in self._sending.items() if not each.done()]
+            log.warning(
+                "not all messages were sent before the end: no answer for %s", ", ".join(late)
+            )
+            for name in late:
+                await self._fail(name, self._saying[name], "no answer before the end of the run")
 
     async def close(self) -> None:
         """Give up what is being sent."""
@@ -129,6 +138,7 @@ class Notifier:
             # Local time, as the zone of this machine has it at this very moment.
             local = now.astimezone()
             if said := due(news, told, target=target, settings=settings, now=local):
+                self._saying[name] = said
                 self._sending[name] = asyncio.create_task(self._send(name, said, now))
 
     def _forget(self, now: datetime) -> None:
@@ -153,10 +163,7 @@ class Notifier:
                 with attempt:
                     await self._senders[name].send(said)
         except NotifyError as error:
-            if not any(part in run.failed for run in self._runs.values()):
-                if (run := self._runs.get(news[0].run)) is not None:
-                    run.failed.add(part)
-                await self._note([(news[0].task, Fault(part=part, error=mask(str(error))))])
+            await self._fail(name, news, mask(str(error)))
             return
         except Exception:  # the call may fail; the work must not
             log.exception("the %s failed", part)
@@ -173,6 +180,14 @@ class Notifier:
                 self._runs[id].told[name] |= dict.fromkeys(keys, at)
             notes.append((ours[0].task, Notified(target=name, keys=keys)))
         await self._note(notes)
+
+    async def _fail(self, name: str, news: Sequence[News], error: str) -> None:
+        """Note that a target cannot be told, unless that is known."""
+        part = fault_part(name)
+        if not any(part in run.failed for run in self._runs.values()):
+            if (run := self._runs.get(news[0].run)) is not None:
+                run.failed.add(part)
+            await self._note([(news[0].task, Fault(part=part, error=error))])
 
     async def _note(self, notes: Iterable[tuple[int, Record]]) -> None:
         at = self._clock()

@@ -87,7 +87,11 @@ class _Service:
 
     async def send(self, message: Message) -> None:
         result = await self.apprise.async_notify(
-            body=message.body, title=message.title, timeout=_SECONDS, log_level=logging.WARNING
+            body=message.body,
+            title=message.title,
+            body_format="text",  # else a mail has it as HTML: one line, with others' elements
+            timeout=_SECONDS,
+            log_level=logging.WARNING,
         )
         if not result:
             said = next((str(each.message) for each in result.logs()), "no reason was given")

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from asyncio.subprocess import Process
-from datetime import datetime
+from datetime import UTC, datetime
 from email import message_from_bytes
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Alert, Notified
+from midwatch_monitor.records import Alert, Fault, Notified, Step
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.ports import LOOPBACK, free_port
 from midwatch_stage.receivers import mail_server, webhook
@@ -78,6 +78,30 @@ async def test_a_worker_that_loops_is_told_at_once_each_alert_once_and_signed(
     assert {*keys} == {*told}
     assert max((told[key] - at).total_seconds() for key, at in fired.items()) < 5
     assert receiver.url not in run.settings
+
+
+@pytest.mark.usefixtures("signed")
+async def test_receivers_that_are_away_or_never_answer_slow_nothing_and_are_named(
+    harness: RunHarness,
+) -> None:
+    (harness.folder / "tasks.yaml").write_text(TASKS)
+    async with webhook() as silent, webhook() as receiver:
+        silent.status = 0
+        away = f"http://{LOOPBACK}:{free_port()}/"
+        ways = {"away": away, "silent": silent.url, "team": receiver.url}
+        targets = (f"{name}: {{webhook: '{url}', secret_env: HOOK}}" for name, url in ways.items())
+        configure(harness, f"{{{', '.join(targets)}}}")
+        _, _, errors = await ended(await harness.start("run", "tasks.yaml", "--headless"))
+        over = datetime.now(UTC)
+    said = "not all messages were sent before the end: no answer for silent\n"
+    assert errors == said
+    assert "waiting" in {each["kind"] for each in receiver.items}
+    faults = [each.part for each in await harness.told(Fault)]
+    assert sorted(faults) == ["message to away", "message to silent"]
+    steps = await harness.journal.entries(kinds=(Step,))
+    # Either would take ten seconds more if the work, or the end more than once, waited for one.
+    assert (steps[-1].at - steps[0].at).total_seconds() < 10
+    assert (over - steps[-1].at).total_seconds() < 20
 
 
 async def test_a_missing_variable_ends_a_run_before_it_begins(harness: RunHarness) -> None:

@@ -3,14 +3,16 @@
 import asyncio
 import hashlib
 import hmac
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from email import message_from_bytes
 
 import pytest
 
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.notify import NotifySettings
+from midwatch_monitor.config.notify import NotifySettings, QuietSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
@@ -25,7 +27,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage import factories as make
 from midwatch_stage.ports import LOOPBACK, free_port
-from midwatch_stage.receivers import webhook
+from midwatch_stage.receivers import mail_server, webhook
 from midwatch_stage.watched import SETTINGS, Fleet
 from midwatch_supervisor.notify.notifier import notifying
 from midwatch_supervisor.notify.sending import senders_of
@@ -89,6 +91,57 @@ async def test_an_alert_and_a_question_are_one_signed_message_without_any_conten
     assert receiver.items[1]["commands"] == ['midwatch tell fix "your answer"']
     assert receiver.items[1]["look"] == "midwatch show 1"
     assert b"plan.py" not in body
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
+async def test_a_webhook_ntfy_and_mail_each_have_one_message_and_what_waits_again(
+    fleet: Fleet,
+) -> None:
+    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    async with webhook() as team, webhook() as phone, mail_server() as post:
+        mail = f"mailto://{LOOPBACK}:{post.port}/?smtp={LOOPBACK}&mode=insecure&from=a@b.test&to=c@d.test"
+        ways = {"phone": {"url": phone.ntfy}, "post": {"url": mail}}
+        settings = NotifySettings.model_validate(
+            {"targets": ways, "group_seconds": 0.2, "repeat_minutes": 5}
+        )
+        settings.targets["team"] = settings_of(team.url).targets["team"]
+        async with telling(fleet, settings):
+            await alarm(recorder)
+            await ask(recorder)
+            await fleet.until_told(Notified, 3)
+            fleet.ahead = timedelta(minutes=6)
+            await fleet.until_told(Notified, 6)
+    command = 'midwatch tell fix "your answer"'
+    mails = [message_from_bytes(each).get_payload(decode=True) for each in post.bodies]
+    for first, second in (
+        [json.loads(each)["body"] for each in team.bodies],
+        [json.loads(each)["message"] for each in phone.bodies],
+        [each.decode() for each in mails if isinstance(each, bytes)],
+    ):
+        assert "firing warning cycle" in first
+        assert "firing" not in second
+        assert first.splitlines().count(command) == second.splitlines().count(command) == 1
+        assert "plan.py" not in first + second
+    assert {json.loads(each)["topic"] for each in phone.bodies} == {"night"}
+
+
+async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(fleet: Fleet) -> None:
+    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    now = fleet.now.astimezone()
+    begin, end = ((now + timedelta(hours=each)).strftime("%H:%M") for each in (-1, 1))
+    async with webhook() as receiver:
+        quiet = QuietSettings.model_validate({"from": begin, "to": end})
+        settings = settings_of(receiver.url).model_copy(update={"quiet": quiet})
+        await alarm(recorder)
+        await ask(recorder)
+        async with telling(fleet, settings):
+            pass
+        assert receiver.bodies == []
+        async with telling(fleet, settings):
+            fleet.ahead = timedelta(hours=2)
+            await fleet.until_told(Notified)
+    assert len(receiver.bodies) == 1
+    assert [each["kind"] for each in receiver.items] == ["alert", "waiting"]
 
 
 async def test_who_wants_the_content_gets_it_without_secrets(fleet: Fleet) -> None:
