@@ -49,8 +49,8 @@ def attributes(pairs: Iterable[KeyValue]) -> dict[str, object]:
 
 
 @contextmanager
-def collector() -> Generator[Collector]:
-    """A collector that takes everything."""
+def collector(port: int = 0) -> Generator[Collector]:
+    """A collector that takes everything, whatever it is."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -63,7 +63,7 @@ def collector() -> Generator[Collector]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, ThreadPoolExecutor(1) as pool:
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server, ThreadPoolExecutor(1) as pool:
         taken = Collector(f"http://127.0.0.1:{server.server_address[1]}")
         pool.submit(server.serve_forever, 0.05)
         try:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -81,33 +80,6 @@ async def test_an_unknown_program_is_refused_with_those_that_are_known(
 ) -> None:
     assert await midwatch("attach", "cloud-code") == 2
     assert "claude-code, codex, gemini, qwen" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
-async def test_a_machine_without_any_network_is_enough(home: Path) -> None:
-    """A new network namespace has nothing but loopback, and that is down."""
-    with TemporaryDirectory(prefix="mw-", dir="/tmp") as state:
-        environ = {**os.environ, "MIDWATCH_STATE": state, "MIDWATCH_JOURNAL": f"{state}/j.db"}
-        walls = ["bwrap", "--unshare-net", "--dev-bind", "/", "/", *MIDWATCH]
-        session = str(home / FILES["claude-code"])
-        event = {"session_id": "s1", "hook_event_name": "Stop", "transcript_path": session}
-        commands = {
-            ("attach", "--once"): b"",
-            ("hook", "claude-code"): json.dumps(event).encode(),
-            ("replay", str(home)): b"",
-            ("hook", "install", "claude-code", "--yes"): b"",
-        }
-        for words, given in commands.items():
-            process = await asyncio.create_subprocess_exec(
-                *walls,
-                *words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=environ,
-            )
-            _, error = await process.communicate(given)
-            assert (process.returncode, words) == (0, words), error.decode()
 
 
 async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
