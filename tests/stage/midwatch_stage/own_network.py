@@ -1,7 +1,8 @@
 """All that Midwatch does, in a network of its own: what was to leave it, and what was received.
 
 A program for a network namespace with nothing but loopback, a folder with `midwatch.yaml` and
-`tasks.yaml`, and a home with one session of Claude Code. At RECEIVER something takes whatever is sent. It prints JSON, or fails with a reason.
+`tasks.yaml`, and a home with one session of Claude Code. At RECEIVER something takes whatever is
+sent. It prints JSON, or fails with a reason.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """`midwatch mcp` as a process, by its streams and over HTTP: who gets in, and how it ends."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -16,6 +17,9 @@ import pytest
 from httpx2 import AsyncClient
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from pydantic_ai import Agent
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.records import Attempt
 from midwatch_stage.command import midwatch
@@ -143,6 +147,18 @@ async def test_over_http_the_official_client_gets_in_with_the_token_only(served:
         assert (await without.post(served, json={})).status_code == 401
         named = {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}
         assert (await without.post(served, json={}, headers=named)).status_code == 421
+
+
+async def test_over_http_an_agent_of_pydantic_ai_reads_it_by_the_client_of_fastmcp(
+    served: str,
+) -> None:
+    toolset = MCPToolset[None](served, headers={"Authorization": f"Bearer {TOKEN}"})
+    agent = Agent(TestModel(call_tools=["waiting", "list_attempts"]), toolsets=[toolset])
+    async with asyncio.timeout(60):
+        answer = await agent.run("How does it stand?")
+    told = json.loads(answer.output)
+    assert "(nothing)" in told["waiting"]
+    assert '"task": "fix"' in told["list_attempts"]
 
 
 @pytest.mark.parametrize(
