@@ -6,6 +6,9 @@ They are not installed by the project: see "Real agents" in CONTRIBUTING.md.
 import asyncio
 import json
 import os
+import re
+import sys
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -206,6 +209,47 @@ async def test_gemini_that_somebody_starts_is_guided_and_stopped_over_its_hooks(
     assert {each.tool for each in steps} == {"run_shell_command"}
     assert {each.exit_code for each in steps} >= {3}
     assert [each.reason for each in await harness.told(AttemptTransition)][-1].endswith("Enough.")
+
+
+SERVER = [sys.executable, "-c", "import midwatch_supervisor.cli as c; c.main()", "mcp"]
+"""`midwatch mcp`."""
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "told"),
+    [
+        (
+            opencode,
+            ".config/opencode/opencode.json",
+            {"mcp": {"midwatch": {"type": "local", "command": SERVER, "enabled": True}}},
+        ),
+        (
+            gemini,
+            ".gemini/settings.json",
+            {"mcpServers": {"midwatch": {"command": SERVER[0], "args": SERVER[1:]}}},
+        ),
+    ],
+)
+async def test_their_own_client_of_mcp_connects_to_ours(
+    agent: Callable[[Path, ModelStub], list[str]],
+    file: str,
+    told: dict[str, object],
+    tmp_path: Path,
+    stub: ModelStub,
+) -> None:
+    words = agent(tmp_path, stub)
+    settings = tmp_path / file
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | told))
+    mode = next(at for at, word in enumerate(words) if word in {"acp", "--acp"})
+    kept = f"PATH={os.environ['PATH']}"
+    process = await asyncio.create_subprocess_exec(
+        *("env", "-i", f"HOME={tmp_path}", kept, *words[:mode], "mcp", "list"),
+        cwd=tmp_path,
+        stdout=PIPE,
+        stderr=STDOUT,
+    )
+    said, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert re.search(r"✓ midwatch\b.*[Cc]onnected", said.decode(), re.DOTALL), said.decode()
 
 
 async def ended(harness: RunHarness) -> bool:

@@ -20,6 +20,8 @@ from midwatch_supervisor.cli.inspect.web import Page
 _BROWSER = web.RequestKey("browser", str)
 _ATTEMPT = r"/attempt/{attempt:\d{1,18}}"
 """The page that opens one attempt, as messages link to it."""
+_LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+"""What a browser says that followed a link in a mail or a chat, and keeps the cookie back."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -101,8 +103,8 @@ class WebServer(Server):
             answer = _lead_on(request)
             answer.set_cookie(page.cookie, ticket, httponly=True, samesite="Strict", path="/")
             return answer
-        if browser is None and request.headers.get("Sec-Fetch-Site") == "cross-site":
-            return _lead_on(request)  # a link in a mail or a chat: the cookie was kept back
+        if browser is None and _LINK.items() <= request.headers.items():
+            return _lead_on(request)
         if browser is None or _elsewhere(request):
             raise web.HTTPForbidden(text=_NO_TOKEN)
         request[_BROWSER] = browser

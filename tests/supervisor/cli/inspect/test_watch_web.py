@@ -203,10 +203,12 @@ async def test_a_link_to_an_attempt_leads_to_it_with_the_token_and_later_without
             page = await answer.text()
             assert f'"ws://{served.origin.removeprefix("http://")}/ws/attempt/7"' in page
         # From a page of elsewhere a browser keeps the cookie back: it is led on, and brings it.
-        async with another.get(link, headers={"Sec-Fetch-Site": "cross-site"}) as answer:
+        from_link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+        async with another.get(link, headers=from_link) as answer:
             assert 'url=/attempt/7"' in await answer.text()
-        async with another.get(link, headers={"Sec-Fetch-Site": "same-origin"}) as answer:
-            assert answer.status == 403
+        for other in ({"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Mode": "cors"}):
+            async with another.get(link, headers=from_link | other) as answer:
+                assert answer.status == 403
 
 
 # -- one process for each browser, as long as it is there ----------------------------------

@@ -152,8 +152,8 @@ async def test_over_http_the_official_client_gets_in_with_the_token_only(served:
 async def test_over_http_an_agent_of_pydantic_ai_reads_it_by_the_client_of_fastmcp(
     served: str,
 ) -> None:
-    toolset = MCPToolset[None](served, headers={"Authorization": f"Bearer {TOKEN}"})
-    agent = Agent(TestModel(call_tools=["waiting", "list_attempts"]), toolsets=[toolset])
+    toolset = MCPToolset[object](served, headers={"Authorization": f"Bearer {TOKEN}"})
+    agent = Agent[object](TestModel(call_tools=["waiting", "list_attempts"]), toolsets=[toolset])
     async with asyncio.timeout(60):
         answer = await agent.run("How does it stand?")
     told = json.loads(answer.output)
