@@ -139,8 +139,7 @@ class Console(OperatorApp):
         )
         self.banner = Banner(self.board, now, stale_seconds=self.settings.stale_seconds)
         self._bell = Bell(now())
-        self._first = attempt
-        """The attempt to open, until it is open."""
+        self._first = attempt  # to be opened; None once it is
         self._visited: int | None = None
         """The attempt that was opened last."""
         self.operator = operator

@@ -25,25 +25,28 @@ from midwatch_supervisor.present.lookup import chosen_runs, run_of
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_tools.journal_location import VARIABLE
 
+AttemptOption = Annotated[
+    int | None,
+    Parameter(help="Begin with this attempt, by its number in the journal, and show its run."),
+]
+NameOption = Annotated[
+    str | None,
+    Parameter(
+        help="Its account at the broker, without `fleet.broker.username`. Default: "
+        "the machine's name."
+    ),
+]
+
 
 async def watch(
     *,
     run: RunOption = None,
     all: Annotated[bool, Parameter(name="--all", negative="", help="Every run.")] = False,
-    attempt: Annotated[
-        int | None,
-        Parameter(help="Begin with this attempt, by its number in the journal, and show its run."),
-    ] = None,
+    attempt: AttemptOption = None,
     journal: JournalOption = None,
     config: ConfigOption = None,
     author: FromOption = None,
-    name: Annotated[
-        str | None,
-        Parameter(
-            help="Its account at the broker, without `fleet.broker.username`. Default: "
-            "the machine's name."
-        ),
-    ] = None,
+    name: NameOption = None,
     web: Annotated[
         bool, Parameter(name="--web", negative="", help="Serve the console to a browser.")
     ] = False,
