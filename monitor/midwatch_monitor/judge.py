@@ -206,10 +206,10 @@ class Judge:
         fresh = False
         if act.work and not isinstance(event, Change):
             self._step = act.number
-            echo = self._repeats.observe(act)
+            echo = self._repeats.observe(act, event.args)
             may_move = act.failed or act.failed_before or act.marks
             moved = self._movement.observe(act) if may_move else UNMOVED
-            facets = act.facets | Facet.REPEAT if echo.distance else act.facets
+            facets = act.facets | Facet.REPEAT if echo is not NO_ECHO else act.facets
         else:
             act, echo, moved = self._idle(event, act)
             facets = act.facets

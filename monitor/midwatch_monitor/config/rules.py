@@ -157,6 +157,27 @@ class RedundantSteps(Graded):
     """Critical from this many on; 0 is off."""
 
 
+Points = Annotated[int, Field(ge=0, le=100)]
+"""What one step counts."""
+
+
+class FruitlessSteps(Graded):
+    """Steps that bring nothing outweigh those that bring something, added up over the run."""
+
+    warn_after: Count = 16
+    """Warning from this many points on; 0 is off."""
+    critical_after: Count = 24
+    """Critical from this many points on, and the most there are; 0 is off."""
+    repeated: Points = 6
+    """Points for a step that could tell nothing new; half of them for what is half a repeat."""
+    failed: Points = 2
+    """Points for one that failed or was refused, and for a turn that the harness rejects."""
+    edited: Points = 1
+    """Points that an edit takes off."""
+    other: Points = 2
+    """Points that any other step takes off."""
+
+
 class RepeatedCall(Graded):
     """One call gives the same result again and again, one after another."""
 
@@ -312,6 +333,7 @@ class Rules(Section):
     repeated_edits: RepeatedEdits = RepeatedEdits()
     missed_checkpoint: MissedCheckpoint = MissedCheckpoint()
     redundant_steps: RedundantSteps = RedundantSteps()
+    fruitless_steps: FruitlessSteps = FruitlessSteps()
     repeated_call: RepeatedCall = RepeatedCall()
     cycle: Cycle = Cycle()
     error_streak: ErrorStreak = ErrorStreak()

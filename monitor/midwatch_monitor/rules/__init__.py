@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from midwatch_monitor.rules import allowance, edits, failing, loops, reports
+from midwatch_monitor.rules import allowance, edits, failing, fruitless, loops, reports
 from midwatch_monitor.rules.detector import Answer, Clear, Detector, Evidence, Moved, Seen
 from midwatch_monitor.rules.overrides import rule_settings
 
@@ -17,6 +17,7 @@ _ALL: tuple[type[Detector], ...] = (
     edits.RepeatedEditsDetector,
     reports.MissedCheckpointDetector,
     loops.RedundantStepsDetector,
+    fruitless.FruitlessStepsDetector,
     loops.RepeatedCallDetector,
     loops.CycleDetector,
     failing.ErrorStreakDetector,

@@ -20,8 +20,9 @@ from midwatch_monitor.rules.identity import (
     waits,
 )
 from midwatch_monitor.rules.memory import Mark, Memory, marks
+from midwatch_monitor.rules.speech import talks
 from midwatch_monitor.shell import reverts
-from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing
+from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates
 
 _CLAIM_HINTS = ("pass", "green", "succe")
 _CLAIM = re.compile(
@@ -179,6 +180,8 @@ class Facet:
     """It says that the tests pass."""
     RETURN = 512
     """A file went back to what it was."""
+    SPEECH = 1024
+    """Words, to a person or to another agent."""
     REPEAT = 128
     """What was done before was done again, and told nothing new."""
 
@@ -225,6 +228,8 @@ class Act(NamedTuple):
     """What it is, as far as one step tells: `Facet`, as a plain number."""
     adds: bool = False
     """Whether its edits leave all that stood there."""
+    creates: bool = False
+    """Whether it says that it makes the files that it changes."""
 
 
 _WORK = True
@@ -283,8 +288,10 @@ class Normaliser:
             (Facet.EDIT if changes else 0)
             | (Facet.FAILURE if fails else 0)
             | (Facet.CHECK if check is not Check.NONE else 0)
-            | (Facet.CLAIM if said else 0),
+            | (Facet.CLAIM if said else 0)
+            | (Facet.SPEECH if talks(step.tool) else 0),
             bool(edits) and adds(step.tool, step.args, line),
+            bool(edits) and creates(step.tool, step.args, line),
         )
 
 

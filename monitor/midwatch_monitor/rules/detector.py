@@ -1,5 +1,6 @@
 """What every detector is: events in, answers out, with state of its own and no clock."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,12 @@ from midwatch_monitor.rules.act import Act, Check
 from midwatch_monitor.rules.memory import Contents, Memory, Touch
 
 _PAIRS = 128
+_PLACE = 0xFFFF
+_STAMP = 0x7FFF
+_AGAIN = 0x10000
+"""Of what is remembered of a pair: that it was a repetition itself."""
+_A_WHILE = 5
+"""Steps of work after which a second look is one that a worker may want."""
 _BITS = (1 << 64) - 1
 
 
@@ -30,6 +37,19 @@ class Repeat(Enum):
 
     Tests that pass again are none at all: that the change broke nothing is news.
     """
+    ALIKE = 5
+    """Another act than the one before, aimed at nothing else, gave the same: half a repeat."""
+    LOOKED = 6
+    """What was looked at a while ago is looked at for the second time: half a repeat.
+
+    Whoever comes to an end looks again at what was done.
+    """
+
+
+HALF = frozenset({Repeat.VERIFIED, Repeat.ALIKE, Repeat.LOOKED})
+"""What may have told something, and did not."""
+FULL = frozenset({Repeat.UNCHANGED, Repeat.REDONE, Repeat.FAILED_AGAIN})
+"""What could tell nothing new."""
 
 
 class Echo(NamedTuple):
@@ -43,12 +63,51 @@ class Echo(NamedTuple):
 
 
 NO_ECHO = Echo()
+_ALIKE = Echo(Repeat.ALIKE)
+
+
+_TARGET = re.compile(r"[^\s\"'`,;:(){}\[\]|&<>=\\]*[\d/.@][^\s\"'`,;:(){}\[\]|&<>=\\]*")
+"""A word that names a file, a number, an address: what an act is aimed at."""
+_AIMED_IN = 300
+"""Characters of arguments that are looked at for it."""
+_MAX_AIMS = 32
+_NOTHING = 1
+"""The result of an act that answers nothing."""
+
+
+class Row:
+    """Follows results that are the same in a row, whatever was done for them."""
+
+    __slots__ = ("_aims", "_args", "_result")
+
+    def __init__(self) -> None:
+        self._result = 0
+        """Of the step before; 0 where that changed files, or passed tests."""
+        self._args = ""
+        self._aims: frozenset[str] = frozenset()
+
+    def goes_on(self, act: Act, args: str) -> bool:
+        """Whether a step gives the result of the one before, and aims at nothing new in the row.
+
+        To lint one file after another is no repetition, however often all is well.
+        """
+        quiet = act.changes or (act.check is not Check.NONE and not act.failed)
+        result = 0 if quiet else act.result or _NOTHING
+        before, self._result = self._result, result
+        said, self._args = self._args, args[:_AIMED_IN]
+        if not result or result != before:
+            self._aims = frozenset()
+            return False
+        known = self._aims or frozenset(_TARGET.findall(said))
+        aims = frozenset(_TARGET.findall(self._args))
+        self._aims = known | aims if len(known) < _MAX_AIMS else known
+        return aims <= known
 
 
 class Repeats:
     """Remembers what one attempt did with what came of it."""
 
-    __slots__ = ("_last", "_pairs", "_swapped", "_waited", "changes", "place")
+    __slots__ = ("_last", "_pairs", "_row", "_swapped", "_waited", "changes", "place")
 
     def __init__(self) -> None:
         self._pairs = Memory(_PAIRS)
@@ -57,6 +116,7 @@ class Repeats:
         self.changes = 0
         """How many of them changed files."""
         self._last = 0
+        self._row = Row()
         self._waited = False
         self._swapped = 0
 
@@ -64,13 +124,14 @@ class Repeats:
         """Time passes in which others work: to look again after it is no idle repetition."""
         self._waited = True
 
-    def observe(self, act: Act) -> Echo:
-        """What a step of work repeats.
+    def observe(self, act: Act, args: str = "") -> Echo:
+        """What a step of work with these arguments repeats.
 
         A result that says nothing shows a repetition only where nothing was changed since.
         """
         self.place = place = self.place + 1
         last, self._last = self._last, act.number
+        alike = self._row.goes_on(act, args)
         waited, self._waited = self._waited or act.waits, False
         before = self.changes
         if act.changes or act.swaps:
@@ -78,16 +139,20 @@ class Repeats:
         if act.swaps:
             self._swapped = before + 1
         key = hash((act.action, act.result)) & _BITS
-        known = self._pairs.put(key, (self.changes & 0xFFFF) << 16 | place & 0xFFFF)
+        known = self._pairs.get(key)
+        again = _AGAIN if known is not None else 0
+        self._pairs.put(key, (self.changes & _STAMP) << 17 | again | place & _PLACE)
         if known is None:
-            return NO_ECHO
-        stamp = known >> 16
-        repeat = _kind(act, stamp == before & 0xFFFF)
+            return _ALIKE if alike else NO_ECHO
+        stamp, distance = known >> 17, place - known & _PLACE
+        repeat = _kind(act, stamp == before & _STAMP)
         if repeat is Repeat.NONE or (repeat is not Repeat.UNCHANGED and not act.result):
             return NO_ECHO
         if stamp < self._swapped or (waited and not act.failed):
             repeat = Repeat.VERIFIED
-        return Echo(repeat, place - known & 0xFFFF, last)
+        elif repeat is Repeat.UNCHANGED and distance > _A_WHILE and not known & _AGAIN:
+            repeat = repeat if act.failed or act.changes else Repeat.LOOKED
+        return Echo(repeat, distance, last)
 
 
 def _kind(act: Act, unchanged: bool) -> Repeat:

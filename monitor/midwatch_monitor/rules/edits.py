@@ -15,20 +15,25 @@ from midwatch_monitor.rules.detector import (
     Repeat,
     Seen,
 )
+from midwatch_monitor.rules.identity import digest
 from midwatch_monitor.rules.memory import Memory, Touch, remember
 
 MAX_FILES = 16
 """Files that are followed at a time; the one least recently edited is dropped."""
 _MAX_STEPS = 12
 _FAILURES = 16
+_MADE = 32
+"""Files of which it is remembered who made them."""
 
 
 class _File:
     """The edits of one file since a check last passed, or failed in fewer places."""
 
-    __slots__ = ("checked", "count", "steps", "untold")
+    __slots__ = ("checked", "count", "made", "steps", "untold")
 
-    def __init__(self) -> None:
+    def __init__(self, made: bool) -> None:
+        self.made = made
+        """Whether the worker made it itself: a reproduction, a script to try something."""
         self.count = 0
         self.untold = 0
         """Of these, those that changed what stood there since a check last told anything new."""
@@ -43,10 +48,10 @@ class RepeatedEditsDetector(Detector):
     A check that passes, or fails in fewer places, confirms all that was edited before it. What
     counts for the notice only: edits before a check that failed in another way, for it told
     something, and edits that add to a file and change nothing of it. What a worker says it did
-    counts for nothing.
+    counts for nothing. Of a file that the worker made itself two edits count as one.
     """
 
-    __slots__ = ("_failures", "_files", "_lowest", "_settings")
+    __slots__ = ("_failures", "_files", "_lowest", "_made", "_settings")
     rule = "repeated_edits"
     evidence = Evidence.EDITS
     hears = Facet.EDIT | Facet.CHECK | Facet.MOVED
@@ -57,6 +62,7 @@ class RepeatedEditsDetector(Detector):
         self._lowest = settings.lowest
         self._files: dict[str, _File] = {}
         self._failures = Memory(_FAILURES)
+        self._made = Memory(_MADE)
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding for each file whose count stands at a threshold after this step's edits.
@@ -67,8 +73,9 @@ class RepeatedEditsDetector(Detector):
         if seen.act.check is not Check.NONE or seen.moved.kinds:
             answers += self._check(seen)
         for touch in seen.moved.touches:
+            made = self._makes(touch.path, seen.act)
             if not touch.same:
-                answers += self._take(touch, seen.act)
+                answers += self._take(touch, seen.act, made)
         return answers
 
     def restart(self) -> None:
@@ -112,11 +119,21 @@ class RepeatedEditsDetector(Detector):
 
     def _value(self, file: _File) -> int:
         """What is held against the thresholds: what is no alarm counts up to the notice."""
-        return max(file.untold, min(file.count, self._settings.notice_after))
+        value = max(file.untold, min(file.count, self._settings.notice_after))
+        return value // 2 if file.made and self._settings.movement_resets else value
 
-    def _take(self, touch: Touch, act: Act) -> Sequence[Answer]:
+    def _makes(self, path: str, act: Act) -> bool:
+        """Whether the worker made a file: its first edit that is known says so."""
+        key = digest(path)
+        known = self._made.get(key)
+        if known is None:
+            known = int(act.creates)
+            self._made.put(key, known)
+        return known == 1
+
+    def _take(self, touch: Touch, act: Act, made: bool) -> Sequence[Answer]:
         path = touch.path
-        file = self._files.pop(path, None) or _File()
+        file = self._files.pop(path, None) or _File(made)
         weight = self._settings.return_weight if touch.back else 1
         file.count += weight
         if not (act.adds and self._settings.movement_resets):

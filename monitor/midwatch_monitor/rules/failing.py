@@ -1,18 +1,23 @@
 """The rules over acts that fail."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameFailure
 from midwatch_monitor.records import Event, Step
 from midwatch_monitor.rules.act import Facet
 from midwatch_monitor.rules.detector import Answer, Evidence, GradedDetector, Recent, Seen
 from midwatch_monitor.rules.failure import failure_line
-from midwatch_monitor.rules.identity import mask_lines
+from midwatch_monitor.rules.identity import digest, mask_lines
 from midwatch_monitor.rules.memory import Memory, remember
 
 _FAILURES = 16
 _SUBJECTS = 8
 _MAX_STEPS = 12
+_BYTE = 0xFF
+_STAMP = 0xFFFF
+_TOLD = 2_000
+"""Characters at the end of an output that are compared as a whole."""
 _STALE = 20
 """Steps after which an obstacle that was not met again is forgotten."""
 
@@ -49,58 +54,98 @@ class ErrorStreakDetector(GradedDetector):
         self._recent.clear()
 
 
+class _Outlived(NamedTuple):
+    """What one failure has outlived, small enough for one number of the memory."""
+
+    changes: int = 0
+    """How many changes."""
+    idle: int = 0
+    """Of these, those of the same file as before, after which nothing else was told either."""
+    stamp: int = 0
+    """How many steps had changed files when it last came."""
+
+    @classmethod
+    def read(cls, number: int) -> "_Outlived":
+        return cls(number >> 24, number >> 16 & _BYTE, number & _STAMP)
+
+    @property
+    def written(self) -> int:
+        return min(self.changes, _BYTE) << 24 | min(self.idle, _BYTE) << 16 | self.stamp
+
+
 class SameFailureDetector(GradedDetector):
     """The same failure comes again after something was changed, each time in another way perhaps.
 
     A failure is known by what its output tells of it, so that one test less that fails is another.
+    As long as the changes go to different files, or something else in the output moves, the worker
+    finds out more: such a change counts for the notice, and half for what is above.
     """
 
-    __slots__ = ("_action", "_known", "_steps")
+    __slots__ = ("_action", "_edited", "_known", "_steps", "_told")
     rule = "same_failure"
     evidence = Evidence.FAILURE
-    hears = Facet.FAILURE | Facet.MOVED
+    hears = Facet.FAILURE | Facet.MOVED | Facet.EDIT
     windowed = True
 
     def __init__(self, settings: SameFailure) -> None:
         super().__init__(settings)
         self._action = 0
+        self._edited = ""
+        """The file that was changed last."""
         self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding while a failure has outlived enough changes."""
         act = seen.act
-        if act.failure and (act.shell or not act.edits):
-            return self._failed(event, seen)
-        if act.failed is False and act.action == self._action:
+        answers: Sequence[Answer] = ()
+        if act.failure and (act.shell or not act.edits) and isinstance(event, Step):
+            answers = self._failed(event, seen)
+        elif act.failed is False and act.action == self._action:
             self._forget()
-            return self.clear()
-        return ()
+            answers = self.clear()
+        if act.edits:
+            self._edited = act.edits[-1].path
+        return answers
 
-    def _failed(self, event: Event, seen: Seen) -> Sequence[Answer]:
-        failure, changes = seen.act.failure, seen.changes & 0xFFFF
-        packed = self._known.get(failure)
-        outlived, stamp = (0, changes) if packed is None else divmod(packed, 1 << 16)
-        if stamp != changes:
-            outlived += 1
-        self._known.put(failure, outlived << 16 | changes)
-        if outlived:
+    def _failed(self, event: Step, seen: Seen) -> Sequence[Answer]:
+        failure, stamp = seen.act.failure, seen.changes & _STAMP
+        number = self._known.get(failure)
+        known = _Outlived(stamp=stamp) if number is None else _Outlived.read(number)
+        if known.stamp != stamp or number is None:
+            told = digest(mask_lines(event.output[-_TOLD:]))
+            if number is None:
+                remember(self._told, failure, ("", told), _SUBJECTS)
+            else:
+                idle = known.idle + self._idle(failure, told)
+                known = _Outlived(known.changes + 1, idle, stamp)
+        self._known.put(failure, known.written)
+        if known.changes:
             self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
-        if self._leaves(seen.act.action, outlived) or not isinstance(event, Step):
+        value = max(known.idle, known.changes // 2, min(known.changes, self._settings.notice_after))
+        if self._leaves(seen.act.action, value):
             return ()
         words = mask_lines(failure_line(event.output))
-        summary = f"the same failure after {outlived} more changes: {words}"
-        return self.find(outlived, summary, self._steps, subject=words)
+        summary = f"the same failure after {known.changes} more changes: {words}"
+        return self.find(value, summary, self._steps, subject=words)
 
-    def _leaves(self, action: int, outlived: int) -> bool:
+    def _idle(self, failure: int, told: int) -> bool:
+        """Whether nothing moved: the same file was changed as before, and all is told as before."""
+        edited, before = self._told.get(failure, ("", 0))
+        remember(self._told, failure, (self._edited, told), _SUBJECTS)
+        return told == before and edited in ("", self._edited)
+
+    def _leaves(self, action: int, value: int) -> bool:
         """Whether a failure leaves all as it is: another command's new one does not end the old."""
         other = action != self._action
-        leaves = self.rests(outlived, about="" if other else None)
+        leaves = self.rests(value, about="" if other else None)
         if not leaves or not self.stands:
             self._action = action
         return leaves
 
     def _forget(self) -> None:
         self._known = Memory(_FAILURES)
+        self._told: dict[int, tuple[str, int]] = {}
+        """By failure, which file had been changed when it last came, and all that was told."""
         self._steps: tuple[int, ...] = ()
 
     def restart(self) -> None:

@@ -9,6 +9,8 @@ from midwatch_monitor.shell.claimed_edits import changing, refused
 _TAIL = 4_000
 _MAX_LINES = 12
 _END = 1_000
+_BEGINNING = 200
+"""Characters in which an editor says why it refused."""
 
 _TELLING = re.compile(
     r"^(?:Traceback \(most recent call last\):"
@@ -16,7 +18,7 @@ _TELLING = re.compile(
     r"|(?:-+ )?(?:FAILED|ERROR|FAIL|error|fatal|panic|Error|Failed)\b(?:[:\[( \t!]).*"
     r"|\[(?:ERROR|FATAL|FAIL)\].*"
     r"|\S+:\d+(?::\d+)?: (?:fatal )?error\b.*|\S+\(\d+,\d+\): error\b.*"
-    r"|\W*[1-9]\d* problems? \(.*"
+    r"|\W*[1-9]\d* problems? \(.*|[\w./-]+: error: .*|No file open\b.*"
     r"|(?:/\S+: )?(?:ba|z|da)?sh: .*"
     r"|.*: (?:command not found|No such file or directory|Permission denied)\b.*"
     r"|=+ .*\b\d+ (?:failed|errors?)\b.*"
@@ -28,7 +30,17 @@ _TELLING = re.compile(
 """Lines of an output that tell of a failure."""
 _HINTS = (
     *("rror", "ERR", "xception", "ail", "FAIL", "ault", "nterrupt", "fatal", "panic"),
-    *("sh: ", "not found", "No such", "denied", "Traceback", "make: ", "curl: (", "HTTP"),
+    *(
+        "sh: ",
+        "not found",
+        "No such",
+        "No file open",
+        "denied",
+        "Traceback",
+        "make: ",
+        "curl: (",
+        "HTTP",
+    ),
 )
 """Each of those lines has one of these: looking for them is cheap."""
 
@@ -126,7 +138,10 @@ def signature(step: Step) -> int:
     output = step.output
     lines = telling(output)
     if not lines:
-        end = output[-_END:].strip() if step.exit_code not in (0, None) else ""
+        if changing(step.tool):
+            end = output[:_BEGINNING].strip()
+        else:
+            end = output[-_END:].strip() if step.exit_code not in (0, None) else ""
         return digest(mask_lines(end)) if end else 0
     words = [line.strip() for line in lines[-_MAX_LINES:]]
     return digest(mask_lines("\n".join([*words, *_REACHED.findall(output[-_TAIL:])[-1:]])))

@@ -228,7 +228,7 @@ _TELLING_KEYS = frozenset(
         "intent",
     }
 )
-"""Arguments that only say why: they differ from call to call, and do nothing."""
+"""Arguments that only say why, beside others: they differ from call to call, and do nothing."""
 SHELLS = frozenset(
     {"bash", "shell", "run_command", "execute_bash", "terminal", "sh", "exec", "run_shell_command"}
 )
@@ -302,8 +302,9 @@ def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
     written to a file counts as it is.
     """
     args = step.args
-    if args.startswith("{"):
-        args = _cleaned(_arguments(args) if arguments is None else arguments, step, line)
+    known = _arguments(args) if arguments is None and args.startswith("{") else arguments
+    if known:
+        args = _cleaned(known, step, line)
     elif not step.edits:
         args = "" if line else " ".join(args.split())
     return digest(f"{step.tool}\0{normal(line) if line else ''}\0{args}\0{step.path}")
@@ -316,7 +317,8 @@ def _cleaned(raw: Arguments, step: Step, line: str) -> str:
     """
     written: list[str] = []
     for key in sorted(raw):
-        if key in _TELLING_KEYS or (line and key in _COMMAND_KEYS):
+        telling = key in _TELLING_KEYS and len(raw) > 1
+        if telling or (line and key in _COMMAND_KEYS):
             continue
         value = raw[key]
         if isinstance(value, str):

@@ -5,9 +5,17 @@ from collections.abc import Sequence
 from midwatch_monitor.config.rules import Cycle, RedundantSteps, RepeatedCall
 from midwatch_monitor.records import Event, Step
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Evidence, GradedDetector, Recent, Repeat, Seen
+from midwatch_monitor.rules.detector import (
+    FULL,
+    Answer,
+    Evidence,
+    GradedDetector,
+    Recent,
+    Repeat,
+    Seen,
+)
 
-_FULL = frozenset({Repeat.UNCHANGED, Repeat.REDONE, Repeat.FAILED_AGAIN})
+_HALF = frozenset({Repeat.VERIFIED, Repeat.LOOKED})
 
 
 class RedundantStepsDetector(GradedDetector):
@@ -35,8 +43,8 @@ class RedundantStepsDetector(GradedDetector):
             self._forget()
             return self.clear()
         repeat = seen.echo.repeat
-        if repeat is not Repeat.NONE:
-            counted = self._half if repeat is Repeat.VERIFIED else self._full
+        if repeat in _HALF or repeat in FULL:
+            counted = self._half if repeat in _HALF else self._full
             counted.add(seen.place, seen.act.number)
         value = self._full.count(seen.place) + self._half.count(seen.place) / 2
         if self.rests(value):
@@ -79,7 +87,7 @@ class RepeatedCallDetector(GradedDetector):
         """A finding while the calls in a row are enough; any other call clears it."""
         if not seen.act.work or not isinstance(event, Step):
             return ()
-        again = seen.echo.distance == 1 and seen.echo.repeat in _FULL
+        again = seen.echo.distance == 1 and seen.echo.repeat in FULL
         goes_on = self._place == seen.place - 1
         self._place = seen.place
         if not again or not self._count:

@@ -31,6 +31,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.act import Check, Facet
 from midwatch_monitor.rules.detector import Answer, Clear, Detector, Evidence, GradedDetector, Seen
+from midwatch_monitor.rules.speech import speaker
 
 S = TypeVar("S", bound=RuleSettings)
 
@@ -255,9 +256,13 @@ class MissedCheckpointDetector(GradedDetector):
 
 
 class MonologueDetector(GradedDetector):
-    """Turn after turn without any act."""
+    """Turn after turn without any act.
 
-    __slots__ = ("_count", "_first")
+    Others who speak are answered, and what the harness could not read was meant as an act: such
+    turns are no monologue.
+    """
+
+    __slots__ = ("_count", "_first", "_speaker")
     rule = "monologue"
     evidence = Evidence.SPEECH
     hears = Facet.MESSAGE
@@ -266,17 +271,23 @@ class MonologueDetector(GradedDetector):
         super().__init__(settings)
         self._count = 0
         self._first = 0
+        self._speaker = ""
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding while only words come; any call of a tool ends it, and so does an answer."""
         if not isinstance(event, Step):
             return () if event.lifecycle is None else self._end()
-        if event.kind is not StepKind.MESSAGE:
+        if event.kind is not StepKind.MESSAGE or event.output:
             return self._end()
+        before, self._speaker = self._speaker, speaker(event.text)
+        if self._count and self._speaker != before:
+            self._count = 0
         self._first = self._first if self._count else event.number
         self._count += 1
         if self.rests(self._count):
             return ()
+        if self._count < self._lowest:
+            return self.clear()
         summary = f"{self._count} turns in a row without an act"
         return self.find(self._count, summary, (self._first, event.number))
 

@@ -49,6 +49,7 @@ _NEW_KEYS = ("new_str", "new_string", "new", "replace", "new_text")
 _ADDING = frozenset({"append", "insert"})
 _ONE_LINE = re.compile(r"(\d+):\1\b")
 _APPENDING = re.compile(r"[^\n]*>>")
+_WRITING = re.compile(r"(?<![>&\d-])>(?![>&=])")
 
 
 def claims_edit(tool: str, args: Arguments) -> bool:
@@ -123,6 +124,16 @@ def adds(tool: str, args: str, line: str) -> bool:
         return True
     old, new = _text(given, _OLD_KEYS), _text(given, _NEW_KEYS)
     return bool(old) and new is not None and old in new
+
+
+def creates(tool: str, args: str, line: str) -> bool:
+    """Whether an edit says that it makes a file: a tool that creates, a redirection to it."""
+    if line:
+        return _WRITING.search(line[:_HEAD]) is not None
+    if "create" in _words(tool):
+        return True
+    given = _read(args) if '"create"' in args else args
+    return not isinstance(given, str) and _command(given) == "create"
 
 
 def changing(tool: str) -> bool:
@@ -215,7 +226,8 @@ _REFUSED = re.compile(
     r"|^not found in\b|\bnot unique\b|\bdoes not match\b"
     r"|\b(?:could not|couldn't|cannot|failed to|did not|unable to) "
     r"(?:apply|create|edit|find|insert|locate|match|replace|write)\b"
-    r"|\b(?:0|multiple) occurrences\b|\bfound \d+ (?:matches|occurrences) of\b"
+    r"|\b(?:0|multiple) occurrences\b|\bfound (?:\d+ (?:matches|occurrences) of|multiple)\b"
+    r"|^usage: "
     r"|\byour proposed edit has introduced"
     r"|\bfile\b.{0,200}\balready exists\b"
     r"|\b(?:path|file|directory)\b.{0,200}\b(?:not found|does not exist)\b"

@@ -37,6 +37,7 @@ _APPROACH = frozenset(
     {
         "repeated_edits",
         "redundant_steps",
+        "fruitless_steps",
         "repeated_call",
         "cycle",
         "same_failure",

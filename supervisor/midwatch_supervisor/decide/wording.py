@@ -29,7 +29,13 @@ _ANY_ADVICE = (
 _LOOPS = frozenset(
     {
         *("same_failure", "repeated_edits", "redundant_steps", "repeated_call", "cycle"),
-        *("error_streak", "revert_churn", "stalled_progress", "missed_checkpoint"),
+        *(
+            "fruitless_steps",
+            "error_streak",
+            "revert_churn",
+            "stalled_progress",
+            "missed_checkpoint",
+        ),
     }
 )
 """Rules about work that does not get on, or is not reported: a failure that stays explains them."""

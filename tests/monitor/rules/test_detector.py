@@ -282,13 +282,38 @@ def test_what_was_never_done_before_repeats_nothing(act: Act) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        LOOK._replace(action=digest("99")),
         LOOK._replace(result=digest("99")),
         LOOK._replace(result=0),
+        LOOK._replace(action=digest("99"), changes=True),
+        TESTS._replace(action=digest("99"), result=LOOK.result),
     ],
 )
 def test_another_act_or_another_result_repeats_nothing(other: Act) -> None:
     assert last(LOOK, other) == NO_ECHO
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("grep -r total src/", "rg total src", Repeat.ALIKE),
+        ("grep -r total src/", "rg total lib/", Repeat.NONE),
+        ("SELECT a FROM t", "SELECT a FROM t ORDER BY a", Repeat.ALIKE),
+        ("SELECT a FROM t", "SELECT a FROM t LIMIT 10", Repeat.NONE),
+    ],
+)
+def test_another_act_with_the_same_result_is_half_a_repeat_where_it_aims_at_nothing_new(
+    one: str, other: str, expected: Repeat
+) -> None:
+    repeats = Repeats()
+    repeats.observe(LOOK, one)
+    assert repeats.observe(LOOK._replace(action=digest("99")), other).repeat is expected
+
+
+def test_what_was_looked_at_a_while_ago_may_be_looked_at_once_more() -> None:
+    others = [LOOK._replace(action=digest(f"{n}"), result=digest(f"r{n}")) for n in range(5)]
+    repeats = Repeats()
+    seen = [repeats.observe(act).repeat for act in [LOOK, *others, LOOK, *others, LOOK]]
+    assert (seen[6], seen[-1]) == (Repeat.LOOKED, Repeat.UNCHANGED)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,10 @@ def test_an_attempt_that_a_person_asked_for_is_accepted(key: str, task_file: Pat
     ("key", "expected"),
     [
         ("discount", [set[str]()]),
-        ("totals", [{"repeated_edits", "redundant_steps", "same_failure"}, set[str]()]),
+        (
+            "totals",
+            [{"repeated_edits", "redundant_steps", "fruitless_steps", "same_failure"}, set[str]()],
+        ),
         ("shipping", [{"explicit_escalation", "multiple_blockers"}, set[str]()]),
         ("labels", [{"missed_checkpoint"}, set[str]()]),
     ],
@@ -173,7 +176,7 @@ def test_after_a_replan_the_stall_comes_back_before_its_outcome_is_judged(task_f
         for at in (0, 1)
     )
     both = {"declining_confidence", "stalled_progress"}
-    assert alarms(first) == ([both | {"redundant_steps"}], True)
+    assert alarms(first) == ([both | {"redundant_steps", "fruitless_steps"}], True)
     # Fewer than eight steps. A replan empties the windows, so the new plan is judged by itself.
     assert alarms(second[:7]) == ([both], True)
     assert alarms(second) == ([both | {"low_confidence"}], True)

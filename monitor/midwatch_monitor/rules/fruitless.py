@@ -1,0 +1,120 @@
+"""The rule over many weak signs that add up: repeated, failed and stale steps."""
+
+import re
+from collections.abc import Sequence
+
+from midwatch_monitor.config.rules import FruitlessSteps
+from midwatch_monitor.records import Event, Movement, Step, StepKind
+from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.detector import (
+    FULL,
+    HALF,
+    Answer,
+    Evidence,
+    GradedDetector,
+    Repeat,
+    Seen,
+)
+from midwatch_monitor.rules.speech import Heard, speaks
+
+_MAX_STEPS = 12
+_RECORDS = re.compile(r"\bgit (?:-\S+ )*(?:commit|push)\b")
+"""Commands that keep what was done: after each change there may be one."""
+
+
+class FruitlessStepsDetector(GradedDetector):
+    """Adds points for each step that brings nothing, and takes points off for each other step.
+
+    A sequential test (CUSUM): the points stand for how much more often such a step is seen in runs
+    that end out of budget than in healthy ones, and never fall below nothing. So a bad stretch
+    counts, and a long run of little does, but a failure now and then does not.
+    """
+
+    __slots__ = (
+        "_changes",
+        "_failed",
+        "_first",
+        "_heard",
+        "_points",
+        "_repeated",
+        "_steps",
+        "_use",
+    )
+    rule = "fruitless_steps"
+    evidence = Evidence.REPETITION
+    hears = Facet.REPEAT | Facet.FAILURE | Facet.MESSAGE | Facet.SPEECH
+    windowed = True
+
+    def __init__(self, settings: FruitlessSteps) -> None:
+        super().__init__(settings)
+        self._use = settings
+        self._heard = Heard()
+        self._changes = -1
+        """How many steps had changed files when one last failed."""
+        self._forget()
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while the points are enough; work that gets better begins anew."""
+        act = seen.act
+        if not isinstance(event, Step) or not (act.work or event.kind is StepKind.MESSAGE):
+            return ()
+        if act.better:
+            self._forget()
+            return self.clear()
+        points = self._points + self._worth(event, seen)
+        if points <= 0:
+            self._forget()
+            return self.clear()
+        self._points = min(points, self._use.critical_after or points)
+        if self.rests(self._points):
+            return ()
+        counts = f"{self._repeated} told nothing new, {self._failed} failed"
+        summary = f"little comes of the last {act.number - self._first + 1} steps: {counts}"
+        return self.find(self._points, summary, self._steps)
+
+    def _worth(self, step: Step, seen: Seen) -> int:
+        """The points of a step: more than nothing for one that brings nothing."""
+        use, repeat = self._use, seen.echo.repeat
+        stale = speaks(step) and self._heard.stale(step)
+        if repeat in FULL:
+            return self._told_nothing(step, use.repeated)
+        if seen.act.error or (step.kind is StepKind.MESSAGE and step.output):
+            return self._fails(step, seen)
+        again = repeat is Repeat.VERIFIED
+        passes = again and (seen.act.failed is False or _RECORDS.search(step.args) is not None)
+        if stale or (repeat in HALF and not passes):
+            return self._told_nothing(step, use.repeated // 2)
+        return -use.edited if seen.act.changes else -use.other
+
+    def _fails(self, step: Step, seen: Seen) -> int:
+        """A failure that moved after a change is how one works; a known one is half a repeat."""
+        first = self._changes < 0
+        changed, self._changes = seen.changes != self._changes, seen.changes
+        new = first or not seen.act.failure or Movement.NEW_FAILURE in seen.moved.kinds
+        if not new:
+            return self._told_nothing(step, self._use.repeated // 2)
+        self._count(step.number)
+        self._failed += 1
+        return self._use.failed // 2 if changed and not first else self._use.failed
+
+    def _told_nothing(self, step: Step, points: int) -> int:
+        self._count(step.number)
+        self._repeated += 1
+        return points
+
+    def _count(self, number: int) -> None:
+        self._first = self._first or number
+        self._steps = (*self._steps, number)[-_MAX_STEPS:]
+
+    @property
+    def awake(self) -> bool:
+        """While there are points, any step takes some off."""
+        return self._points > 0
+
+    def _forget(self) -> None:
+        self._points = self._first = self._repeated = self._failed = 0
+        self._steps: tuple[int, ...] = ()
+
+    def restart(self) -> None:
+        super().restart()
+        self._forget()

@@ -1,0 +1,70 @@
+"""What is said, to people and to other agents: whether it says anything new, and who says it."""
+
+import re
+from functools import lru_cache
+from zlib import crc32
+
+from midwatch_monitor.records import Step, StepKind
+from midwatch_monitor.rules.memory import Memory
+
+_WORDS = re.compile(r"[a-z]{2,}|\d+")
+_MOST = 64
+"""Different words of a turn that are looked at."""
+_ROOM = 128
+"""Words that are remembered: those of the last ten short turns, or the last two long ones."""
+_LONGEST = 400
+"""Characters of arguments and of an answer that are looked at."""
+_SPREAD = 0x9E3779B97F4A7C15
+_BITS = (1 << 64) - 1
+_STALE = 4
+"""A turn is stale in which fewer than one word in so many is new."""
+_TALKS = re.compile(
+    r"(?i)(?:^|_)(?:ask|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer|assign"
+    r"|task|agent|call|think|thought|speak)(?:_|$)"
+)
+_SPEAKER = re.compile(
+    r"\s*(?:\[([\w .-]{1,40})\]"
+    r"|([A-Z][\w.-]*(?: [\w.-]+){0,3})(?: \([^)\n]{0,60}\))?:)"
+)
+
+
+@lru_cache(maxsize=512)
+def talks(tool: str) -> bool:
+    """Whether a tool, by its name, is for words: to a person, to another agent, to oneself."""
+    return _TALKS.search(tool) is not None
+
+
+def speaks(step: Step) -> bool:
+    """Whether a step is words: a turn without an act, or a call of a tool for words."""
+    return step.kind is StepKind.MESSAGE or (talks(step.tool) and not step.edits)
+
+
+def speaker(text: str) -> str:
+    """Who says a turn of a conversation, where its first words tell; empty for the worker."""
+    match = _SPEAKER.match(text)
+    return (match[1] or match[2]) if match else ""
+
+
+class Heard:
+    """Remembers the words of the last turns. It takes room only once there are turns."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self) -> None:
+        self._words: Memory | None = None
+
+    def stale(self, step: Step) -> bool:
+        """Whether a turn says what was said: hardly a new word, no new number. It is learned."""
+        if step.kind is StepKind.MESSAGE:
+            said = step.text[: 2 * _LONGEST]
+        else:
+            said = f"{step.args[:_LONGEST]} {step.output[:_LONGEST]}"
+        words = list(dict.fromkeys(_WORDS.findall(said.lower())))[:_MOST]
+        if self._words is None:
+            self._words = Memory(_ROOM)
+        put, new, number = self._words.put, 0, False
+        for word in words:
+            if put(crc32(word.encode()) * _SPREAD & _BITS, 1) is None:
+                new += 1
+                number = number or word.isdigit()
+        return bool(words) and not number and new * _STALE < len(words)
