@@ -44,6 +44,8 @@ class Repeat(Enum):
 
     Whoever comes to an end looks again at what was done.
     """
+    ELSEWHERE = 7
+    """The step before gave the same, aimed at something else: no repeat, but of a search."""
 
 
 HALF = frozenset({Repeat.VERIFIED, Repeat.ALIKE, Repeat.LOOKED})
@@ -64,6 +66,7 @@ class Echo(NamedTuple):
 
 NO_ECHO = Echo()
 _ALIKE = Echo(Repeat.ALIKE)
+_ELSEWHERE = Echo(Repeat.ELSEWHERE)
 
 
 _TARGET = re.compile(r"[^\s\"'`,;:(){}\[\]|&<>=\\]*[\d/.@][^\s\"'`,;:(){}\[\]|&<>=\\]*")
@@ -86,8 +89,8 @@ class Row:
         self._args = ""
         self._aims: frozenset[str] = frozenset()
 
-    def goes_on(self, act: Act, args: str) -> bool:
-        """Whether a step gives the result of the one before, and aims at nothing new in the row.
+    def goes_on(self, act: Act, args: str) -> Echo:
+        """What a step is to the row: a repeat if it aims at nothing new, with the same result.
 
         To lint one file after another is no repetition, however often all is well.
         """
@@ -97,11 +100,11 @@ class Row:
         said, self._args = self._args, args[:_AIMED_IN]
         if not result or result != before:
             self._aims = frozenset()
-            return False
+            return NO_ECHO
         known = self._aims or frozenset(_TARGET.findall(said))
         aims = frozenset(_TARGET.findall(self._args))
         self._aims = known | aims if len(known) < _MAX_AIMS else known
-        return aims <= known
+        return _ALIKE if aims <= known else _ELSEWHERE
 
 
 class Repeats:
@@ -143,7 +146,7 @@ class Repeats:
         again = _AGAIN if known is not None else 0
         self._pairs.put(key, (self.changes & _STAMP) << 17 | again | place & _PLACE)
         if known is None:
-            return _ALIKE if alike else NO_ECHO
+            return alike
         stamp, distance = known >> 17, place - known & _PLACE
         repeat = _kind(act, stamp == before & _STAMP)
         if repeat is Repeat.NONE or (repeat is not Repeat.UNCHANGED and not act.result):

@@ -15,7 +15,7 @@ from midwatch_monitor.rules.detector import (
     Repeat,
     Seen,
 )
-from midwatch_monitor.rules.speech import Heard, speaks
+from midwatch_monitor.rules.speech import Heard, declines, searches, speaks
 
 _MAX_STEPS = 12
 _RECORDS = re.compile(r"\bgit (?:-\S+ )*(?:commit|push)\b")
@@ -75,16 +75,19 @@ class FruitlessStepsDetector(GradedDetector):
     def _worth(self, step: Step, seen: Seen) -> int:
         """The points of a step: more than nothing for one that brings nothing."""
         use, repeat = self._use, seen.echo.repeat
-        stale = speaks(step) and self._heard.stale(step)
+        speech = speaks(step)
+        stale = speech and self._heard.stale(step)
         if repeat in FULL:
             return self._told_nothing(step, use.repeated)
-        if seen.act.error or (step.kind is StepKind.MESSAGE and step.output):
+        if seen.act.error or declines(step) or (step.kind is StepKind.MESSAGE and step.output):
             return self._fails(step, seen)
         again = repeat is Repeat.VERIFIED
         passes = again and (seen.act.failed is False or _RECORDS.search(step.args) is not None)
         if stale or (repeat in HALF and not passes):
             return self._told_nothing(step, use.repeated // 2)
-        return -use.edited if seen.act.changes else -use.other
+        if repeat is Repeat.ELSEWHERE and searches(step):
+            return self._told_nothing(step, use.failed // 2)
+        return -use.edited if seen.act.changes or speech else -use.other
 
     def _fails(self, step: Step, seen: Seen) -> int:
         """A failure that moved after a change is how one works; a known one is half a repeat."""

@@ -190,6 +190,8 @@ class StalledProgressDetector(CheckpointDetector[StalledProgress]):
         return last - first, f"progress {moved} {len(values)} checkpoints"
 
 
+_TALK = 4
+"""Turns of several speakers that weigh as much as one in a row of one."""
 _REFLECT = "reflect"
 """The tool by which a worker reports."""
 
@@ -259,10 +261,10 @@ class MonologueDetector(GradedDetector):
     """Turn after turn without any act.
 
     Others who speak are answered, and what the harness could not read was meant as an act: such
-    turns are no monologue.
+    turns are no monologue. A talk of several is one only where it goes on for much longer.
     """
 
-    __slots__ = ("_count", "_first", "_speaker")
+    __slots__ = ("_count", "_first", "_speaker", "_turns")
     rule = "monologue"
     evidence = Evidence.SPEECH
     hears = Facet.MESSAGE
@@ -270,6 +272,9 @@ class MonologueDetector(GradedDetector):
     def __init__(self, settings: Monologue) -> None:
         super().__init__(settings)
         self._count = 0
+        """Turns in a row by one speaker."""
+        self._turns = 0
+        """Turns in a row by anybody."""
         self._first = 0
         self._speaker = ""
 
@@ -280,25 +285,25 @@ class MonologueDetector(GradedDetector):
         if event.kind is not StepKind.MESSAGE or event.output:
             return self._end()
         before, self._speaker = self._speaker, speaker(event.text)
-        if self._count and self._speaker != before:
-            self._count = 0
-        self._first = self._first if self._count else event.number
-        self._count += 1
-        if self.rests(self._count):
+        self._first = self._first if self._turns else event.number
+        self._count = self._count + 1 if self._speaker == before else 1
+        self._turns += 1
+        value = max(self._count, self._turns // _TALK)
+        if self.rests(value):
             return ()
-        if self._count < self._lowest:
-            return self.clear()
-        summary = f"{self._count} turns in a row without an act"
-        return self.find(self._count, summary, (self._first, event.number))
+        turns = self._count if value == self._count else self._turns
+        summary = f"{turns} turns in a row without an act"
+        first = max(self._first, event.number - turns + 1)
+        return self.find(value, summary, (first, event.number))
 
     def _end(self) -> Sequence[Answer]:
-        self._count = 0
+        self._count = self._turns = 0
         return self.clear()
 
     @property
     def awake(self) -> bool:
         """Any act ends a monologue."""
-        return self._count > 0
+        return self._turns > 0
 
 
 class UnsupportedClaimDetector(Detector):

@@ -16,12 +16,27 @@ _LONGEST = 400
 """Characters of arguments and of an answer that are looked at."""
 _SPREAD = 0x9E3779B97F4A7C15
 _BITS = (1 << 64) - 1
-_STALE = 4
+_STALE = 3
 """A turn is stale in which fewer than one word in so many is new."""
 _TALKS = re.compile(
     r"(?i)(?:^|_)(?:ask|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer|assign"
     r"|task|agent|call|think|thought|speak)(?:_|$)"
 )
+_TO_PEOPLE = re.compile(
+    r"(?i)(?:^|_)(?:respond|reply|say|tell|think|thought|ask_(?:user|human|customer))"
+)
+"""Of these the tools whose answer is no report of work."""
+_REPORTED = 200
+"""Characters in which another agent says that it did not succeed."""
+_DECLINES = re.compile(
+    r"(?i)\b(?:fail(?:s|ed|ure)?|unable|refus\w+|den(?:y|ied)|reject\w*|unfortunately|regrettably"
+    r"|invalid|cannot|no success|not (?:allowed|authori[sz]ed|permitted|possible|able)"
+    r"|(?:could|can|was|is|am|do|does|did)(?: not|n't) (?:be )?"
+    r"(?:complete|find|do|allow|have|get|reach|access|succeed)\w*)\b"
+)
+_SEARCHES = re.compile(r"(?i)(?:^|[\W_])(?:grep|rg|ag|find|search|glob|lookup)(?:[\W_]|$)")
+_SEARCHED_IN = 80
+"""Characters of a command that are looked at."""
 _SPEAKER = re.compile(
     r"\s*(?:\[([\w .-]{1,40})\]"
     r"|([A-Z][\w.-]*(?: [\w.-]+){0,3})(?: \([^)\n]{0,60}\))?:)"
@@ -37,6 +52,18 @@ def talks(tool: str) -> bool:
 def speaks(step: Step) -> bool:
     """Whether a step is words: a turn without an act, or a call of a tool for words."""
     return step.kind is StepKind.MESSAGE or (talks(step.tool) and not step.edits)
+
+
+def declines(step: Step) -> bool:
+    """Whether another agent says, in its own words, that it did not do what it was asked."""
+    if not talks(step.tool) or _TO_PEOPLE.search(step.tool):
+        return False
+    return _DECLINES.search(step.output[:_REPORTED]) is not None
+
+
+def searches(step: Step) -> bool:
+    """Whether a step looks for something, by its tool or its command."""
+    return _SEARCHES.search(f"{step.tool} {step.args[:_SEARCHED_IN]}") is not None
 
 
 def speaker(text: str) -> str:

@@ -296,9 +296,9 @@ def test_another_act_or_another_result_repeats_nothing(other: Act) -> None:
     ("one", "other", "expected"),
     [
         ("grep -r total src/", "rg total src", Repeat.ALIKE),
-        ("grep -r total src/", "rg total lib/", Repeat.NONE),
+        ("grep -r total src/", "rg total lib/", Repeat.ELSEWHERE),
         ("SELECT a FROM t", "SELECT a FROM t ORDER BY a", Repeat.ALIKE),
-        ("SELECT a FROM t", "SELECT a FROM t LIMIT 10", Repeat.NONE),
+        ("SELECT a FROM t", "SELECT a FROM t LIMIT 10", Repeat.ELSEWHERE),
     ],
 )
 def test_another_act_with_the_same_result_is_half_a_repeat_where_it_aims_at_nothing_new(
