@@ -20,7 +20,7 @@ from midwatch_monitor.rules.identity import (
     waits,
 )
 from midwatch_monitor.rules.memory import Mark, Memory, marks
-from midwatch_monitor.rules.speech import talks
+from midwatch_monitor.rules.speech import speaks
 from midwatch_monitor.shell import reverts
 from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates
 
@@ -289,7 +289,7 @@ class Normaliser:
             | (Facet.FAILURE if fails else 0)
             | (Facet.CHECK if check is not Check.NONE else 0)
             | (Facet.CLAIM if said else 0)
-            | (Facet.SPEECH if talks(step.tool) else 0),
+            | (Facet.SPEECH if speaks(step) else 0),
             bool(edits) and adds(step.tool, step.args, line),
             bool(edits) and creates(step.tool, step.args, line),
         )

@@ -22,6 +22,11 @@ _TALKS = re.compile(
     r"(?i)(?:^|_)(?:ask|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer|assign"
     r"|task|agent|call|think|thought|speak)(?:_|$)"
 )
+_REQUEST = re.compile(r'"(?:instruction|task|prompt|request|question)s?"\s*:')
+_NAMED_IN = 80
+"""Characters of arguments in which such a name stands."""
+_QUESTION = 12
+"""Different words from which on a question tells by itself whether it is a new one."""
 _TO_PEOPLE = re.compile(
     r"(?i)(?:^|_)(?:respond|reply|say|tell|think|thought|ask_(?:user|human|customer))"
 )
@@ -49,14 +54,19 @@ def talks(tool: str) -> bool:
     return _TALKS.search(tool) is not None
 
 
+def asks(step: Step) -> bool:
+    """Whether a call gives another agent its task, by the name of its argument."""
+    return step.args.startswith("{") and _REQUEST.search(step.args, 0, _NAMED_IN) is not None
+
+
 def speaks(step: Step) -> bool:
     """Whether a step is words: a turn without an act, or a call of a tool for words."""
-    return step.kind is StepKind.MESSAGE or (talks(step.tool) and not step.edits)
+    return step.kind is StepKind.MESSAGE or ((talks(step.tool) or asks(step)) and not step.edits)
 
 
 def declines(step: Step) -> bool:
     """Whether another agent says, in its own words, that it did not do what it was asked."""
-    if not talks(step.tool) or _TO_PEOPLE.search(step.tool):
+    if not (talks(step.tool) or asks(step)) or _TO_PEOPLE.search(step.tool):
         return False
     return _DECLINES.search(step.output[:_REPORTED]) is not None
 
@@ -72,6 +82,11 @@ def speaker(text: str) -> str:
     return (match[1] or match[2]) if match else ""
 
 
+def _words(said: str) -> list[str]:
+    """The first different words of what is said."""
+    return list(dict.fromkeys(_WORDS.findall(said.lower())))[:_MOST]
+
+
 class Heard:
     """Remembers the words of the last turns. It takes room only once there are turns."""
 
@@ -83,10 +98,12 @@ class Heard:
     def stale(self, step: Step) -> bool:
         """Whether a turn says what was said: hardly a new word, no new number. It is learned."""
         if step.kind is StepKind.MESSAGE:
-            said = step.text[: 2 * _LONGEST]
+            words = _words(step.text[: 2 * _LONGEST])
         else:
-            said = f"{step.args[:_LONGEST]} {step.output[:_LONGEST]}"
-        words = list(dict.fromkeys(_WORDS.findall(said.lower())))[:_MOST]
+            words = _words(step.args[:_LONGEST])
+            # What is found may be new each time, and a long question the same.
+            if len(words) < _QUESTION or not asks(step):
+                words = _words(f"{step.args[:_LONGEST]} {step.output[:_LONGEST]}")
         if self._words is None:
             self._words = Memory(_ROOM)
         put, new, number = self._words.put, 0, False

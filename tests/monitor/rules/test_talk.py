@@ -1,0 +1,106 @@
+"""What is said to people and to other agents, and what searches look for."""
+
+import json
+
+import pytest
+
+from midwatch_monitor.records import Step, StepKind
+from midwatch_monitor.rules.speech import Heard, declines, searches, speaker, speaks
+
+
+def turn(text: str) -> Step:
+    return Step(number=1, kind=StepKind.MESSAGE, text=text)
+
+
+def call(tool: str, output: str = "", **args: str) -> Step:
+    return Step(number=1, kind=StepKind.TOOL, tool=tool, args=json.dumps(args), output=output)
+
+
+def stale(*steps: Step) -> list[bool]:
+    heard = Heard()
+    return [heard.stale(step) for step in steps]
+
+
+PLAN = "The plan is to order the parts on Monday and to build on Tuesday."
+
+
+def test_a_turn_with_hardly_a_new_word_is_stale() -> None:
+    assert stale(turn(PLAN), turn("So we order on Monday and build on Tuesday.")) == [False, True]
+
+
+def test_a_turn_with_a_new_number_is_not_stale() -> None:
+    assert stale(turn(f"{PLAN} It takes 3 days."), turn(f"{PLAN} It takes 4 days."))[1] is False
+
+
+def test_a_turn_about_something_else_is_not_stale() -> None:
+    assert stale(turn(PLAN), turn("Who has keys for the shelves upstairs?"))[1] is False
+
+
+def test_a_long_question_asked_again_is_stale_whatever_was_answered() -> None:
+    asked = (
+        "Please look for the names of all members of the board at the time of the first offering"
+    )
+    one, other = (call("surfer", found, instruction=asked) for found in ("a page", "another site"))
+    assert stale(one, other) == [False, True]
+
+
+def test_a_short_question_is_new_where_its_answer_is() -> None:
+    one = call("surfer", "paraffin, six horses", task="Find out: fuel")
+    other = call("surfer", "a scan in the museum", task="Find out: manual")
+    assert stale(one, other) == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Customer: a wedding", "Customer"),
+        ("[Finance] I approve.", "Finance"),
+        ("Ava (to chat_manager):\n\nI suggest a headline.", "Ava"),
+        ("I will now run the tests.", ""),
+        ("To summarise, the parser must accept it: all of it.", ""),
+    ],
+)
+def test_who_speaks_stands_before_the_turn(text: str, expected: str) -> None:
+    assert speaker(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (turn("hm"), True),
+        (call("respond", content="Hello"), True),
+        (call("surfer", instruction="Look"), True),
+        (call("Task", prompt="Look"), True),
+        (call("read_file", path="a.py"), False),
+        (call("bash", command="ls"), False),
+    ],
+)
+def test_words_are_turns_and_calls_of_tools_for_words(step: Step, expected: bool) -> None:
+    assert speaks(step) is expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (call("delegate", "Unfortunately access was denied.", task="Deploy"), True),
+        (call("delegate", "The roll-out could not be completed.", task="Deploy"), True),
+        (call("delegate", "Deployed to all three servers.", task="Deploy"), False),
+        (call("respond", "I cannot find my order.", content="Which one?"), False),
+        (call("read_file", "raise ValueError('failed')", path="a.py"), False),
+    ],
+)
+def test_another_agent_may_say_that_it_did_not_succeed(step: Step, expected: bool) -> None:
+    assert declines(step) is expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (call("bash", command="grep -rn quota src"), True),
+        (call("Grep", pattern="quota"), True),
+        (call("search_dir", term="quota"), True),
+        (call("bash", command="ruff check a.py"), False),
+    ],
+)
+def test_searches_are_known_by_their_tool_or_command(step: Step, expected: bool) -> None:
+    assert searches(step) is expected
