@@ -105,7 +105,7 @@ async def write_lesson(
     classes = settings.learning.lessons.failure_classes
     if model is None:
         lesson = fixed_lesson(case, classes)
-        return _told(lesson, case) if lesson is not None else WrittenLesson(refused=NOTHING)
+        return _write_lesson(lesson, case) if lesson is not None else WrittenLesson(refused=NOTHING)
     prompt = _prompt([lesson_question(classes)], case, settings)
     said = await _ask(
         _lesson_agent(), model, prompt, _ReflectionContext[LessonDraft](case), settings
@@ -128,7 +128,7 @@ async def write_lesson(
         sources=case.sources,
         waits=BY_A_MODEL,
     )
-    return _told(lesson, case, said.spending)
+    return _write_lesson(lesson, case, said.spending)
 
 
 async def look_back(
@@ -193,11 +193,11 @@ async def _ask(
                 raise
             why = about.fault or "it is not in the form that was asked for"
             fault = f"no usable answer after {CORRECTIONS} corrections: {why}"
-            return _Said(draft=None, fault=fault, spending=_spent(model, messages))
+            return _Said(draft=None, fault=fault, spending=_spending_of(model, messages))
     return _Said(draft=told.answer, spending=told.spending)
 
 
-def _spent(model: Model, messages: list[ModelMessage]) -> Spending:
+def _spending_of(model: Model, messages: list[ModelMessage]) -> Spending:
     answers = [each for each in messages if isinstance(each, ModelResponse)]
     return Spending(
         role=Role.REFLECTOR,
@@ -208,7 +208,7 @@ def _spent(model: Model, messages: list[ModelMessage]) -> Spending:
     )
 
 
-def _told(lesson: Lesson, case: Case, spending: Spending | None = None) -> WrittenLesson:
+def _write_lesson(lesson: Lesson, case: Case, spending: Spending | None = None) -> WrittenLesson:
     """The lesson, unless it may not stand in a prompt or is known already."""
     fault = objection("\n".join([lesson.text, *lesson.insights, *lesson.tags]))
     if not fault and any(likeness(lesson.text, each) >= ALIKE for each in case.known):

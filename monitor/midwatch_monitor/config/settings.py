@@ -99,14 +99,14 @@ class ProviderSettings(Section):
     """Wait as long for one that has not answered yet; else `midwatch run` ends, to be resumed."""
 
 
-def _compiled(pattern: str) -> str:
+def _check_pattern(pattern: str) -> str:
     if reason := fault(pattern):
         raise Refusal(f"is no pattern that RE2 knows: {reason}")
     return pattern
 
 
 Kind = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,79}$")]
-SecretPattern = Annotated[str, Field(max_length=1000), AfterValidator(_compiled)]
+SecretPattern = Annotated[str, Field(max_length=1000), AfterValidator(_check_pattern)]
 
 
 class SecretsSettings(Section):

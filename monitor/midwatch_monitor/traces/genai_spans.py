@@ -50,7 +50,7 @@ def spans_in(body: bytes, *, json: bool) -> list[Node]:
 
     Raises TraceError for what is no request of OTLP.
     """
-    found = object_of(body) if json else _decoded(body)
+    found = object_of(body) if json else _decode(body)
     if isinstance(found, str):
         raise TraceError(f"no spans of OTLP: {found}")
     spans = [
@@ -62,7 +62,7 @@ def spans_in(body: bytes, *, json: bool) -> list[Node]:
     return sorted(spans, key=lambda each: each["nanoseconds"].whole or 0)
 
 
-def _decoded(body: bytes) -> Node | str:
+def _decode(body: bytes) -> Node | str:
     """A request as its JSON says it, other than that its ids are in base64."""
     from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError

@@ -58,10 +58,10 @@ class RecordFact(WorkerTool):
         if said is not None and said >= limits.max_per_attempt:
             raise ModelRetry(f"{said} facts of one attempt are enough: go on with the work.")
         known = await looked_up(facts.twin(fact), recorder)
-        return await _taken(ctx, acts, facts, fact, known)
+        return await _store_fact(ctx, acts, facts, fact, known)
 
 
-async def _taken(
+async def _store_fact(
     ctx: RunContext[Any], acts: Acts, facts: Facts, fact: Fact, known: KnownFact | None
 ) -> str:
     """Store a fact, or what it adds to one that is known; the answer."""
