@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from importlib.metadata import version
 
 from cyclopts import App, Group, Parameter
 
@@ -82,7 +81,7 @@ def build() -> App:
         name="midwatch",
         help="Keeps watch over AI agents: detects, diagnoses, intervenes, checks that it worked.",
         help_format="plaintext",
-        version=lambda: version("midwatch"),
+        version=_version,
         # A path may begin with a bracket, and is no JSON then.
         default_parameter=Parameter(json_list=False, json_dict=False, show_default=_shown),
         exit_on_error=False,
@@ -101,6 +100,12 @@ def build() -> App:
     for flag in ("--help", "--version"):
         app[flag].group = groups[-1]
     return app
+
+
+def _version() -> str:
+    from importlib.metadata import version  # takes as long as many commands do
+
+    return version("midwatch")
 
 
 def _shown(default: object) -> str | None:

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
@@ -20,9 +18,12 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.waiting import turn_of
+
+if TYPE_CHECKING:
+    from midwatch_monitor.config.tasks import TaskSpec
+    from midwatch_supervisor.present.assignment import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +115,20 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> Found:
     return Found(task=task)
 
 
-def assignment_of(task: Task) -> Assignment | None:
+def assignment_of(task: Task) -> "Assignment | None":
     """What the task was started with; `None` for an agent that came without a task file."""
+    from pydantic import ValidationError
+
+    # To import it takes a tenth of a second: most of `status` does without.
+    from midwatch_supervisor.present.assignment import Assignment
+
     try:
         return Assignment.model_validate_json(task.spec)
     except ValidationError:
         return None
 
 
-def wanted_in(task: Task) -> TaskSpec:
+def wanted_in(task: Task) -> "TaskSpec":
     """What a task wants; of an agent that came without a task file, what it was asked.
 
     Nobody can begin that anew, or give it another budget than it has.
@@ -130,6 +136,8 @@ def wanted_in(task: Task) -> TaskSpec:
     assignment = assignment_of(task)
     if assignment is not None:
         return assignment.task
+    from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
+
     # Unchecked: a name that Midwatch did not give may be anything, and there are no checks.
     return TaskSpec.model_construct(
         id=task.name,

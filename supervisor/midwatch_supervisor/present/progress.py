@@ -1,6 +1,5 @@
 """The progress of a run as a person reads it while it goes on. Pure."""
 
-from collections.abc import Iterable
 from datetime import tzinfo
 
 from midwatch_monitor.records import (
@@ -11,7 +10,6 @@ from midwatch_monitor.records import (
     Entry,
     Escalation,
     EscalationState,
-    Lifecycle,
     Outage,
     Resolution,
     Step,
@@ -55,10 +53,3 @@ def _tells(entry: Entry) -> bool:
             return outage.over or outage.next_try is not None
         case _:
             return True
-
-
-def reserved(task: str, reservations: Iterable[str]) -> str:
-    """A completed task, by its name, with its reservations."""
-    return (
-        f"{task}: {Lifecycle.COMPLETED}, with reservations: {brief('; '.join(reservations), 160)}"
-    )

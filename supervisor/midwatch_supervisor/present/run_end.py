@@ -10,7 +10,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_monitor.state.usage import Usage, spent_usage
 from midwatch_supervisor.present.file_changes import FileChange, changes_text
 from midwatch_supervisor.present.numbers import checks_text, counted, usage_text
-from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.present.text_line import brief, reserved
 from midwatch_supervisor.present.waiting import answer_commands, task_waits_for
 
 _BLOCKS = 4
@@ -107,10 +107,7 @@ def _standing(state: TaskState) -> str:
     """The status, with what speaks against a completed one."""
     if state.lifecycle is Lifecycle.COMPLETED and state.verdict and not state.verdict.accepted:
         return f"{state.status} (result rejected)"
-    reserved = "; ".join(state.reservations)
-    return (
-        f"{state.status}, with reservations: {brief(reserved, 160)}" if reserved else state.status
-    )
+    return ", ".join(filter(None, (state.status, reserved(state.reservations))))
 
 
 def _reasons(state: TaskState) -> Iterator[Row]:

@@ -3,12 +3,15 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus
 from midwatch_monitor.state.attempt import AttemptState, Awaited
 from midwatch_monitor.state.task import TaskState
+
+if TYPE_CHECKING:
+    from midwatch_monitor.config.tasks import TaskSpec
 
 TURN = "its turn"
 _THERE = frozenset({NodeState.UP, NodeState.DRAINING})
@@ -91,7 +94,7 @@ def answer_commands(task: TaskState) -> tuple[str, ...]:
 
 
 def turn_of(
-    wanted: TaskSpec,
+    wanted: "TaskSpec",
     states: Mapping[str, Lifecycle],
     nodes: Iterable[NodeStatus] | None,
 ) -> str:
@@ -100,7 +103,7 @@ def turn_of(
 
 
 def wait_of(
-    wanted: TaskSpec,
+    wanted: "TaskSpec",
     states: Mapping[str, Lifecycle],
     nodes: Iterable[NodeStatus] | None,
 ) -> Wait:

@@ -20,9 +20,15 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
+from midwatch_supervisor.operator.refusal import (
+    OpenQuestion,
+    act_refusal,
+    is_held,
+    out_of_reach,
+    questions,
+)
 from midwatch_supervisor.present.intervention_text import action_text, request_name, request_text
 from midwatch_supervisor.present.numbers import budget_text, grant_text, parse_grant
-from midwatch_supervisor.present.reach import out_of_reach
 from midwatch_supervisor.tui.state.row import Need, Row
 
 
@@ -124,15 +130,6 @@ class Question:
     """Says what is wrong with an answer; empty if nothing is."""
 
 
-def is_held(row: Row, *, pausing: bool = False) -> bool:
-    """Whether an attempt stands still until a person speaks, or soon will.
-
-    `pausing` tells of a pause that the journal does not have yet.
-    """
-    under_way = () if row.over else row.state.interventions.under_way
-    return pausing or row.state.parked or any(each.action is Action.PAUSE for each in under_way)
-
-
 def begins_again(command: Command, row: Row) -> bool:
     """Whether a command has a task begun again whose attempt is over."""
     return command is Command.RESTART and row.over
@@ -154,7 +151,7 @@ def refusal(
 ) -> str:
     """Why a command makes no sense for a row; empty if it does.
 
-    `pausing` is as for `is_held`; `models` are as for `question`.
+    `pausing` tells of a pause that the journal lacks; `models` are as for `question`.
     """
     if row.attempt is None:
         return "it has not begun yet"
@@ -173,26 +170,15 @@ def _refusal_now(command: Command, row: Row, *, pausing: bool, models: Sequence[
     if row.over:
         return f"it is over: {row.status}; nothing reaches it any more"
     if command.of_decision:
-        waiting = row.state.interventions.held
-        waiting = waiting or (row.state.open_requests and command is not Command.MODIFY)
+        decisions = command is Command.MODIFY
+        waiting = row.state.interventions.held if decisions else questions(row.state)
         return "" if waiting else "no decision waits for approval"
     if command.of_alerts:
         return "" if row.state.firing else "no alert fires"
-    match command:
-        case Command.PAUSE if is_held(row, pausing=pausing):
-            return "it is paused already, or waits for you"
-        case Command.RESUME:
-            return _resume_refusal(row, pausing=pausing)
-        case Command.SWITCH if models and {*models} <= {row.state.model}:
-            return f"its worker may have no other model than {row.state.model}"
-        case _:
-            return ""
-
-
-def _resume_refusal(row: Row, *, pausing: bool) -> str:
-    if row.state.permission is not None:
-        return "it waits for a permission: approve or reject that"
-    return "" if is_held(row, pausing=pausing) else f"it is not paused: {row.status}"
+    if command is Command.SWITCH and models and {*models} <= {row.state.model}:
+        return f"its worker may have no other model than {row.state.model}"
+    held = pausing or is_held(row.state)
+    return act_refusal(row.state, command.effect.action, held=held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +206,7 @@ _LIKELY: Mapping[Need, Sequence[Command]] = {
 def offers(row: Row, *, pausing: bool = False) -> tuple[Offer, ...]:
     """What can be done about a row now, the most likely first. Arguments as of `refusal`."""
     likely = _LIKELY.get(row.need, _GOES_ON)
-    if not row.over and (row.state.interventions.held or row.state.open_requests):
+    if questions(row.state):
         likely = _WAITS
     elif row.state.paused:
         likely = (Command.RESUME, Command.GUIDE, Command.STOP)
@@ -244,7 +230,7 @@ def _name(command: Command, row: Row) -> str:
             return command.value.capitalize()
 
 
-Waiting = tuple[int, InterventionState | WorkerRequest]
+Waiting = tuple[int, OpenQuestion]
 """A decision that waits for approval, or what a worker asked for, with its journal id."""
 
 
@@ -256,10 +242,7 @@ def settled_by(command: Command, row: Row) -> Waiting | None:
             if isinstance(request, BudgetRequest):
                 return id, request
     elif command.of_decision:
-        for held in state.interventions.held:
-            return held.id, held
-        for id, request in state.open_requests.items():
-            return id, request
+        return next(iter(questions(state).items()), None)
     return None
 
 

@@ -21,8 +21,7 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import account_of, chosen_runs, say_turn
-from midwatch_supervisor.present.progress import reserved
-from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.present.text_line import brief, reserved
 from midwatch_supervisor.present.waiting import GONE, TURN, missing_lines, task_waits_for
 
 _NODE = "node"
@@ -243,8 +242,8 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
     if bare := [line.task for line in lines if line.sandbox == SandboxKind.NONE]:
         write_line(f"No sandbox for {', '.join(bare)}: {OPEN}")
     for line in lines:
-        if line.reservations:
-            write_line(reserved(line.task, line.reservations))
+        if said := reserved(line.reservations):
+            write_line(f"{line.task}: {line.status}, {said}")
 
 
 def _row(line: StatusLine) -> tuple[str, ...]:

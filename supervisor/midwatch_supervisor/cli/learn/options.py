@@ -19,8 +19,7 @@ from midwatch_supervisor.cli.journals import (
 )
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.operator.actions import operator_name
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.operator.actions import LearningActions, operator_name
 from midwatch_tools.journal_location import main_worktree
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Keeper, Lifecycle, Step
+from midwatch_monitor.records import Keeper, Step
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.cli.inspect.show import (
     decision_lines,
     intervention_lines,
@@ -20,8 +21,9 @@ from midwatch_supervisor.cli.inspect.show import (
 )
 from midwatch_supervisor.cli.inspect.status import latest, standing, status_line
 from midwatch_supervisor.cli.journals import journal_to_read
-from midwatch_supervisor.cli.operate.approval import Pending, pending_in
-from midwatch_supervisor.cli.operate.attempt import OpenAttempt, begun_attempt
+from midwatch_supervisor.cli.operate.approval import asked_in
+from midwatch_supervisor.cli.operate.tell import OpenAttempt, begun_attempt
+from midwatch_supervisor.operator.refusal import OpenQuestion, question_name, questions
 from midwatch_supervisor.present.intervention_text import (
     alert_text,
     intervention_text,
@@ -130,12 +132,9 @@ async def _steps(
 
 async def _waiting(journal: Journal) -> AsyncIterator[str]:
     """Each attempt that waits, with its questions; one may wait without any."""
-    pending = await pending_in(journal)
-    asked = dict[int, list[int]]()
-    for number in pending.waiting():
-        asked.setdefault(pending.attempts[number], []).append(number)
-    parked = [id for id, stands in pending.standing.items() if stands is Lifecycle.INPUT_REQUIRED]
-    for id in sorted({*asked, *parked}):
+    open_ones = (await asked_in(journal)).under_way
+    waiting = [each.id for each in open_ones if questions(each) or each.parked]
+    for id in sorted(waiting):
         attempt = await journal.attempt(id)
         task = await journal.task(attempt.task)
         account = (await account_of(journal, task)).attempts[id]
@@ -146,20 +145,22 @@ async def _waiting(journal: Journal) -> AsyncIterator[str]:
             "attempt": id,
             "number": attempt.number,
             "waits_for": attempt_waits_for(account) or None,
-            "asks": [_asked(pending, number) for number in asked.get(id, ())],
+            "asks": [_asked(*each) for each in sorted(questions(account).items(), key=_number)],
         }
         yield _json(fields)
 
 
-def _asked(pending: Pending, number: int) -> JsonLine:
+def _number(question: tuple[int, OpenQuestion]) -> int:
+    return question[0]
+
+
+def _asked(number: int, question: OpenQuestion) -> JsonLine:
     """One question; its `id` is what `approve` and `reject` take."""
-    request = pending.petitions.get(number)
-    if request is not None:
-        text = request_text(request)
+    if isinstance(question, InterventionState):
+        text = intervention_text(question.intervention, number).text
     else:
-        held = pending.interventions.by_id[number].intervention
-        text = intervention_text(held, number).text
-    return {"id": number, "what": pending.name(number), "text": text}
+        text = request_text(question)
+    return {"id": number, "what": question_name(question), "text": text}
 
 
 # -- the form of an answer ---------------------------------------------------------------------

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Action, BudgetRequest, Grant, Terms
+from midwatch_monitor.records import Action, BudgetRequest, Grant, Task, Terms
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import (
@@ -16,18 +16,51 @@ from midwatch_supervisor.cli.journals import (
     JournalOption,
     journal_to_write,
 )
-from midwatch_supervisor.cli.operate.attempt import OpenAttempt, begun_attempt, open_attempt
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.actions import GRANTED
+from midwatch_supervisor.operator.refusal import act_refusal, is_held
 from midwatch_supervisor.operator.reopening import reopening
-from midwatch_supervisor.present.lookup import models_of
+from midwatch_supervisor.present.lookup import account_of, assignment_of, find, models_of
 from midwatch_supervisor.present.numbers import grant_text
-from midwatch_supervisor.present.reach import out_of_reach
-from midwatch_supervisor.present.waiting import attempt_waits_for
 
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
 _HOLDING = frozenset({Action.PAUSE, Action.RESUME, Action.STOP})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAttempt:
+    """An attempt with its task, as it stands now."""
+
+    task: Task
+    account: AttemptState
+
+    @property
+    def name(self) -> str:
+        """What people call it: `fix#2`."""
+        return f"{self.task.name}#{self.account.attempt.number}"
+
+
+async def open_attempt(journal: Journal, id: str) -> OpenAttempt:
+    """The attempt that `id` names, or the latest of a task; raises UsageError if it is over."""
+    target = await begun_attempt(journal, id)
+    if target.account.lifecycle.over:
+        said = f"{target.name} is over: {target.account.status}; nothing reaches it any more"
+        if assignment_of(target.task) is not None:
+            said += f", but `midwatch tell {target.task.name} --restart` begins the task again"
+        raise UsageError(said)
+    return target
+
+
+async def begun_attempt(journal: Journal, id: str) -> OpenAttempt:
+    """The attempt that `id` names, or the latest of a task, also one that is over."""
+    found = await find(journal, id)
+    tasks = await account_of(journal, found.task)
+    account = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest
+    if account is None:
+        name = found.task.name
+        raise UsageError(f"{name} has no attempt yet; `midwatch cancel {name}` takes it back")
+    return OpenAttempt(task=found.task, account=account)
 
 
 async def tell(
@@ -87,7 +120,6 @@ async def send(
     Raises UsageError where that reaches nobody, or could change nothing.
     """
     target = await open_attempt(journal, id)
-    _require_change(target, action)
     what = "guidance" if action is Action.NUDGE else action.value
     order = _Order(what=what, action=action, message=text)
     return await _send(journal, target, order, author, dry_run=dry_run)
@@ -191,7 +223,7 @@ async def _send(
     journal: Journal, target: OpenAttempt, order: _Order, author: str | None, *, dry_run: bool
 ) -> str:
     """Send it, or say what would be sent. What holds or ends an attempt answers no alert."""
-    if why := out_of_reach(target.account, order.action):
+    if why := act_refusal(target.account, order.action, held=is_held(target.account)):
         raise UsageError(f"{target.name}: {why}")
     if dry_run:
         return f"{target.name}: {order.what} would be sent"
@@ -206,18 +238,6 @@ async def _send(
             petition=order.request,
         )
     return f"{target.name}: {order.what} sent ({number})"
-
-
-def _require_change(target: OpenAttempt, action: Action) -> None:
-    """Raise UsageError if the act could change nothing."""
-    account, name = target.account, target.name
-    pausing = any(each.action is Action.PAUSE for each in account.interventions.under_way)
-    if action is Action.RESUME and not (account.parked or pausing):
-        raise UsageError(f"{name} does not wait for a person; it is {account.status}")
-    if action is Action.RESUME and account.permission is not None:
-        raise UsageError(f"{name} waits for {attempt_waits_for(account)}")
-    if action is Action.PAUSE and (account.parked or pausing):
-        raise UsageError(f"{name} is paused already, or waits for a person")
 
 
 def _wanted(account: AttemptState) -> tuple[int | None, Grant]:

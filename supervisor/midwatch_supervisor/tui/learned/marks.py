@@ -11,7 +11,7 @@ from midwatch_monitor.records import (
     KnownLesson,
     LessonAct,
 )
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.operator.actions import LearningActions
 from midwatch_supervisor.tui.learned.lists import former_of, version_diff
 from midwatch_supervisor.tui.operator_command import Question
 from midwatch_supervisor.tui.state.learning import LearningView, Marked

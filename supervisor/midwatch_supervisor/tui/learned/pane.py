@@ -29,7 +29,7 @@ from midwatch_monitor.records import (
     LessonMark,
     Recall,
 )
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.operator.actions import LearningActions
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.keys import LEARNED
 from midwatch_supervisor.tui.learned.lists import (

@@ -24,7 +24,7 @@ from midwatch_stage.command import midwatch
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.lessons import LISTED
 from midwatch_supervisor.learning.lessons import archive
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.operator.actions import LearningActions
 
 Capture = pytest.CaptureFixture[str]
 

@@ -31,12 +31,12 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_stage.rows import row
+from midwatch_supervisor.operator.refusal import is_held
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
     Command,
     Question,
     confirmation,
-    is_held,
     offers,
     question,
     refusal,
@@ -369,9 +369,9 @@ def test_what_becomes_of_a_followed_command_is_told(
 
 @pytest.mark.parametrize("end", [delivery(2), transition(Lifecycle.FAILED)])
 def test_a_pause_is_on_its_way_until_it_arrives_or_the_attempt_ends(end: Record) -> None:
-    assert is_held(row(WORKING, PAUSE))
-    assert not is_held(row(WORKING, PAUSE, end))
-    assert is_held(row(WORKING), pausing=True)
+    assert is_held(row(WORKING, PAUSE).state)
+    assert not is_held(row(WORKING, PAUSE, end).state)
+    assert refusal(Command.PAUSE, row(WORKING), pausing=True)
 
 
 def test_a_pause_that_is_stored_can_be_taken_back_and_not_repeated() -> None:
