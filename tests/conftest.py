@@ -41,6 +41,18 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _keep_bytecode()
+
+
+def _keep_bytecode() -> None:
+    """Keep bytecode in pytest's own cache where none may be written beside the sources.
+
+    Without any, each process that a test starts compiles some thousand files anew.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
