@@ -14,8 +14,9 @@ from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.section import Count, Percent, Refusal, Seconds, Section
 from midwatch_monitor.config.telemetry import TelemetrySettings
 from midwatch_monitor.errors import JournalTooNewError
+from midwatch_monitor.patterns import fault
 from midwatch_monitor.records import Cause, Run
-from midwatch_monitor.secrets.shapes import BUILT_IN, fault
+from midwatch_monitor.secrets.shapes import BUILT_IN
 
 
 class Approver(StrEnum):
