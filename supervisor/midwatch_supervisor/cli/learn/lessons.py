@@ -2,13 +2,13 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from midwatch_agents.learning.classes import OTHER, UNKNOWN, named_class
+from midwatch_agents.learning.failure_classes import OTHER, UNKNOWN, named_class
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, every
@@ -185,7 +185,7 @@ class Fields:
         str, Parameter(name="--class", help="The class of the failure, one of the configuration.")
     ] = UNKNOWN
 
-    def lesson(self, text: str, classes: Mapping[str, Several]) -> Lesson:
+    def lesson(self, text: str, classes: Several) -> Lesson:
         """The lesson with this text. Raises UsageError."""
         return Lesson(
             text=_checked(text),
@@ -220,7 +220,7 @@ async def add(
     """
     if options.comment:
         raise UsageError("the text of a lesson needs no --comment")
-    classes = settings_in_force(config).learning.lessons.failure_classes
+    classes = settings_in_force(config).learning.lessons.classes
     lesson = fields.lesson(await _from_stdin() if text is None else text, classes)
     async with await options.opened() as opened:
         name, attempt = await _place(opened, project, task)
@@ -282,7 +282,7 @@ def _checked(text: str) -> str:
     return stripped
 
 
-def _class(name: str, known: Mapping[str, Several]) -> str:
+def _class(name: str, known: Several) -> str:
     found = named_class(name, known)
     if found == OTHER and name != OTHER:
         raise UsageError(f"there is no class `{name}`; there is: {', '.join((*known, OTHER))}")
