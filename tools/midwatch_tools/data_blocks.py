@@ -100,6 +100,11 @@ def plain(text: str, max_chars: int | None = None) -> str:
     return f"{line[: max_chars - 1]}…"
 
 
+def folded(text: str) -> str:
+    """The text on one line in small letters: texts that are equal so say the same."""
+    return " ".join(text.split()).casefold()
+
+
 def cut(text: str, max_chars: int) -> str:
     """The text if it is short enough, else its head and its tail around a note of what is gone."""
     if len(text) <= max_chars:
