@@ -17,8 +17,8 @@ from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import ClosesOnce
 from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.scrolling_text import TextField
 from midwatch_supervisor.tui.widgets.table import Column, Table
-from midwatch_supervisor.tui.widgets.text_field import TextField
 
 _IN_TITLE = 3
 """How well a text fits that only the title holds."""

@@ -6,8 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from midwatch_supervisor.report.html import page, svg
-from midwatch_supervisor.report.section import Bar, Chart, Section, Table
-from midwatch_supervisor.report.text import text_lines
+from midwatch_supervisor.report.section import Bar, Chart, Section, Table, text_lines
 
 EVIL = "<script>alert('&')</script>"
 TABLE = Table(heads=("task", "count"), rows=(("a", "1"), ("long", "20")))

@@ -8,8 +8,7 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.report.lines import fields, rounded
-from midwatch_supervisor.report.section import Cell, table
-from midwatch_supervisor.report.text import table_lines
+from midwatch_supervisor.report.section import Cell, table, table_lines
 
 REPORTED = (20, 40, 60, 80, 90, 100)
 """The stated confidences that are told, in percent; most reports are high."""

@@ -11,9 +11,8 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, AttemptTransition, Change, Entry, Event, Plan, Step
 from midwatch_monitor.traces.native import written
-from midwatch_supervisor.cli.inspect.files import new_file, refuse_existing
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import new_file, refuse_existing, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, find
 from midwatch_supervisor.present.numbers import counted

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import MissingExtraError, UsageError
 from midwatch_supervisor.cli.fleet.log import PlainFormatter
+from midwatch_supervisor.cli.interrupts import run_to_end
 from midwatch_supervisor.cli.journals import JournalOption
-from midwatch_supervisor.cli.run.exit import run_to_end
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 
 if TYPE_CHECKING:

@@ -11,18 +11,16 @@ from cyclopts import App, Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_supervisor.cli.inspect.files import new_file, refuse_existing
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import project_named
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import new_file, refuse_existing, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.report.html import page
 from midwatch_supervisor.report.learning import learning_lines, learning_sections
 from midwatch_supervisor.report.lines import Line
 from midwatch_supervisor.report.reading import Selection, moment, read_learning, read_runs
 from midwatch_supervisor.report.runs import run_lines, run_sections
-from midwatch_supervisor.report.section import Section
-from midwatch_supervisor.report.text import text_lines
+from midwatch_supervisor.report.section import Section, text_lines
 
 
 @Parameter(name="*")

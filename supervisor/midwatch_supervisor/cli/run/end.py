@@ -12,7 +12,7 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.lookup import say_turn
 from midwatch_supervisor.present.numbers import counted
-from midwatch_supervisor.present.run_end import TaskResult, run_end
+from midwatch_supervisor.present.run_text import TaskResult, run_end
 from midwatch_supervisor.workspaces.changes import file_changes
 from midwatch_supervisor.workspaces.removal import uncommitted_names
 from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, result_of

@@ -31,7 +31,7 @@ from midwatch_supervisor.tui.screens.attempt_tabs import (
     plan_tab,
 )
 from midwatch_supervisor.tui.screens.chart import Chart
-from midwatch_supervisor.tui.screens.header import header
+from midwatch_supervisor.tui.screens.title import header
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.state.feed import Batch
 from midwatch_supervisor.tui.state.row import Row

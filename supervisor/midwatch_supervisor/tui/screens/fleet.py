@@ -11,14 +11,20 @@ from midwatch_monitor.records import Health, Lifecycle
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
 from midwatch_supervisor.present.waiting import Wait
-from midwatch_supervisor.tui.screens.preview_lines import trend_style
+from midwatch_supervisor.tui.screens.preview_lines import trend_style, why
 from midwatch_supervisor.tui.screens.title import NEEDED
-from midwatch_supervisor.tui.screens.why import why
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.checkpoint_history import trend
-from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.state.row_groups import GROUPINGS, Heading, Standing
-from midwatch_supervisor.tui.state.row_order import SORTS, Line, Order, Sort, may_resort
+from midwatch_supervisor.tui.state.row import Need, Row, trend
+from midwatch_supervisor.tui.state.row_order import (
+    GROUPINGS,
+    SORTS,
+    Heading,
+    Line,
+    Order,
+    Sort,
+    Standing,
+    may_resort,
+)
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style, tone_style
 from midwatch_supervisor.tui.widgets.table import Column, Table, span

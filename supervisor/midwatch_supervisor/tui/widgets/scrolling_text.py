@@ -1,4 +1,4 @@
-"""Texts that scroll: by the same keys as every list."""
+"""Texts that scroll by the keys of every list, and a field to type a line in."""
 
 from typing import ClassVar
 
@@ -6,7 +6,9 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
-from textual.widgets import Static
+from textual.geometry import Size
+from textual.reactive import Reactive
+from textual.widgets import Input, Static
 
 from midwatch_supervisor.tui.keys import LIST
 
@@ -86,3 +88,13 @@ class Detail(ScrollingText):
             self.show_text(Text(text or "(nothing)"))
             self.text = text
             self.scroll_home(animate=False)
+
+
+class TextField(Input):
+    """An `Input` whose size does not depend on its text.
+
+    Textual's own asks for a new layout of the whole screen at each letter, which takes twice as
+    long as all the rest of it.
+    """
+
+    virtual_size = Reactive(Size(0, 0))

@@ -19,7 +19,7 @@ from textual.widgets import Input, Static
 
 from midwatch_supervisor.tui.widgets.line_list import Cell, LineList
 from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change
-from midwatch_supervisor.tui.widgets.text_field import TextField
+from midwatch_supervisor.tui.widgets.scrolling_text import TextField
 
 T = TypeVar("T")
 Draw = Callable[[T, Palette], Cell]

@@ -28,8 +28,7 @@ from midwatch_stage.factories import (
 )
 from midwatch_stage.rows import row
 from midwatch_supervisor.present.waiting import Wait
-from midwatch_supervisor.tui.screens.preview_lines import Preview
-from midwatch_supervisor.tui.screens.why import why
+from midwatch_supervisor.tui.screens.preview_lines import Preview, why
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.palette import palette
 

@@ -24,14 +24,17 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.row_groups import (
+from midwatch_supervisor.tui.state.row_order import (
     FEW_DONE,
     GROUPINGS,
+    SORTS,
     Grouping,
     Heading,
+    Order,
+    Sort,
     folds_done,
+    may_resort,
 )
-from midwatch_supervisor.tui.state.row_order import SORTS, Order, Sort, may_resort
 
 WORKING = transition()
 DONE_NOW = transition(Lifecycle.COMPLETED)
