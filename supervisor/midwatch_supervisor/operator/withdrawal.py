@@ -34,7 +34,7 @@ _TRIES = 20
 """How often a task may move between a look and the word that follows from it."""
 
 
-class Course(StrEnum):
+class WithdrawalCourse(StrEnum):
     """What becomes of a task that is withdrawn."""
 
     CANCELED = "canceled"
@@ -55,7 +55,7 @@ class Withdrawal:
     """What was done about one task, or would be."""
 
     task: Task
-    course: Course
+    course: WithdrawalCourse
     lifecycle: Lifecycle
     """Of the task by now."""
     attempt: AttemptState | None = None
@@ -68,31 +68,31 @@ class Withdrawal:
     @property
     def refused(self) -> bool:
         """Whether nothing came of it, though the task is not over."""
-        return self.course in {Course.SPLITTING, Course.KEPT}
+        return self.course in {WithdrawalCourse.SPLITTING, WithdrawalCourse.KEPT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """A task with what its run has beside it, as it stood at one moment."""
 
-    account: TaskState
+    state: TaskState
     after: int
     """The newest entry by which that is told."""
     parts: tuple[Task, ...] = ()
     parts_over: bool = True
 
     @property
-    def course(self) -> Course:
+    def course(self) -> WithdrawalCourse:
         """What becomes of it if nothing else does, whoever keeps its run."""
-        last = self.account.latest
-        if self.account.transition.lifecycle.over:
-            return Course.OVER
+        last = self.state.latest
+        if self.state.transition.lifecycle.over:
+            return WithdrawalCourse.OVER
         if last is not None and last.transition.lifecycle in _AT_WORK:
-            return Course.STOPPING
+            return WithdrawalCourse.STOPPING
         if last is not None and last.split and not self.parts:
-            return Course.SPLITTING
+            return WithdrawalCourse.SPLITTING
         # With all its parts over it is only put together.
-        return Course.CANCELED if self.parts_over else Course.SPLIT
+        return WithdrawalCourse.CANCELED if self.parts_over else WithdrawalCourse.SPLIT
 
 
 _AT_WORK = frozenset({Lifecycle.WORKING, Lifecycle.INPUT_REQUIRED})
@@ -135,7 +135,7 @@ def wholes(tasks: Iterable[Task]) -> list[Task]:
     ]
 
 
-class Withdrawing:
+class Withdrawer:
     """Withdraws tasks of a journal under a person's name."""
 
     def __init__(
@@ -160,7 +160,7 @@ class Withdrawing:
                 break
         else:
             raise JournalError(f"{task.name} moves all the time: say it again")
-        if done.course is not Course.SPLIT:
+        if done.course is not WithdrawalCourse.SPLIT:
             return [done]
         found = [
             each for part in dependents_first(look.parts) for each in await self.withdraw(run, part)
@@ -168,41 +168,41 @@ class Withdrawing:
         return [done, *found]
 
     async def _look(self, task: Task) -> Look:
-        account, after = await self._account(task)
-        if account.latest is None or not account.latest.split or account.transition.lifecycle.over:
-            return Look(account=account, after=after)
+        state, after = await self._state(task)
+        if state.latest is None or not state.latest.split or state.transition.lifecycle.over:
+            return Look(state=state, after=after)
         parts = tuple(
             each
             for each in await self._journal.tasks(task.run)
             if (assigned := assignment_of(each)) is not None and assigned.parent == task.name
         )
-        over = [(await self._account(each))[0].transition.lifecycle.over for each in parts]
-        return Look(account=account, after=after, parts=parts, parts_over=all(over))
+        over = [(await self._state(each))[0].transition.lifecycle.over for each in parts]
+        return Look(state=state, after=after, parts=parts, parts_over=all(over))
 
-    async def _account(self, task: Task) -> tuple[TaskState, int]:
-        account, after = TaskState(task=task), 0
+    async def _state(self, task: Task) -> tuple[TaskState, int]:
+        state, after = TaskState(task=task), 0
         async for entry in self._journal.all_entries(task=task.id, kinds=TURNS):
-            if account.lacks(entry) and entry.attempt is not None:
-                account.meet(await self._journal.attempt(entry.attempt))
-            account.fold(entry)
+            if state.lacks(entry) and entry.attempt is not None:
+                state.meet(await self._journal.attempt(entry.attempt))
+            state.fold(entry)
             after = entry.id
-        return account, after
+        return state, after
 
     async def _act(self, run: Run, look: Look) -> Withdrawal | None:
         """Do what a look asks for; `None` where the task is not as it was then any more."""
         course = look.course
-        embedded = assignment_of(look.account.task) is None
-        if course is Course.CANCELED and embedded and run.keeper is Keeper.PROCESS:
-            course = Course.KEPT
+        embedded = assignment_of(look.state.task) is None
+        if course is WithdrawalCourse.CANCELED and embedded and run.keeper is Keeper.PROCESS:
+            course = WithdrawalCourse.KEPT
         match course:
-            case Course.STOPPING if look.account.latest is not None:
-                return await self._stop(look, look.account.latest)
-            case Course.CANCELED:
+            case WithdrawalCourse.STOPPING if look.state.latest is not None:
+                return await self._stop(look, look.state.latest)
+            case WithdrawalCourse.CANCELED:
                 return await self._cancel(look)
             case _:
-                account = look.account
+                state = look.state
                 return Withdrawal(
-                    task=account.task, course=course, lifecycle=account.transition.lifecycle
+                    task=state.task, course=course, lifecycle=state.transition.lifecycle
                 )
 
     async def _stop(self, look: Look, attempt: AttemptState) -> Withdrawal | None:
@@ -216,9 +216,9 @@ class Withdrawing:
             if intervention is None:
                 return None
         return Withdrawal(
-            task=look.account.task,
-            course=Course.STOPPING,
-            lifecycle=look.account.transition.lifecycle,
+            task=look.state.task,
+            course=WithdrawalCourse.STOPPING,
+            lifecycle=look.state.transition.lifecycle,
             attempt=attempt,
             intervention=intervention,
             already=known is not None,
@@ -226,7 +226,7 @@ class Withdrawing:
 
     async def _cancel(self, look: Look) -> Withdrawal | None:
         records: list[tuple[int | None, Record]] = []
-        last = look.account.latest
+        last = look.state.latest
         if last is not None and not last.transition.lifecycle.over:
             state = AttemptTransition(
                 lifecycle=Lifecycle.CANCELED, reason=self._reason, ending=Ending.CANCELED
@@ -236,14 +236,14 @@ class Withdrawing:
         if not self._dry_run and await self._commit(look, *records) is None:
             return None
         return Withdrawal(
-            task=look.account.task,
-            course=Course.CANCELED,
-            lifecycle=look.account.transition.lifecycle if self._dry_run else Lifecycle.CANCELED,
+            task=look.state.task,
+            course=WithdrawalCourse.CANCELED,
+            lifecycle=look.state.transition.lifecycle if self._dry_run else Lifecycle.CANCELED,
         )
 
     async def _commit(self, look: Look, *records: tuple[int | None, Record]) -> int | None:
         """Store records of attempts or of the task; the last one's id, `None` where it moved."""
-        task, at = look.account.task.id, await present(self._journal)
+        task, at = look.state.task.id, await present(self._journal)
         drafts = tuple(
             Draft(record=record, at=at, task=task, attempt=attempt) for attempt, record in records
         )

@@ -40,7 +40,7 @@ _CHECK = 80
 
 _COUNT = re.compile(r"(\d) (?=\w)")
 
-Row = tuple[str, str]
+LabelledText = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
     yield from _rows([*_reasons(state), *answers], width)
 
 
-def _sum(results: Sequence[TaskResult], options: str) -> Iterator[Row]:
+def _sum(results: Sequence[TaskResult], options: str) -> Iterator[LabelledText]:
     yield "used", _used([each.state for each in results])
     if any(each.files for each in results):
         yield "look", f"midwatch diff TASK{options}"
@@ -129,7 +129,7 @@ def _standing(state: TaskState) -> str:
     return ", ".join(filter(None, (state.status, reserved(state.reservations))))
 
 
-def _reasons(state: TaskState) -> Iterator[Row]:
+def _reasons(state: TaskState) -> Iterator[LabelledText]:
     if state.over and state.lifecycle is not Lifecycle.COMPLETED:
         yield "why", brief(state.transition.reason, _REASON)
     elif not state.over:
@@ -180,7 +180,7 @@ def _usage(used: Usage) -> str:
     return usage_text(requests=used.requests, tokens=used.tokens, cost_usd=used.cost_usd)
 
 
-def _next(result: TaskResult, options: str) -> Iterator[Row]:
+def _next(result: TaskResult, options: str) -> Iterator[LabelledText]:
     """The commands to give now."""
     name = result.state.task.name
     if not result.state.over:
@@ -197,7 +197,7 @@ def _next(result: TaskResult, options: str) -> Iterator[Row]:
 _COMMANDS = frozenset({"answer", "go on", "look", "take"})
 
 
-def _rows(rows: Iterable[Row], width: int) -> Iterator[str]:
+def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
     """Values beside their labels; an empty one is left out, and a command is never broken."""
     indent = " " * (_LABEL + 3)
     for label, value in rows:

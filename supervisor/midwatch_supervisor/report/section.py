@@ -10,12 +10,12 @@ from midwatch_supervisor.present.numbers import hits, number, percent, rate
 RATE = "rate (95 % interval)"
 """The heading beside that of a share's count."""
 
-Cell = str | int | Share
+TableCell = str | int | Share
 """What a table holds. A share takes two columns: its count, and its rate with the interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ReportTable:
     """Rows of cells under their headings. The first column names a row, the others are figures."""
 
     heads: tuple[str, ...]
@@ -25,14 +25,14 @@ class Table:
 
 
 def table(
-    heads: Sequence[str], rows: Iterable[Sequence[Cell]], words: tuple[int, ...] = (0,)
-) -> Table:
+    heads: Sequence[str], rows: Iterable[Sequence[TableCell]], words: tuple[int, ...] = (0,)
+) -> ReportTable:
     """A table of cells as people read them."""
     texts = (tuple(text for cell in row for text in _texts(cell)) for row in rows)
-    return Table(heads=tuple(heads), rows=tuple(texts), words=words)
+    return ReportTable(heads=tuple(heads), rows=tuple(texts), words=words)
 
 
-def _texts(cell: Cell) -> tuple[str, ...]:
+def _texts(cell: TableCell) -> tuple[str, ...]:
     if isinstance(cell, Share):
         return hits(cell), rate(cell)
     return (number(cell) if isinstance(cell, int) else cell,)
@@ -53,7 +53,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class BarChart:
     """Bars on one scale from 0."""
 
     title: str
@@ -87,30 +87,30 @@ def rate_bar(label: str, share: Share, text: str, mark: float | None = None) -> 
     )
 
 
-def rate_chart(title: str, series: str, shares: Iterable[tuple[str, Share]]) -> Chart:
+def rate_chart(title: str, series: str, shares: Iterable[tuple[str, Share]]) -> BarChart:
     """Named shares on a scale of percent."""
     bars = (
         rate_bar(name, share, f"{percent(share.rate)}, {hits(share)}" if share.of else "-")
         for name, share in shares
     )
-    return Chart(title=title, series=(series,), bars=tuple(bars), top=100)
+    return BarChart(title=title, series=(series,), bars=tuple(bars), top=100)
 
 
-def count_chart(title: str, series: str, counts: Iterable[tuple[str, int]]) -> Chart:
+def count_chart(title: str, series: str, counts: Iterable[tuple[str, int]]) -> BarChart:
     """Named counts as bars."""
     bars = (Bar(label=name, parts=(count,), text=number(count)) for name, count in counts)
-    return Chart(title=title, series=(series,), bars=tuple(bars))
+    return BarChart(title=title, series=(series,), bars=tuple(bars))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class ReportSection:
     """One subject of the report."""
 
     title: str
     explained: tuple[str, ...] = ()
     """What exactly is counted, a sentence each."""
-    charts: tuple[Chart, ...] = ()
-    tables: tuple[Table, ...] = ()
+    charts: tuple[BarChart, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     nothing: str = ""
     """What is said where there is neither chart nor table."""
 
@@ -118,12 +118,12 @@ class Section:
 def section(
     title: str,
     *explained: str,
-    charts: Iterable[Chart] = (),
-    tables: Iterable[Table] = (),
+    charts: Iterable[BarChart] = (),
+    tables: Iterable[ReportTable] = (),
     nothing: str = "",
-) -> Section:
+) -> ReportSection:
     """A section without the charts and tables that hold nothing, and without empty sentences."""
-    return Section(
+    return ReportSection(
         title=title,
         explained=tuple(filter(None, explained)),
         charts=tuple(chart for chart in charts if chart.bars),
@@ -140,7 +140,7 @@ _FILLS = "█▒░·"
 """The parts of a bar, told apart without colour."""
 
 
-def text_lines(sections: Sequence[Section]) -> Iterator[str]:
+def text_lines(sections: Sequence[ReportSection]) -> Iterator[str]:
     """The lines of all sections."""
     for at, section in enumerate(sections):
         if at:
@@ -160,7 +160,7 @@ def text_lines(sections: Sequence[Section]) -> Iterator[str]:
             yield from wrap(sentence, _WIDTH)
 
 
-def _chart(chart: Chart) -> Iterator[str]:
+def _chart(chart: BarChart) -> Iterator[str]:
     legend = [f"{fill} {name}" for fill, name in zip(_FILLS, chart.series, strict=False)]
     legend = legend if len(legend) > 1 else []
     if chart.mark:
@@ -187,7 +187,7 @@ def _drawn(bar: Bar, scale: float) -> str:
     return f"{cells[:at]}│{cells[at + 1 :]}"
 
 
-def table_lines(table: Table) -> Iterator[str]:
+def table_lines(table: ReportTable) -> Iterator[str]:
     """A table in columns: words to the left, figures to the right."""
     lines = (table.heads, *table.rows)
     widths = [max(len(line[at]) for line in lines) for at in range(len(table.heads))]

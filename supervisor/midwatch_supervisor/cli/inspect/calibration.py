@@ -8,7 +8,7 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.report.lines import fields, rounded
-from midwatch_supervisor.report.section import Cell, table, table_lines
+from midwatch_supervisor.report.section import TableCell, table, table_lines
 
 REPORTED = (20, 40, 60, 80, 90, 100)
 """The stated confidences that are told, in percent; most reports are high."""
@@ -66,7 +66,7 @@ def _print(records: Sequence[TrackRecord]) -> None:
             write_line(line)
 
 
-def _row(record: TrackRecord) -> tuple[Cell, ...]:
+def _row(record: TrackRecord) -> tuple[TableCell, ...]:
     fitted = record.calibration
     errors = (record.error_before, record.error_after)
     return (

@@ -10,7 +10,7 @@ from midwatch_supervisor.cli.operate.merge import plan_of
 from midwatch_supervisor.cli.output import write_diff, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.file_changes import FileChange
-from midwatch_supervisor.present.lookup import account_of, find
+from midwatch_supervisor.present.lookup import find, task_state
 from midwatch_supervisor.workspaces.merge import give_back
 from midwatch_supervisor.workspaces.task_workspace import (
     TaskWorkspace,
@@ -37,11 +37,11 @@ async def diff(
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, id, run=run)
-        account = await account_of(opened, found.task)
+        state = await task_state(opened, found.task)
         chosen = (
-            workspace_in(account, account.attempts[found.attempt.id])
+            workspace_in(state, state.attempts[found.attempt.id])
             if found.attempt
-            else result_of(account)
+            else result_of(state)
         )
         if chosen is None:
             raise UsageError(f"{found.task.name} has not begun, so it has changed nothing")

@@ -25,7 +25,7 @@ OneAttempt = Annotated[
         "beginning of one, which means its latest attempt. The latest run that has it counts.",
     ),
 ]
-Output = Annotated[str, Parameter(name="--output", help="File to write; - is stdout.")]
+OutputOption = Annotated[str, Parameter(name="--output", help="File to write; - is stdout.")]
 Everything = Annotated[
     Path | None,
     Parameter(
@@ -45,7 +45,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9._-]")
 async def export(
     attempt: OneAttempt = None,
     *,
-    output: Output = "-",
+    output: OutputOption = "-",
     folder: Everything = None,
     force: Force = False,
     run: RunOption = None,

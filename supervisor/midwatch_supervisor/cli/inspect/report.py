@@ -17,10 +17,10 @@ from midwatch_supervisor.cli.output import new_file, refuse_existing, write_json
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.report.html import page
 from midwatch_supervisor.report.learning import learning_lines, learning_sections
-from midwatch_supervisor.report.lines import Line
+from midwatch_supervisor.report.lines import FigureLine
 from midwatch_supervisor.report.reading import Selection, moment, read_learning, read_runs
 from midwatch_supervisor.report.runs import run_lines, run_sections
-from midwatch_supervisor.report.section import Section, text_lines
+from midwatch_supervisor.report.section import ReportSection, text_lines
 
 
 @Parameter(name="*")
@@ -108,8 +108,8 @@ def _print(
     options: ReportOptions,
     title: str,
     head: str,
-    lines: Iterable[Line],
-    sections: Sequence[Section],
+    lines: Iterable[FigureLine],
+    sections: Sequence[ReportSection],
 ) -> None:
     """Print the report as objects, as a page or as text."""
     if options.json:

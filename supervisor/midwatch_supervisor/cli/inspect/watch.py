@@ -36,7 +36,7 @@ AttemptOption = Annotated[
     int | None,
     Parameter(help="Begin with this attempt, by its number in the journal, and show its run."),
 ]
-NameOption = Annotated[
+BrokerNameOption = Annotated[
     str | None,
     Parameter(
         help="Its account at the broker, without `fleet.broker.username`. Default: "
@@ -53,7 +53,7 @@ async def watch(
     journal: JournalOption = None,
     config: ConfigOption = None,
     author: FromOption = None,
-    name: NameOption = None,
+    name: BrokerNameOption = None,
     web: Annotated[
         bool, Parameter(name="--web", negative="", help="Serve the console to a browser.")
     ] = False,
@@ -147,7 +147,7 @@ async def show_journal(
             now=lambda: clock().astimezone(),
         )
         with console.log_capture:  # the bus may complain before the console is drawn
-            await shown(console)
+            await show_console(console)
 
 
 def _words(
@@ -202,7 +202,7 @@ async def show_run(
         now=lambda: resources.clock().astimezone(),
     )
     try:
-        code = await shown(console)
+        code = await show_console(console)
     finally:
         await _end(conducted)
     if code == INTERRUPTED and console.board.only_waits:
@@ -212,7 +212,7 @@ async def show_run(
     return 1 if code is None else code
 
 
-async def shown(console: "Console") -> int | None:
+async def show_console(console: "Console") -> int | None:
     """Show a console until it is left; answers the run's exit code, if there is any.
 
     Cancelled, it is left in order: cancelled amid its start, Textual prints tracebacks.

@@ -31,7 +31,7 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.learning.lessons import provenance
 from midwatch_supervisor.operator.actions import operator_name
-from midwatch_supervisor.present.lookup import account_of, find
+from midwatch_supervisor.present.lookup import find, task_state
 
 app = App(name="lessons")
 MAX_TEXT = 2000
@@ -314,5 +314,5 @@ async def _require_use(journal: Journal, known: KnownLesson, task: Task) -> None
     if known.waiting or known.obsolete:
         verb = "approve" if known.waiting else "restore"
         raise UsageError(f"lesson {known.id} is not in use; `midwatch lessons {verb} {known.id}`")
-    if (await account_of(journal, task)).lifecycle.over:
+    if (await task_state(journal, task)).lifecycle.over:
         raise UsageError(f"task {task.name} is over: it has no next attempt")

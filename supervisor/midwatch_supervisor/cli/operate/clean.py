@@ -12,7 +12,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_error, write_line
 from midwatch_supervisor.present.file_changes import changes_text
-from midwatch_supervisor.present.lookup import account_of, chosen_runs, find
+from midwatch_supervisor.present.lookup import chosen_runs, find, task_states
 from midwatch_supervisor.workspaces.removal import remove_workspace, unmerged
 from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, result_of, workspace_in
 
@@ -68,12 +68,12 @@ async def _over(
         mine = {task.id for task in wanted if task.run == each.id}
         if each.keeper is not Keeper.PROCESS or (wanted and not mine):
             continue
-        accounts = [await account_of(journal, task) for task in await journal.tasks(each.id)]
-        unfinished = next((account for account in accounts if not account.over), None)
+        tasks = await task_states(journal, each.id)
+        unfinished = next((task for task in tasks if not task.over), None)
         if unfinished is None:
-            for account in accounts:
-                if not wanted or account.task.id in mine:
-                    yield account
+            for task in tasks:
+                if not wanted or task.task.id in mine:
+                    yield task
         elif mine:
             state = f"{unfinished.task.name} is {unfinished.status}"
             raise UsageError(f"run {each.id} is not over: {state}")

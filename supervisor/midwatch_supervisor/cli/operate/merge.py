@@ -14,7 +14,7 @@ from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOpt
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.present.file_changes import change_lines, changes_text
-from midwatch_supervisor.present.lookup import account_of, find
+from midwatch_supervisor.present.lookup import find, task_state, task_states
 from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.merge import (
@@ -50,13 +50,13 @@ async def merge(
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)
-        account = await account_of(opened, found.task)
-        result = _accepted(account)
+        state = await task_state(opened, found.task)
+        result = _accepted(state)
         if not await result.there() and await result.merged():
             write_line(f"{branch_of(result.folder)} was merged before, and removed")
             return
         plan = await plan_of(opened, result)
-        others = [await account_of(opened, each) for each in await opened.tasks(found.task.run)]
+        others = await task_states(opened, found.task.run)
     try:
         await _carry_out(plan, dry_run=dry_run)
     finally:
@@ -134,12 +134,12 @@ async def _with_branch(result: TaskWorkspace) -> Workspace:
     return workspace
 
 
-def _accepted(account: TaskState) -> TaskWorkspace:
+def _accepted(state: TaskState) -> TaskWorkspace:
     """Where the result is of a task that was completed."""
-    name, status = account.task.name, account.lifecycle
+    name, status = state.task.name, state.lifecycle
     if status is not Lifecycle.COMPLETED:
         raise UsageError(f"{name} is {status}; only a completed task can be merged")
-    result = result_of(account)
+    result = result_of(state)
     if result is None:
         raise UsageError(f"no attempt of {name} was accepted")
     return result

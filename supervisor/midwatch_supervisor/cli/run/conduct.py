@@ -23,14 +23,14 @@ from midwatch_supervisor.cli.inspect.watch import show_run
 from midwatch_supervisor.cli.interrupts import NOTICE, run_to_end
 from midwatch_supervisor.cli.journals import journal_of_work
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
-from midwatch_supervisor.cli.run.end import print_end, unseen
+from midwatch_supervisor.cli.run.end import print_end, uncommitted_warnings
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.notify.notifier import notifying
 from midwatch_supervisor.notify.sending import senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
-from midwatch_supervisor.present.lookup import account_of
+from midwatch_supervisor.present.lookup import task_states
 from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.present.run_text import progress_line
 from midwatch_supervisor.run.context import RunResources
@@ -48,12 +48,12 @@ def where(journal: str | None) -> str:
     return journal_location(journal, os.environ, Path.cwd())
 
 
-def advised(settings: Settings) -> Settings:
+def in_advise_mode(settings: Settings) -> Settings:
     """The same configuration, with every decision held back for an operator."""
     return settings.model_copy(update={"mode": Mode.ADVISE})
 
 
-def patient(settings: Settings) -> Settings:
+def with_patience(settings: Settings) -> Settings:
     """The same configuration, which waits for a provider that has not answered yet."""
     provider = settings.provider.model_copy(update={"wait_for_first_answer": True})
     return settings.model_copy(update={"provider": provider})
@@ -83,7 +83,7 @@ def start(
     """Start a new run and stay with it to its end; answers the exit code."""
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
-        for warning in await unseen(wanted, besides=Path(source)):
+        for warning in await uncommitted_warnings(wanted, besides=Path(source)):
             write_error(f"warning: {warning}")
         return await begin(
             log,
@@ -130,7 +130,7 @@ async def _stay(
     async with (
         await journal_of_work(location, settings) as journal,
         journal_clock(journal, now) as clock,
-        ended_without(location),
+        end_without_journal(location),
     ):
         told = await journal.last_id()
         resources, jobs = await opened(journal, clock)
@@ -147,9 +147,7 @@ async def _stay(
         if output is Output.CONSOLE:
             async with telling:
                 code = await show_run(resources, jobs, about=about(resources, jobs))
-            tasks = [
-                await account_of(journal, each) for each in await journal.tasks(resources.run.id)
-            ]
+            tasks = await task_states(journal, resources.run.id)
             await print_end(tasks, code, options=options)
             return code
         reporter = Reporter(journal, jobs, output, clock=clock, told=told)
@@ -267,7 +265,7 @@ _LOOK_SECONDS = 0.5
 
 
 @asynccontextmanager
-async def ended_without(location: str) -> AsyncGenerator[None]:
+async def end_without_journal(location: str) -> AsyncGenerator[None]:
     """End what is done in here once the journal at that path is gone. Raises JournalError then.
 
     What would be logged of it says nothing more, and is dropped. A database on a server cannot go

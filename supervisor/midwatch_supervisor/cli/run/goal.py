@@ -31,7 +31,7 @@ _ID = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RunRequest:
     """What is to be done."""
 
     tasks: TaskFile
@@ -43,9 +43,9 @@ class Wanted:
     """What was chosen for the person, in one line; empty for a file, which says it itself."""
 
 
-def wanted_of(
+def run_request(
     text: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
-) -> Wanted:
+) -> RunRequest:
     """What the first word of `midwatch run` means, in the folder where one stands.
 
     A file or what ends like one is a task file, `-` one on stdin, and the rest a goal. Raises
@@ -71,17 +71,17 @@ def _is_file(text: str) -> bool:
     return named or there or text in _DASHES
 
 
-def _of_file(text: str) -> Wanted:
+def _of_file(text: str) -> RunRequest:
     if text in _DASHES:
         tasks = load_tasks(STDIN, _stdin())
-        return Wanted(tasks=tasks, source=str(STDIN), folder=Path.cwd())
+        return RunRequest(tasks=tasks, source=str(STDIN), folder=Path.cwd())
     file = Path(text)
     if not file.exists():
         beside = [str(each) for each in file.parent.glob("*.y*ml")] if file.parent.is_dir() else []
         close = get_close_matches(text, beside, n=1)
         hint = f" (did you mean `{close[0]}`?)" if close else ""
         raise UsageError(f"{file}: there is no such file{hint}")
-    return Wanted(tasks=load_tasks(file), source=text, folder=file.resolve().parent)
+    return RunRequest(tasks=load_tasks(file), source=text, folder=file.resolve().parent)
 
 
 def _stdin() -> str:
@@ -93,7 +93,7 @@ def _stdin() -> str:
 
 def _of_goal(
     goal: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
-) -> Wanted:
+) -> RunRequest:
     folder = _repository(Path.cwd())
     if folder in (Path.home(), Path(folder.anchor)):
         raise UsageError(f"{folder} is no project, and would be copied whole: go into one first")
@@ -114,7 +114,7 @@ def _of_goal(
         acceptance=commands,
     )
     whys = (f" ({found.found_in})" if found else "", f" ({choice.why})" if choice else "")
-    return Wanted(
+    return RunRequest(
         tasks=TaskFile(models={Role.WORKER: ModelSpec(name=name)}, tasks=(task,)),
         source="a goal",
         folder=folder,

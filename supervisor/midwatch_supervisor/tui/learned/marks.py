@@ -13,7 +13,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.operator.actions import LearningActions
 from midwatch_supervisor.tui.learned.lists import former_of, version_diff
-from midwatch_supervisor.tui.operator_command import Question
+from midwatch_supervisor.tui.operator_command import DialogQuestion
 from midwatch_supervisor.tui.state.learning import LearningView, Marked
 
 
@@ -65,7 +65,7 @@ def _refused_version(mark: Mark, known: KnownGuidelines) -> str:
     return "" if known.state is needed else f"it is not {called}; it is {known.state}"
 
 
-def question(mark: Mark, known: Marked, view: LearningView) -> Question | None:
+def question(mark: Mark, known: Marked, view: LearningView) -> DialogQuestion | None:
     """What is asked before a mark; `None` if it is made at once."""
     name = named(known)
     if isinstance(known, KnownGuidelines):
@@ -74,32 +74,32 @@ def question(mark: Mark, known: Marked, view: LearningView) -> Question | None:
     match mark:
         case Mark.APPROVE:
             title = f"Let workers be given {name}?"
-            return Question(title=title, send="Approve", quote=quote, confirm=True)
+            return DialogQuestion(title=title, send="Approve", quote=quote, confirm=True)
         case Mark.RATE:
             title = f"What is {name} worth, from 1 (misleading) to 5 (saved the day)?"
-            return Question(title=title, send="Rate", quote=quote, check=_unrated)
+            return DialogQuestion(title=title, send="Rate", quote=quote, check=_unrated)
         case Mark.RETIRE:
             title = f"Retire {name}: no worker gets it any more. Why?"
-            return Question(title=title, send="Retire", quote=quote, required=False)
+            return DialogQuestion(title=title, send="Retire", quote=quote, required=False)
         case _:
             return None
 
 
-def _of_version(mark: Mark, known: KnownGuidelines, view: LearningView) -> Question:
+def _of_version(mark: Mark, known: KnownGuidelines, view: LearningView) -> DialogQuestion:
     name = named(known)
     diff = version_diff(known, view)
     match mark:
         case Mark.APPROVE:
             title = f"Put {name} in force, for every attempt that begins from now on?"
-            return Question(title=title, send="Approve", quote=diff, confirm=True)
+            return DialogQuestion(title=title, send="Approve", quote=diff, confirm=True)
         case Mark.REJECT:
             title = f"Reject {name}: why?"
-            return Question(title=title, send="Reject", quote=diff, required=False)
+            return DialogQuestion(title=title, send="Reject", quote=diff, required=False)
         case _:
             before = former_of(known, view)
             then = "no guidelines are" if before is None else f"{named(before)} is"
             title = f"Roll {name} back: {then} in force again. Why?"
-            return Question(title=title, send="Roll back", required=False)
+            return DialogQuestion(title=title, send="Roll back", required=False)
 
 
 def rating_in(words: str) -> tuple[int, str]:

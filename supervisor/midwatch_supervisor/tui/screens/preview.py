@@ -12,32 +12,34 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from midwatch_supervisor.tui.keys import LIST
-from midwatch_supervisor.tui.screens.preview_lines import Line, Preview
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.screens.preview_lines import Preview, PreviewLine
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.palette import on_theme_change, palette_of
+from midwatch_supervisor.tui.widgets.scrolling_text import SCROLL_KEYS, ScrollActions
 
 
-class PreviewView(ScrollView, can_focus=True):
+class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
     """Why the chosen row stands where it does, what it used, what waits, what it reported.
 
     It is drawn off lines as every list is; tab reaches it, and then the keys of a list scroll it.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LIST if key.action != "open"]
+    BINDINGS: ClassVar[list[BindingType]] = SCROLL_KEYS
     DEFAULT_CSS = """
     PreviewView { overflow-x: hidden; scrollbar-size-vertical: 1; }
     """
 
-    def __init__(self, board: Board, now: Callable[[], datetime], keys: Mapping[str, str]) -> None:
+    def __init__(
+        self, board: FleetBoard, now: Callable[[], datetime], keys: Mapping[str, str]
+    ) -> None:
         """Preview rows of a board; `keys` tells the key of each act, as a person reads it."""
         super().__init__(id="preview")
         self._board = board
         self._now = now
         self._keys = keys
         self._row: Row | None = None
-        self._lines: list[Line] = []
+        self._lines: list[PreviewLine] = []
         self._strips: dict[int, Strip] = {}
         """The lines that were seen, as they were drawn."""
         self._under: Style | None = None
@@ -75,7 +77,7 @@ class PreviewView(ScrollView, can_focus=True):
             self._strips.pop(number, None)
         self.refresh_lines(changed[0], changed[-1] - changed[0] + 1)
 
-    def _drawn(self, row: Row, width: int) -> list[Line]:
+    def _drawn(self, row: Row, width: int) -> list[PreviewLine]:
         waits = self._board.turn(row) if row.attempt is None else ""
         return Preview(
             row=row,
@@ -107,15 +109,3 @@ class PreviewView(ScrollView, can_focus=True):
             segments = [Segment(text, under + style) for text, style in self._lines[index]]
             self._strips[index] = Strip(segments).adjust_cell_length(width, under)
         return self._strips[index]
-
-    def action_move(self, lines: int) -> None:
-        self.scroll_relative(y=lines, animate=False)
-
-    def action_page(self, pages: int) -> None:
-        self.action_move(pages * max(1, self.size.height - 1))
-
-    def action_first(self) -> None:
-        self.scroll_home(animate=False)
-
-    def action_last(self) -> None:
-        self.scroll_end(animate=False)

@@ -22,9 +22,9 @@ from midwatch_supervisor.tui.state.attention import waiting_attempt
 from midwatch_supervisor.tui.state.row import EqualCheckpoints, Need, Row, Trend, trend
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
-from midwatch_supervisor.tui.widgets.table import clock, long_span, sized
+from midwatch_supervisor.tui.widgets.table import clock, fit_text, long_span
 
-Line = Sequence[Cell]
+PreviewLine = Sequence[Cell]
 
 _NARROW = 90
 """Cells below which the two halves stand one below the other."""
@@ -34,7 +34,7 @@ LOW = 40
 """Percent of confidence below which a number is drawn as a warning."""
 
 
-def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+def wrap_text(text: str, width: int, indent: str = "") -> list[str]:
     """A text in lines of at most `width` cells, its own line ends kept."""
     lines: list[str] = []
     for part in plain(text).splitlines() or [""]:
@@ -56,7 +56,7 @@ class Preview:
     keys: Mapping[str, str]
     """The key of each act, as a person reads it."""
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[PreviewLine]:
         """All of it, from the top."""
         if self.width < _NARROW:
             head = self._rule(f"{one_line(self.row.label)} ─ WHY", self.width)
@@ -69,7 +69,9 @@ class Preview:
         ]
         return [head, *self._beside(self._standing(left), self._reports(right), left)]
 
-    def _beside(self, one: Sequence[Line], other: Sequence[Line], left: int) -> Iterable[Line]:
+    def _beside(
+        self, one: Sequence[PreviewLine], other: Sequence[PreviewLine], left: int
+    ) -> Iterable[PreviewLine]:
         edge = self.colours.dim
         for place in range(max(len(one), len(other))):
             cells = [*one[place]] if place < len(one) else []
@@ -80,20 +82,20 @@ class Preview:
                 *(other[place] if place < len(other) else ()),
             ]
 
-    def _rule(self, title: str, width: int, joint: str = "──") -> Line:
+    def _rule(self, title: str, width: int, joint: str = "──") -> PreviewLine:
         title = f" {title} "
         filled = "─" * max(0, width - len(joint) - cell_len(title))
         colours = self.colours
         return [(joint, colours.dim), (title, colours.heading), (filled, colours.dim)]
 
-    def _text(self, text: str, width: int, style: Style, indent: str = " ") -> list[Line]:
-        return [[(line, style)] for line in wrapped(text, width, indent)]
+    def _text(self, text: str, width: int, style: Style, indent: str = " ") -> list[PreviewLine]:
+        return [[(line, style)] for line in wrap_text(text, width, indent)]
 
-    def _standing(self, width: int) -> list[Line]:
+    def _standing(self, width: int) -> list[PreviewLine]:
         """What waits comes first: it is what a person is here for."""
         return [*self._title(width), *self._asked(width), *self._alerts(width), *self._used(width)]
 
-    def _title(self, width: int) -> list[Line]:
+    def _title(self, width: int) -> list[PreviewLine]:
         row, c = self.row, self.colours
         title = "" if row.title in ("", row.name) else row.title
         if row.attempt is None:
@@ -105,10 +107,10 @@ class Preview:
         style = tone_style(said.tone, c)
         return [*self._text(title, width, c.dim), *self._text(said.text, width, style)]
 
-    def _alerts(self, width: int) -> list[Line]:
+    def _alerts(self, width: int) -> list[PreviewLine]:
         return [line for alert in self.row.state.unresolved for line in self._alert(alert, width)]
 
-    def _alert(self, alert: Alert, width: int) -> list[Line]:
+    def _alert(self, alert: Alert, width: int) -> list[PreviewLine]:
         critical = alert.severity is Severity.CRITICAL
         style = self.colours.bad if critical else self.colours.warn
         said = f"{SEVERITY_SIGNS[alert.severity]} {alert.summary or alert.key.rule}"
@@ -124,14 +126,14 @@ class Preview:
             *self._text(grounds, width, self.colours.dim, "   "),
         ]
 
-    def _used(self, width: int) -> list[Line]:
+    def _used(self, width: int) -> list[PreviewLine]:
         if self.row.attempt is None:
             return []
         used = self.row.used
         style = self.colours.warn if used is not None and used >= 0.8 else self.colours.dim
         return self._text(f"budget: {budget_text(self.row.state.budget)}", width, style)
 
-    def _asked(self, width: int) -> list[Line]:
+    def _asked(self, width: int) -> list[PreviewLine]:
         """The proposal, the question or the request that waits, in full, with its keys."""
         row, state = self.row, self.row.state
         if row.need is Need.OVER:
@@ -152,7 +154,7 @@ class Preview:
         since = self.row.state.needed_since
         return f", waits {long_span((self.now - since).total_seconds())}" if since else ""
 
-    def _proposed(self, held: InterventionState, count: int, width: int) -> list[Line]:
+    def _proposed(self, held: InterventionState, count: int, width: int) -> list[PreviewLine]:
         issued = held.intervention
         more = f" (1 of {count})" if count > 1 else ""
         act = f"{issued.action}{bracketed(terms_text(issued.terms))}".upper()
@@ -161,7 +163,7 @@ class Preview:
         said = f"{issued.message or '(no message)'}{plan}"
         return self._answerable(title, said, width)
 
-    def _answerable(self, title: str, said: str, width: int) -> list[Line]:
+    def _answerable(self, title: str, said: str, width: int) -> list[PreviewLine]:
         c = self.colours
         # Whoever wrote it, it stands between our own lines and can not look like one of them.
         return [
@@ -170,7 +172,7 @@ class Preview:
             *self._keys(width),
         ]
 
-    def _keys(self, width: int) -> list[Line]:
+    def _keys(self, width: int) -> list[PreviewLine]:
         lines: list[list[Cell]] = [[]]
         used = 0
         for offer in offers(self.row):
@@ -184,7 +186,7 @@ class Preview:
             used += cell_len(key + does)
         return [*lines]
 
-    def _reports(self, width: int, *, titled: bool = False) -> list[Line]:
+    def _reports(self, width: int, *, titled: bool = False) -> list[PreviewLine]:
         if self.row.attempt is None:
             return []
         title = [self._rule("CHECKPOINTS, newest first", width)] if titled else []
@@ -193,14 +195,17 @@ class Preview:
         ]
         return [*title, *(said or self._text("no report yet", width, self.colours.dim))]
 
-    def _said(self, each: EqualCheckpoints, width: int) -> list[Line]:
+    def _said(self, each: EqualCheckpoints, width: int) -> list[PreviewLine]:
         c, said = self.colours, each.checkpoint
         course = {Course.ESCALATE: c.bad, Course.PIVOT: c.warn}.get(said.decision, c.text)
-        head: Line = [
+        head: PreviewLine = [
             (f"{clock(each.last_at, self.now.tzinfo)} ", c.dim),
             (f"{said.progress_percent:>3}% ", c.text),
             (f"{said.confidence:>3}% {_change_sign(each)} ", confidence_style(each, c)),
-            (sized(f"{said.decision}{repeated(each)}", max(0, width - 21)).rstrip(), course),
+            (
+                fit_text(f"{said.decision}{repetition_text(each)}", max(0, width - 21)).rstrip(),
+                course,
+            ),
         ]
         blockers = [
             line
@@ -290,11 +295,11 @@ def _ended(row: Row) -> Why:
 def _reported(newest: EqualCheckpoints) -> Why:
     said = newest.checkpoint
     if said.blockers:
-        return Why(f"{blocked(said.blockers)}{repeated(newest)}", Tone.WARN)
+        return Why(f"{blocked(said.blockers)}{repetition_text(newest)}", Tone.WARN)
     text = f'"{said.notes}"' if said.notes else f"reported: {said.decision}"
-    return Why(f"{text}{repeated(newest)}", Tone.WARN if newest.count > 2 else Tone.PLAIN)
+    return Why(f"{text}{repetition_text(newest)}", Tone.WARN if newest.count > 2 else Tone.PLAIN)
 
 
-def repeated(said: EqualCheckpoints) -> str:
+def repetition_text(said: EqualCheckpoints) -> str:
     """How often and for how long the same was said: ` x8, 2 min`; empty for once."""
     return f" {_TIMES}{said.count}, {long_span(said.seconds)}" if said.count > 1 else ""

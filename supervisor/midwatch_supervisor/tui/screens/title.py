@@ -19,7 +19,7 @@ from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.state.attention import Queue
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import (
@@ -35,7 +35,7 @@ NEEDED = "!"
 """Before whatever needs a person."""
 
 
-def title_text(board: Board, waiting: int, now: datetime, colours: Palette) -> Text:
+def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette) -> Text:
     """The counts of a board; `waiting` things need a person. What is needed most stands first."""
     totals, needs = board.totals, board.totals.needs
     parts: list[Cell] = [
@@ -66,7 +66,7 @@ def _health(health: Health, count: int, colours: Palette) -> list[Cell]:
     return [(f"{HEALTH_SIGNS[health]} {count} {what}", health_style(health, colours))]
 
 
-def _done(board: Board) -> str:
+def _done(board: FleetBoard) -> str:
     done = board.totals.tasks[Lifecycle.COMPLETED]
     return f"{LIFECYCLE_SIGNS[Lifecycle.COMPLETED]} {done}/{len(board.tasks)}"
 
@@ -76,7 +76,7 @@ def _failed(count: int, colours: Palette) -> list[Cell]:
     return [(f"{sign} {count} failed", colours.bad)] if count else []
 
 
-def _runs(board: Board, now: datetime) -> str:
+def _runs(board: FleetBoard, now: datetime) -> str:
     """Which run it is, and for how long it has gone on."""
     if not board.runs:
         return ""
@@ -98,7 +98,7 @@ class TitleLine(Static):
     }
     """
 
-    def __init__(self, board: Board, queue: Queue, now: Callable[[], datetime]) -> None:
+    def __init__(self, board: FleetBoard, queue: Queue, now: Callable[[], datetime]) -> None:
         self._board, self._queue, self._now = board, queue, now
         self._mark = ""
         self._shown: Text | None = None

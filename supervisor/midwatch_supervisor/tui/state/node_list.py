@@ -18,7 +18,7 @@ AT_WORK = frozenset({NodeState.UP, NodeState.DRAINING})
 """The states of a node that is there."""
 
 
-def standing(status: NodeStatus) -> str:
+def node_word(status: NodeStatus) -> str:
     """What a node is doing, in a word; `doubted` while only the broker says that it is gone."""
     doubted = status.doubted_at is not None and status.doubted_at >= status.beat_at
     return "doubted" if doubted and status.state in AT_WORK else status.state.value

@@ -6,7 +6,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 
-from midwatch_monitor.records import Attempt, Checkpoint, Entry, Health, Lifecycle, Step
+from midwatch_monitor.records import (
+    Attempt,
+    Checkpoint,
+    Entry,
+    Health,
+    Lifecycle,
+    Step,
+    Task,
+)
 from midwatch_monitor.state.attempt import AttemptState
 
 KEPT = 12
@@ -153,10 +161,17 @@ class Row:
     checkpoints: CheckpointHistory = field(default_factory=CheckpointHistory)
 
     @classmethod
-    def queued(cls, run: int, task: int, name: str, title: str = "", project: str = "") -> "Row":
-        """The row of a task without an attempt."""
-        state = AttemptState(attempt=_NOBODY, detailed=False)
-        return cls(run=run, task=task, name=name, title=title, project=project, state=state)
+    def of(cls, task: Task, state: AttemptState | None = None, *, movable: bool = False) -> "Row":
+        """The row of an attempt at a task, or of a task without one."""
+        return cls(
+            run=task.run,
+            task=task.id,
+            name=task.name,
+            title=task.title,
+            project=task.project,
+            state=state or AttemptState(attempt=_NOBODY, detailed=False),
+            movable=movable,
+        )
 
     def fold(self, entry: Entry) -> None:
         """Take in the next entry of its attempt."""
