@@ -37,7 +37,7 @@ GROUPS = {
         "mcp": ("inspect.mcp:mcp", "Let other programs ask Midwatch, or report to it."),
         "report": ("inspect.report:app", "What came of the tasks, in figures and charts."),
         "metrics": ("inspect.metrics:metrics", "Figures of all runs, for Prometheus."),
-        "diff": ("inspect.diff:diff", "What a task has changed."),
+        "diff": ("operate.workspaces:diff", "What a task has changed."),
         "export": ("inspect.export:export", "Write a recorded attempt as a trace."),
         "replay": ("inspect.replay:replay", "Run today's rules over recorded runs."),
     },
@@ -47,8 +47,8 @@ GROUPS = {
         "tell": ("operate.tell:tell", "Say something to a worker; pause, stop or restart it."),
         "grant": ("operate.tell:grant", "Give an attempt more budget."),
         "switch": ("operate.tell:switch", "Let another model go on with an attempt."),
-        "merge": ("operate.merge:merge", "Merge a completed task's branch into yours."),
-        "clean": ("operate.clean:clean", "Remove the workspaces of merged tasks."),
+        "merge": ("operate.workspaces:merge", "Merge a completed task's branch into yours."),
+        "clean": ("operate.workspaces:clean", "Remove the workspaces of merged tasks."),
     },
     "Learn": {
         "feedback": ("learn.feedback:app", "Accept or reject a result; list what was said."),
@@ -57,7 +57,7 @@ GROUPS = {
         "facts": ("learn.facts:app", "What workers found out: list, show, take back."),
         "learn": ("learn.learn:learn", "Draw the lessons that are due, and look back."),
         "calibration": (
-            "inspect.calibration:calibration",
+            "inspect.report:calibration",
             "What stated confidence was worth, by model.",
         ),
         "forget": ("learn.forget:forget", "Delete everything about a project."),

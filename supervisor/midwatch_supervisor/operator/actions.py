@@ -46,7 +46,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
 from midwatch_supervisor.operator.refusal import OpenQuestion
-from midwatch_supervisor.operator.reopening import Reopening, reopening, store_reopening
+from midwatch_supervisor.operator.tasks import Reopening, reopening, store_reopening
 
 _NO_TERMS = Terms()
 GO_ON = "Go on."

@@ -1,6 +1,6 @@
 """Finds what a person names in the journal: runs, tasks and attempts."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     NodeStatus,
     Recall,
+    Record,
     Run,
     Task,
     TaskTransition,
@@ -34,12 +35,14 @@ class FoundTask:
     attempt: Attempt | None = None
 
 
-async def task_state(journal: Journal, task: Task) -> TaskState:
-    """Where a task stands now."""
+async def task_state(
+    journal: Journal, task: Task, *, kinds: Sequence[type[Record]] = ()
+) -> TaskState:
+    """Where a task stands now; by entries of these kinds alone, if some are named."""
     state = TaskState(task=task, judged=judges(await journal.run(task.run)))
     for attempt in await journal.attempts(task.id):
         state.meet(attempt)
-    async for entry in journal.all_entries(task=task.id):
+    async for entry in journal.all_entries(task=task.id, kinds=kinds):
         if state.lacks(entry) and entry.attempt is not None:
             state.meet(await journal.attempt(entry.attempt))  # it began while this was read
         state.fold(entry)

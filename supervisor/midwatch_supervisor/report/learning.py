@@ -20,25 +20,23 @@ from midwatch_supervisor.present.learning_text import ORIGINS
 from midwatch_supervisor.present.numbers import dollars, number
 from midwatch_supervisor.present.numbers import share as share_text
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.report.lines import (
-    FigureLine,
-    fields,
-    interval_fields,
-    line,
-    rate_fields,
-    role_line,
-    rounded,
-)
 from midwatch_supervisor.report.reading import LearningReading
 from midwatch_supervisor.report.section import (
     RATE,
     Bar,
     BarChart,
+    FigureLine,
     ReportSection,
     ReportTable,
     TableCell,
     count_chart,
+    fields,
+    interval_fields,
+    line,
     rate_chart,
+    rate_fields,
+    role_line,
+    rounded,
     section,
     table,
 )

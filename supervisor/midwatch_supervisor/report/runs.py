@@ -25,26 +25,24 @@ from midwatch_monitor.records import Lifecycle
 from midwatch_supervisor.present.numbers import dollars, duration, hits, rate
 from midwatch_supervisor.present.numbers import share as share_text
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.report.lines import (
-    FigureLine,
-    fields,
-    line,
-    rate_fields,
-    role_line,
-    usage_fields,
-)
 from midwatch_supervisor.report.reading import RunReading
 from midwatch_supervisor.report.section import (
     RATE,
     Bar,
     BarChart,
+    FigureLine,
     ReportSection,
     ReportTable,
     count_chart,
+    fields,
+    line,
     rate_bar,
     rate_chart,
+    rate_fields,
+    role_line,
     section,
     table,
+    usage_fields,
 )
 
 MAX_TASKS = 200

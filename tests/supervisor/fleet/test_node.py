@@ -41,7 +41,7 @@ from midwatch_supervisor.fleet.process import identity
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
 from midwatch_supervisor.fleet.queue.queue import TurnQueue, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
-from midwatch_supervisor.operator.withdrawal import Withdrawer
+from midwatch_supervisor.operator.tasks import Withdrawer
 from midwatch_supervisor.present.assignment import assignments
 
 T = TypeVar("T")

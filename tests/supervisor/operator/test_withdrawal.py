@@ -22,7 +22,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.operator.withdrawal import (
+from midwatch_supervisor.operator.tasks import (
     Look,
     WithdrawalCourse,
     dependents_first,
@@ -80,7 +80,7 @@ def account(*said: Record) -> TaskState:
 def test_what_becomes_of_a_task_depends_on_who_is_at_work_on_it(
     said: tuple[Record, ...], course: WithdrawalCourse
 ) -> None:
-    assert Look(state=account(*said), after=0).course is course
+    assert Look(state=account(*said)).course is course
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_split_task_ends_with_its_parts_while_there_are_any(
     over: bool, course: WithdrawalCourse
 ) -> None:
     parts = (task(2, "a.1", parent="a"),)
-    look = Look(state=account(SPLIT), after=0, parts=parts, parts_over=over)
+    look = Look(state=account(SPLIT), parts=parts, parts_over=over)
     assert look.course is course
 
 

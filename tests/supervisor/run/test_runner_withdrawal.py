@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_stage.harness import RunHarness
-from midwatch_supervisor.operator.withdrawal import WithdrawalCourse, Withdrawer
+from midwatch_supervisor.operator.tasks import WithdrawalCourse, Withdrawer
 
 CANCELED = TaskTransition(lifecycle=Lifecycle.CANCELED, reason="canceled by ada")
 

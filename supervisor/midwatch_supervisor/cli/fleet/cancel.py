@@ -20,7 +20,7 @@ from midwatch_supervisor.cli.operate.hints import bus_of, fleet_here
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
-from midwatch_supervisor.operator.withdrawal import (
+from midwatch_supervisor.operator.tasks import (
     Withdrawal,
     WithdrawalCourse,
     Withdrawer,

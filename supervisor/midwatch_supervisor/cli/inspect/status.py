@@ -22,7 +22,7 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
 from midwatch_supervisor.present.text_line import brief, reserved
-from midwatch_supervisor.present.waiting import GONE, TURN, missing_lines, task_waits_for
+from midwatch_supervisor.present.waiting import GONE, TURN, adrift, missing_lines, task_waits_for
 
 _NODE = "node"
 _HEADINGS = (
@@ -204,22 +204,16 @@ def waits_for(state: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
     latest = state.latest
     if latest is None or state.lifecycle.over:
         return task_waits_for(state)
-    if _adrift(latest, nodes):
+    if adrift(latest, nodes.get(latest.node)) and latest.lifecycle is Lifecycle.WORKING:
         return f"another node ({latest.node} is {nodes[latest.node].state})"
     if latest.lifecycle is Lifecycle.SUBMITTED:
         return task_waits_for(state) or TURN
     return task_waits_for(state)
 
 
-def _adrift(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> bool:
-    """Whether it was at work on a node that is gone."""
-    at = nodes.get(latest.node)
-    return at is not None and at.state in GONE and latest.lifecycle is Lifecycle.WORKING
-
-
 def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:
     """How an attempt fares; nobody knows it of one whose node is gone, until another has it."""
-    return Health.UNKNOWN if _adrift(latest, nodes) else latest.health
+    return Health.UNKNOWN if adrift(latest, nodes.get(latest.node)) else latest.health
 
 
 def _limit(latest: AttemptState | None) -> int | None:

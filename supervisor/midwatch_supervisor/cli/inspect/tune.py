@@ -28,8 +28,7 @@ from midwatch_monitor.replay.tune.study import (
 from midwatch_monitor.traces import AUTO, FORMATS
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.report.lines import interval_fields, rounded
-from midwatch_supervisor.report.section import table, table_lines
+from midwatch_supervisor.report.section import interval_fields, rounded, table, table_lines
 
 MIN_RESOLVED = 20
 """Resolved runs below which a share of them says little."""

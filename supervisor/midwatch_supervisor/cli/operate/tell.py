@@ -20,7 +20,7 @@ from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.actions import GRANTED
 from midwatch_supervisor.operator.refusal import act_refusal, is_held
-from midwatch_supervisor.operator.reopening import reopening
+from midwatch_supervisor.operator.tasks import reopening
 from midwatch_supervisor.present.lookup import assignment_of, find, models_of, task_state
 from midwatch_supervisor.present.numbers import grant_text
 

@@ -11,7 +11,7 @@ from midwatch_monitor.records import Health, Lifecycle
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
 from midwatch_supervisor.present.waiting import Wait
-from midwatch_supervisor.tui.screens.preview_lines import trend_style, why
+from midwatch_supervisor.tui.screens.preview import trend_style, why
 from midwatch_supervisor.tui.screens.title import NEEDED
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need, Row, trend

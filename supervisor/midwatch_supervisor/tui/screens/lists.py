@@ -10,10 +10,11 @@ from midwatch_monitor.records import Course, NodeState, NodeStatus
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LOST_SIGN
 from midwatch_supervisor.present.text_line import blocked
-from midwatch_supervisor.tui.screens.preview_lines import LOW
+from midwatch_supervisor.present.waiting import THERE
+from midwatch_supervisor.tui.screens.preview import LOW
 from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapse
 from midwatch_supervisor.tui.state.board import STREAM, FleetBoard, Report
-from midwatch_supervisor.tui.state.node_list import AT_WORK, node_word
+from midwatch_supervisor.tui.state.node_list import node_word
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
@@ -227,7 +228,7 @@ class Host:
     @property
     def lives(self) -> bool:
         """Whether it is to be heard."""
-        return self.status.state in AT_WORK
+        return self.status.state in THERE
 
     @property
     def has(self) -> str:

@@ -33,7 +33,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import Interventions
 from midwatch_monitor.state.run import judges
-from midwatch_supervisor.present.waiting import TURN, Wait
+from midwatch_supervisor.present.waiting import TURN, Wait, adrift
 from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.learning import LearningCounts
 from midwatch_supervisor.tui.state.node_list import NodeList, Unplaced, WaitingTasks
@@ -190,9 +190,9 @@ class FleetBoard:
 
     def _look_for_node(self, row: Row) -> None:
         self._places.add(row.state.node)
-        adrift = row.movable and not row.over and self.node_list.gone(row.state.node)
-        if adrift is not row.adrift:
-            row.adrift = adrift
+        gone = row.movable and adrift(row.state, self.node_list.nodes.get(row.state.node))
+        if gone is not row.adrift:
+            row.adrift = gone
             self._moved(row)
 
     def meet_task(self, task: Task) -> None:

@@ -29,7 +29,7 @@ from midwatch_stage.factories import (
 )
 from midwatch_stage.rows import row
 from midwatch_supervisor.present.waiting import Wait
-from midwatch_supervisor.tui.screens.preview_lines import Preview, why
+from midwatch_supervisor.tui.screens.preview import Preview, why
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.palette import palette
 

@@ -21,7 +21,7 @@ from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.screens.banner import missing_parts, no_monitor, no_node
-from midwatch_supervisor.tui.screens.preview_lines import why
+from midwatch_supervisor.tui.screens.preview import why
 from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.widgets.palette import palette
