@@ -55,7 +55,7 @@ from midwatch_supervisor.operator.learning_marks import (
     LearningMark,
 )
 from midwatch_supervisor.operator.refusal import OpenQuestion
-from midwatch_supervisor.operator.reopening import Reopening, reopening, store_reopening
+from midwatch_supervisor.operator.tasks import Reopening, reopening, store_reopening
 from midwatch_supervisor.present.known_text import Known
 
 _NO_TERMS = Terms()

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from midwatch_monitor.config.tasks import TaskSpec
 
 TURN = "its turn"
-_THERE = frozenset({NodeState.UP, NodeState.DRAINING})
+THERE = frozenset({NodeState.UP, NodeState.DRAINING})
+"""How a node stands that is at work, or may be."""
+GONE = frozenset({NodeState.DOWN, NodeState.LOST})
+"""How a node stands that does nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +129,7 @@ def _done(state: Lifecycle | None) -> bool:
 
 def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
     """A node that can do it and takes something more, and how full those are."""
-    able = [each for each in nodes if _has(each, labels) and each.state in _THERE]
+    able = [each for each in nodes if _has(each, labels) and each.state in THERE]
     up = [each for each in able if each.state is NodeState.UP]
     node = f"a node with {_named(labels)}" if labels else "a node"
     if not up:
@@ -149,7 +152,7 @@ def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
 
     A node that has just left or was lost may come back, and where none is up, that comes first.
     """
-    return any(each.state in _THERE for each in nodes) and not any(
+    return any(each.state in THERE for each in nodes) and not any(
         _has(each, labels) for each in nodes
     )
 
@@ -175,8 +178,9 @@ def _which(nodes: Sequence[NodeStatus]) -> str:
     return f"{names} {'is' if len(nodes) == 1 else 'are'}"
 
 
-GONE = frozenset({NodeState.DOWN, NodeState.LOST})
-"""How a node stands that does nothing more."""
+def adrift(attempt: AttemptState, node: NodeStatus | None) -> bool:
+    """Whether the node of an attempt is gone, as far as is known, and no other has it yet."""
+    return node is not None and node.state in GONE and not attempt.over
 
 
 def missing_lines(

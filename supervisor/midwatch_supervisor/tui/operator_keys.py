@@ -34,12 +34,12 @@ from midwatch_supervisor.tui.operator_command import (
     confirmation,
     offers,
     question,
+    question_for,
     refusal,
     result_text,
-    settled_by,
     terms_in,
 )
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import dialog
 from midwatch_supervisor.tui.widgets.footer import Footer
@@ -114,7 +114,7 @@ class OperatorApp(App[int]):
 
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ACTS]
 
-    board: Board
+    board: FleetBoard
     operator: OperatorActions
     glance_seconds = 0.7
     """How long a line that came under the cursor by itself takes no act: somebody may mean the
@@ -172,7 +172,7 @@ class OperatorApp(App[int]):
             return NOTHING_CHOSEN
         if command is Command.PAUSE and self._is_held(row):
             command = Command.RESUME
-        return self._refusal(_Pending(command=command, row=row, waiting=settled_by(command, row)))
+        return self._refusal(_Pending(command=command, row=row, waiting=question_for(command, row)))
 
     def _chooser(self) -> Chooser | None:
         return next((each for each in self._places() if isinstance(each, Chooser)), None)
@@ -259,7 +259,7 @@ class OperatorApp(App[int]):
     def begin(self, command: Command, row: Row) -> None:
         """Ask what there is to be asked and then act, unless that makes no sense for the row."""
         # The dialog may stand open for long: the decision that it showed is what is acted on.
-        pending = _Pending(command=command, row=row, waiting=settled_by(command, row))
+        pending = _Pending(command=command, row=row, waiting=question_for(command, row))
         if self._refused(pending):
             return
         models = self._models(command, row)

@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.json_lines import Transcript
-from midwatch_supervisor.present.progress import progress_line
+from midwatch_supervisor.present.run_text import progress_line
 from midwatch_supervisor.present.text_line import reserved
 
 DONE = make.task_transition(Lifecycle.COMPLETED, passed=2, total=2)

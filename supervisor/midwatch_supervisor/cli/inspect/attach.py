@@ -64,8 +64,8 @@ def attach(
     they can be guided and stopped, too.
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
+    from midwatch_supervisor.cli.interrupts import run_to_end
     from midwatch_supervisor.cli.run.conduct import where
-    from midwatch_supervisor.cli.run.exit import run_to_end
 
     settings = settings_in_force(config)
     if OTLP in what and once:

@@ -32,7 +32,7 @@ from midwatch_supervisor.present.known_text import (
     lesson_history_fields,
 )
 from midwatch_supervisor.present.lesson_history import lesson_history
-from midwatch_supervisor.present.lookup import account_of, find
+from midwatch_supervisor.present.lookup import find, task_state
 from midwatch_supervisor.present.text_line import brief
 
 app = App(name="lessons")
@@ -317,5 +317,5 @@ async def _require_use(journal: Journal, known: KnownLesson, task: Task) -> None
     if known.waiting or known.obsolete:
         verb = "approve" if known.waiting else "restore"
         raise UsageError(f"lesson {known.id} is not in use; `midwatch lessons {verb} {known.id}`")
-    if (await account_of(journal, task)).lifecycle.over:
+    if (await task_state(journal, task)).lifecycle.over:
         raise UsageError(f"task {task.name} is over: it has no next attempt")

@@ -23,10 +23,10 @@ from midwatch_supervisor.cli.journals import (
     JournalOption,
     journal_to_write,
 )
-from midwatch_supervisor.cli.operate.hints import desk_at
+from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.refusal import OpenQuestion, question_name, questions
-from midwatch_supervisor.present.lookup import account_of
+from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.present.record_text import answer_text
 
 QuestionId = Annotated[
@@ -80,24 +80,24 @@ async def settle(
 
     Raises UsageError where it does not wait, or nothing is called that.
     """
-    number, of = chosen(await asked_in(journal), id)
+    number, of = find_question(await question_states(journal), id)
     attempt = await journal.attempt(of)
     task = await journal.task(attempt.task)
-    state = (await account_of(journal, task)).attempts[attempt.id]
+    state = (await task_state(journal, task)).attempts[attempt.id]
     asked = state.interventions.get(number) or state.asked[number][1]
     what = f"{question_name(asked)} {number} for {task.name}#{attempt.number}"
     _require_waiting(what, number, asked, state)
     done = "approved" if agreed else "rejected"
     if dry_run:
         return f"would make {what} {done}"
-    async with desk_at(journal, author) as operator:
+    async with operator_in(journal, author) as operator:
         await operator.settle(
             attempt, number, asked, agreed=agreed, comment=comment, step=state.last_step
         )
     return f"{done} {what}"
 
 
-async def asked_in(journal: Journal) -> RunState:
+async def question_states(journal: Journal) -> RunState:
     """Where all attempts of a journal stand, as far as questions to a person tell."""
     run = RunState()
     kinds = (Intervention, Delivery, AttemptTransition, PlanCheck, BudgetRequest, PermissionRequest)
@@ -106,7 +106,7 @@ async def asked_in(journal: Journal) -> RunState:
     return run
 
 
-def chosen(run: RunState, id: str | int) -> tuple[int, int]:
+def find_question(run: RunState, id: str | int) -> tuple[int, int]:
     """What `id` names, and the attempt that it is about, both by journal id. Pure.
 
     Of what waits, its beginning is enough where that is a text. Raises UsageError.

@@ -3,11 +3,11 @@
 from midwatch_monitor.records import KnownGuidelines, KnownLesson
 from midwatch_supervisor.operator.learning_marks import LearningMark
 from midwatch_supervisor.present.known_text import Known, known_name, version_diff
-from midwatch_supervisor.tui.operator_command import Question
+from midwatch_supervisor.tui.operator_command import DialogQuestion
 from midwatch_supervisor.tui.state.learning import LearningView
 
 
-def question(mark: LearningMark, known: Known, view: LearningView) -> Question | None:
+def question(mark: LearningMark, known: Known, view: LearningView) -> DialogQuestion | None:
     """What is asked before a mark; `None` if it is made at once."""
     name = known_name(known)
     if isinstance(known, KnownGuidelines):
@@ -16,31 +16,31 @@ def question(mark: LearningMark, known: Known, view: LearningView) -> Question |
     match mark:
         case LearningMark.APPROVE:
             title = f"Let workers be given {name}?"
-            return Question(title=title, send="Approve", quote=quote, confirm=True)
+            return DialogQuestion(title=title, send="Approve", quote=quote, confirm=True)
         case LearningMark.RATE:
             title = f"What is {name} worth, from 1 (misleading) to 5 (saved the day)?"
-            return Question(title=title, send="Rate", quote=quote, check=_unrated)
+            return DialogQuestion(title=title, send="Rate", quote=quote, check=_unrated)
         case LearningMark.RETIRE:
             title = f"Retire {name}: no worker gets it any more. Why?"
-            return Question(title=title, send="Retire", quote=quote, required=False)
+            return DialogQuestion(title=title, send="Retire", quote=quote, required=False)
         case _:
             return None
 
 
-def _of_version(mark: LearningMark, known: KnownGuidelines, view: LearningView) -> Question:
+def _of_version(mark: LearningMark, known: KnownGuidelines, view: LearningView) -> DialogQuestion:
     name, diff = known_name(known), version_diff(view.before(known), known)
     match mark:
         case LearningMark.APPROVE:
             title = f"Put {name} in force, for every attempt that begins from now on?"
-            return Question(title=title, send="Approve", quote=diff, confirm=True)
+            return DialogQuestion(title=title, send="Approve", quote=diff, confirm=True)
         case LearningMark.REJECT:
             title = f"Reject {name}: why?"
-            return Question(title=title, send="Reject", quote=diff, required=False)
+            return DialogQuestion(title=title, send="Reject", quote=diff, required=False)
         case _:
             former = view.former(known.project)
             then = "no guidelines are" if former is None else f"{known_name(former)} is"
             title = f"Roll {name} back: {then} in force again. Why?"
-            return Question(title=title, send="Roll back", required=False)
+            return DialogQuestion(title=title, send="Roll back", required=False)
 
 
 def rating_in(words: str) -> tuple[int, str]:

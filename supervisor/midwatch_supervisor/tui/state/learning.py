@@ -114,7 +114,7 @@ HISTORY = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedAttempt:
     """One verdict that somebody spoke, or that a person's acts imply; without their diff."""
 
     at: datetime
@@ -134,7 +134,7 @@ class LearningCounts:
         self._learning = Learning()
         self._waiting: deque[Entry | Task] = deque()
         """What the figures do not know yet; a deque, since two threads may be at its ends."""
-        self.history: deque[Judged] = deque(maxlen=HISTORY)
+        self.history: deque[JudgedAttempt] = deque(maxlen=HISTORY)
         """The oldest first."""
         self.failed: Counter[str] = Counter()
         """What of learning failed: tries at lessons, summaries and reviews, and other parts."""
@@ -152,7 +152,7 @@ class LearningCounts:
         match entry.record:
             case Feedback() as verdict:
                 told = replace(verdict, diff="")
-                self.history.append(Judged(at=entry.at, name=name, verdict=told))
+                self.history.append(JudgedAttempt(at=entry.at, name=name, verdict=told))
             case Study(state=StudyState.FAILED) as study:
                 self._fail(study.chore.value, study.reason)
             case Fault() as fault if fault.part.startswith(LEARNING):
