@@ -97,6 +97,17 @@ def _no_orphans() -> None:  # pyright: ignore[reportUnusedFunction]
     end_orphans_with_this_process()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _fixed_heap() -> None:  # pyright: ignore[reportUnusedFunction]
+    """Let collections pass over what was there before the file's tests.
+
+    Textual collects garbage whenever a console starts: all modules again each time, otherwise.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
 @pytest.fixture(autouse=True)
 def _no_real_models() -> None:  # pyright: ignore[reportUnusedFunction]
     # Whoever can ask a model has imported it: before its tests, or in an earlier one.
