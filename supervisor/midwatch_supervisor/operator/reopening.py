@@ -6,8 +6,7 @@ from datetime import datetime
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.commits import reopen
-from midwatch_monitor.journal.core.incarnations import TURNS
+from midwatch_monitor.journal.core.commits import TURNS, reopen
 from midwatch_monitor.records import (
     Attempt,
     Draft,

@@ -27,12 +27,18 @@ from sqlalchemy.exc import DataError
 from sqlalchemy.types import TypeEngine
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
+from midwatch_monitor.journal.admin.copy import marks
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.columns import UNREADABLE, Moment, Packed, metadata, unpack
 from midwatch_monitor.journal.core.encoding import read
-from midwatch_monitor.journal.core.identity import marks
 from midwatch_monitor.journal.core.schema import read_version
-from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.journal.core.tables import (
+    REVISION,
+    UNREADABLE,
+    Moment,
+    Packed,
+    metadata,
+    unpack,
+)
 from midwatch_monitor.records import (
     Chore,
     FactAct,

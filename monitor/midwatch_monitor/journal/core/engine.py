@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -267,6 +268,16 @@ def transaction(engine: Engine) -> Generator[Connection]:
         if connection.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
         yield connection
+
+
+def database_time(connection: Connection) -> datetime:
+    """The present moment by the clock that all who share the database go by.
+
+    SQLite has none of its own: who shares such a file is on one machine.
+    """
+    if connection.dialect.name == "sqlite":
+        return datetime.now(UTC)
+    return connection.execute(select(func.clock_timestamp())).scalar_one().astimezone(UTC)
 
 
 @contextmanager

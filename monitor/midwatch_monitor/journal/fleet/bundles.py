@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.errors import JournalCorruptError
-from midwatch_monitor.journal.core import commits, queries, tables
+from midwatch_monitor.journal.core import commits, tables, work
 from midwatch_monitor.journal.core.encoding import kind_of, record_json, rows_of
 from midwatch_monitor.journal.core.journal import Journal
 from midwatch_monitor.records import (
@@ -170,7 +170,7 @@ def _lease(connection: Connection, attempt: int) -> Lease | None:
 
 def _attempts(connection: Connection, run: int) -> list[Attempt]:
     of = select(tables.task.c.id).where(tables.task.c.run == run)
-    return queries.attempts(connection, tables.attempt.c.task.in_(of))
+    return work.attempts(connection, tables.attempt.c.task.in_(of))
 
 
 def _standings(connection: Connection, run: int) -> list[Standing]:
@@ -179,7 +179,7 @@ def _standings(connection: Connection, run: int) -> list[Standing]:
     ids = select(attempt.c.id).where(attempt.c.task.in_(of))
     ended = _ended(connection, entry.c.task, of, TaskTransition)
     over = _ended(connection, entry.c.attempt, ids, AttemptTransition)
-    attempts = queries.attempts(connection, attempt.c.task.in_(of))
+    attempts = work.attempts(connection, attempt.c.task.in_(of))
     last = {each.task: each.id for each in sorted(attempts, key=lambda each: each.number)}
     return [
         Standing(

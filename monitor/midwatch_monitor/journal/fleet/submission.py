@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Select, func, insert, or_, select
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal.core import commits, queries, tables
+from midwatch_monitor.journal.core import tables, work
 from midwatch_monitor.journal.core.encoding import kind_of
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Keeper, Lifecycle, Run, Task, TaskTransition
@@ -47,9 +47,9 @@ def submit(
     at: datetime,
 ) -> tuple[Run, list[Task]]:
     """Store a new run with its tasks, each submitted."""
-    run = commits.add_run(connection, source=source, settings=settings, at=at, keeper=keeper)
+    run = work.add_run(connection, source=source, settings=settings, at=at, keeper=keeper)
     return run, [
-        commits.add_task(
+        work.add_task(
             connection,
             run=run.id,
             name=task.name,
@@ -102,7 +102,7 @@ def submitted(connection: Connection, key: Key) -> Run | None:
             f"the key {key.name} is that of run {row.run}, which was submitted with other tasks: "
             "choose another key"
         )
-    (run,) = queries.runs(connection, tables.run.c.id == row.run)
+    (run,) = work.runs(connection, tables.run.c.id == row.run)
     return run
 
 
@@ -132,7 +132,7 @@ def moves(connection: Connection, after: int, erasure: int) -> Moves:
     afresh = newest != erasure
     rows = connection.execute(_states(0 if afresh else after)).all()
     return Moves(
-        last=max(after, queries.last_id(connection)),
+        last=max(after, work.last_id(connection)),
         erasure=newest,
         afresh=afresh,
         open={row.task: row.run for row in rows if not row.over},
@@ -173,5 +173,5 @@ def runs_of(connection: Connection, ids: Sequence[int]) -> list[Run]:
     """The runs with these ids, oldest first."""
     found: list[Run] = []
     for first in range(0, len(ids), _AT_ONCE):
-        found += queries.runs(connection, tables.run.c.id.in_(ids[first : first + _AT_ONCE]))
+        found += work.runs(connection, tables.run.c.id.in_(ids[first : first + _AT_ONCE]))
     return sorted(found, key=lambda run: run.id)

@@ -27,10 +27,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import sqlite
 
-from midwatch_monitor.journal.core import queries, tables
-from midwatch_monitor.journal.core.columns import Moment
+from midwatch_monitor.journal.core import tables, work
 from midwatch_monitor.journal.core.encoding import kind_of, record_of
 from midwatch_monitor.journal.core.journal import Journal
+from midwatch_monitor.journal.core.tables import Moment
 from midwatch_monitor.records import AttemptTransition, Hint, Keeper
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def _parts(attempts: list[int]) -> Iterator[list[int]]:
 
 def _news(connection: Connection, after: int) -> News:
     # First the end, then what is before it: what is written meanwhile is found the next time.
-    last = max(after, queries.last_id(connection))
+    last = max(after, work.last_id(connection))
     entry, task, run = tables.entry, tables.task, tables.run
     newest = func.max(entry.c.id).label("newest")
     query = (

@@ -153,7 +153,7 @@ def _tables(location: str) -> Finding:
                 prepare(store, Access.WRITE)  # of current tables: the rights only
                 with transaction(store.writing):
                     return Finding("journal", State.OK, f"{store.name}: can be written, up to date")
-        from midwatch_monitor.journal.core.upgrade import upgrade
+        from midwatch_monitor.journal.core.schema import upgrade
 
         plan = upgrade(store, dry_run=True)
         detail = f"{store.name}: its tables are at {plan.before or 'nothing'}, not {plan.after}"

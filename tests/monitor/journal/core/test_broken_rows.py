@@ -15,7 +15,7 @@ import pytest
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.columns import MOST_BYTES, unpack
+from midwatch_monitor.journal.core.tables import MOST_BYTES, unpack
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import (
