@@ -60,6 +60,11 @@ def holder_of(name: str, boot: str) -> str:
     return f"{name}:{boot}"
 
 
+def name_of(holder: str) -> str:
+    """The name of the process that a lease or a turn names as its holder."""
+    return holder.rpartition(":")[0] or holder
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """Who holds something that one process at a time may do."""

@@ -43,11 +43,6 @@ def identity(name: str | None) -> Identity:
     return Identity(name=name[:80], boot=secrets.token_hex(4))
 
 
-def name_of(holder: str) -> str:
-    """The name of the process that a lease or a turn names as its holder."""
-    return holder.rpartition(":")[0] or holder
-
-
 T = TypeVar("T")
 
 SLOW_SECONDS = 5.0

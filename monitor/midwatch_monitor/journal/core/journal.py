@@ -34,25 +34,32 @@ _PAGE = 1_000
 """Entries of one answer, where nobody asks for another number."""
 
 
-def _writing(
-    do: Callable[Concatenate[Connection, P], T],
-) -> "Callable[Concatenate[Journal, P], Coroutine[Any, Any, T]]":
-    """A function of a write transaction as a method of the journal."""
+class JournalPart:
+    """Reads and writes about one thing, under one name: see `reading` and `writing`."""
 
-    async def method(self: "Journal", *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.write(do, *args, **kwargs)
+    def __init__(self, journal: "Journal") -> None:
+        self.journal = journal
+
+
+def writing(
+    do: Callable[Concatenate[Connection, P], T],
+) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
+    """A function of a write transaction as a method of the journal, or of a part of it."""
+
+    async def method(of: "Journal | JournalPart", *args: P.args, **kwargs: P.kwargs) -> T:
+        return await (of if isinstance(of, Journal) else of.journal).write(do, *args, **kwargs)
 
     method.__doc__ = do.__doc__
     return method
 
 
-def _reading(
+def reading(
     ask: Callable[Concatenate[Connection, P], T],
-) -> "Callable[Concatenate[Journal, P], Coroutine[Any, Any, T]]":
-    """A question to the database as a method of the journal."""
+) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
+    """A question to the database as a method of the journal, or of a part of it."""
 
-    async def method(self: "Journal", *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.read(ask, *args, **kwargs)
+    async def method(of: "Journal | JournalPart", *args: P.args, **kwargs: P.kwargs) -> T:
+        return await (of if isinstance(of, Journal) else of.journal).read(ask, *args, **kwargs)
 
     method.__doc__ = ask.__doc__
     return method
@@ -172,11 +179,11 @@ class Journal:
         """Transactions since it was opened; fewer than the commits where those were grouped."""
         return 0 if self._writer is None else self._writer.transactions
 
-    add_run = _writing(work.add_run)
-    add_task = _writing(work.add_task)
-    add_attempt = _writing(work.add_attempt)
-    claim = _writing(work.claim)
-    open_escalation = _writing(work.open_escalation)
+    add_run = writing(work.add_run)
+    add_task = writing(work.add_task)
+    add_attempt = writing(work.add_attempt)
+    claim = writing(work.claim)
+    open_escalation = writing(work.open_escalation)
 
     async def commit(self, commit: Commit) -> tuple[Entry, ...]:
         """Store what belongs together, all or nothing; its entries, in the order of the drafts.
@@ -277,10 +284,10 @@ class Journal:
             full = len(page) == _PAGE
             after = page[-1].id if page else after
 
-    active = _reading(work.active)
-    messages = _reading(work.messages)
-    results = _reading(work.results)
-    last_id = _reading(work.last_id)
+    active = reading(work.active)
+    messages = reading(work.messages)
+    results = reading(work.results)
+    last_id = reading(work.last_id)
 
     async def flush(self) -> None:
         """Put into the file itself what stands beside it, as far as readers let it; SQLite only."""

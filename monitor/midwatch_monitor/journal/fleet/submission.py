@@ -1,6 +1,6 @@
 """A whole run handed over at once: all its tasks are stored, or nothing is; and what is open."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,11 +9,9 @@ from sqlalchemy import Connection, Select, func, insert, or_, select
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import tables, work
 from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.core.engine import parts
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Keeper, Lifecycle, Run, Task, TaskTransition
-
-_AT_ONCE = 1000
-"""Runs that are asked for in one statement: a database limits how many values it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,9 +167,7 @@ def _states(after: int) -> Select[int, int, bool]:
     )
 
 
-def runs_of(connection: Connection, ids: Sequence[int]) -> list[Run]:
+def runs_of(connection: Connection, ids: Collection[int]) -> list[Run]:
     """The runs with these ids, oldest first."""
-    found: list[Run] = []
-    for first in range(0, len(ids), _AT_ONCE):
-        found += work.runs(connection, tables.run.c.id.in_(ids[first : first + _AT_ONCE]))
-    return sorted(found, key=lambda run: run.id)
+    found = (work.runs(connection, tables.run.c.id.in_(some)) for some in parts(ids))
+    return [run for some in found for run in some]

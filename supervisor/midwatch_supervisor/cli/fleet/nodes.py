@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus
-from midwatch_monitor.records import NodeStatus
+from midwatch_monitor.records import NodeStatus, name_of
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
@@ -46,9 +46,7 @@ def _turn_pool(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHa
     others = [
         each
         for each in at_work
-        if each.shared
-        and each.holder != status.holder
-        and each.holder.rpartition(":")[0] == status.name
+        if each.shared and each.holder != status.holder and name_of(each.holder) == status.name
     ]
     return ([], sorted([*others, *mine], key=_id)) if status.state in GONE else (mine, others)
 

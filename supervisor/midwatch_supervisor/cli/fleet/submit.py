@@ -12,7 +12,7 @@ from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import counted, listed
 
 if TYPE_CHECKING:
     from midwatch_monitor.config.settings import Settings
@@ -124,12 +124,7 @@ def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> 
     tasks: dict[str, list[str]] = defaultdict(list)
     for each in wanted:
         tasks[lacking(each.task.labels, nodes)].append(each.task.id)
-    return [f"{_first(names)}: {what}" for what, names in tasks.items() if what]
-
-
-def _first(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return [f"{listed(names, _NAMED)}: {what}" for what, names in tasks.items() if what]
 
 
 async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_supervisor.present.numbers import listed
 
 log = logging.getLogger(__name__)
 
@@ -118,15 +119,13 @@ async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) 
     won = changes.won if late else frozenset[int]()
     if not (changes.lost or won):
         return
-    named = {id: each.name for id, each in (await nodes.named(changes.lost | won)).items()}
+    known = await nodes.named(changes.lost | won)
+
+    def names(attempts: Collection[int]) -> str:
+        found = [known[id].name if id in known else f"attempt {id}" for id in sorted(attempts)]
+        return listed(found, _MOST_NAMED)
+
     if changes.lost:
-        log.warning("another monitor looks after these now: %s", listed(changes.lost, named))
+        log.warning("another monitor looks after these now: %s", names(changes.lost))
     if won:
-        log.info("taken over from a monitor that renewed no lease: %s", listed(won, named))
-
-
-def listed(attempts: Collection[int], names: dict[int, str]) -> str:
-    """The first of some attempts by name, and how many more there are. Pure."""
-    told = sorted(attempts)[:_MOST_NAMED]
-    more = f" and {len(attempts) - len(told)} more" if len(attempts) > len(told) else ""
-    return ", ".join(names.get(each, f"attempt {each}") for each in told) + more
+        log.info("taken over from a monitor that renewed no lease: %s", names(won))

@@ -23,10 +23,11 @@ from midwatch_monitor.records import (
     NodeStatus,
     Record,
     Run,
+    name_of,
 )
-from midwatch_supervisor.fleet.process import name_of
 from midwatch_supervisor.fleet.queue.queue import QueuedTurn, TurnQueue, TurnUnderWay, run_key
 from midwatch_supervisor.fleet.queue.ready_tasks import KINDS, ReadyTasks
+from midwatch_supervisor.present.numbers import listed
 
 log = logging.getLogger(__name__)
 
@@ -324,9 +325,7 @@ def loss(status: NodeStatus) -> str:
 
 def rescue(node: str, tasks: Sequence[str]) -> str:
     """What people hear of the tasks that a node has left behind. Pure."""
-    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
-    listed = ", ".join(tasks[:_MOST_NAMED])
-    return f"others go on with what node {node} had in hand: {listed}{more}"
+    return f"others go on with what node {node} had in hand: {listed(tasks, _MOST_NAMED)}"
 
 
 def fleet_of(run: Run) -> str:
