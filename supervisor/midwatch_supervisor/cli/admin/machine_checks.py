@@ -168,8 +168,7 @@ async def broker(settings: BrokerSettings) -> list[Finding]:
     """Whether the broker lets us in, where one is configured."""
     if not settings.url:
         return []
-    from midwatch_monitor.bus.client import Login, connect
-    from midwatch_monitor.bus.connection import read_password
+    from midwatch_monitor.bus.client import Login, connect, read_password
     from midwatch_supervisor.fleet.process import identity
 
     name, password = settings.username or identity(None).name, read_password(settings, os.environ)
