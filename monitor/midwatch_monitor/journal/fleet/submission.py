@@ -11,7 +11,7 @@ from midwatch_monitor.journal.core import tables, work
 from midwatch_monitor.journal.core.encoding import kind_of
 from midwatch_monitor.journal.core.engine import parts
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
-from midwatch_monitor.records import Keeper, Lifecycle, Run, Task, TaskTransition
+from midwatch_monitor.records import Keeper, Lifecycle, Run, TaskTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,6 @@ class NewTask:
     title: str
     spec: str
     project: str = ""
-    trial_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +34,30 @@ class Key:
     """Of what is handed over: a key that was used for something else is refused."""
 
 
-def submit(
-    connection: Connection,
-    *,
-    source: str,
-    settings: str,
-    keeper: Keeper,
-    tasks: Sequence[NewTask],
-    at: datetime,
-) -> tuple[Run, list[Task]]:
-    """Store a new run with its tasks, each submitted."""
-    run = work.add_run(connection, source=source, settings=settings, at=at, keeper=keeper)
-    return run, [
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run that is to be stored with all its tasks."""
+
+    source: str
+    settings: str
+    tasks: Sequence[NewTask]
+    keeper: Keeper = Keeper.MONITOR
+    key: Key | None = None
+
+
+def submit(connection: Connection, new: NewRun, *, at: datetime) -> tuple[Run, bool]:
+    """Store a new run, each task submitted; or the run of its key, and `True`.
+
+    Writers take turns, so that of two who ask at the same moment the second one finds the first
+    one's run. Raises UsageError where the key was used for something else.
+    """
+    there = new.key and submitted(connection, new.key)
+    if there is not None:
+        return there, True
+    run = work.add_run(
+        connection, source=new.source, settings=new.settings, at=at, keeper=new.keeper
+    )
+    for task in new.tasks:
         work.add_task(
             connection,
             run=run.id,
@@ -54,34 +65,11 @@ def submit(
             title=task.title,
             spec=task.spec,
             project=task.project,
-            trial_of=task.trial_of,
             at=at,
         )
-        for task in tasks
-    ]
-
-
-def submit_once(
-    connection: Connection,
-    *,
-    key: Key,
-    source: str,
-    settings: str,
-    keeper: Keeper,
-    tasks: Sequence[NewTask],
-    at: datetime,
-) -> tuple[Run, bool]:
-    """The run of a key, and whether it was there already; else it is stored as `submit` does.
-
-    Writers take turns, so that of two who ask at the same moment the second one finds the first
-    one's run. Raises UsageError where the key was used for something else.
-    """
-    there = submitted(connection, key)
-    if there is not None:
-        return there, True
-    run, _ = submit(connection, source=source, settings=settings, keeper=keeper, tasks=tasks, at=at)
-    values = {"fleet": key.fleet, "key": key.name, "digest": key.digest, "run": run.id}
-    connection.execute(insert(tables.submission), values)
+    if (key := new.key) is not None:
+        values = {"fleet": key.fleet, "key": key.name, "digest": key.digest, "run": run.id}
+        connection.execute(insert(tables.submission), values)
     return run, False
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
-from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
+from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_of_work
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.numbers import counted, listed
@@ -72,14 +72,13 @@ async def _submit(
     key: str | None,
     json: bool,
 ) -> int:
-    from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_monitor.journal.fleet.nodes import Nodes
     from midwatch_supervisor.cli.run.end import unseen
-    from midwatch_supervisor.fleet.queue.submission import submit_once as store
+    from midwatch_supervisor.fleet.queue.submission import submit as store
 
     async with (
-        await Journal.open(location, patience_seconds=settings.journal.patience_seconds) as journal,
+        await journal_of_work(location, settings) as journal,
         journal_clock(journal, now) as clock,
     ):
         nodes = await Nodes(journal, fleet=settings.fleet.name).all()
