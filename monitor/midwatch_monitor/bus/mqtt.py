@@ -44,7 +44,6 @@ log = logging.getLogger(__name__)
 
 FOR_ALL, FOR_US = 1, 2
 """The numbers of our subscriptions: what everybody hears, and what one of a group does."""
-_GONE = (NodeState.LOST, NodeState.DOWN)
 _STEADY = 5.0
 """Seconds: a connection that was lost sooner was none, and the next pause is longer."""
 _CLOSE_SECONDS = 3.0
@@ -98,7 +97,7 @@ class Receiver:
     def _take_status(self, status: NodeStatus | None) -> None:
         if status is None:
             self.malformed += 1
-        elif status.state in _GONE and status.holder != self.holder:
+        elif status.state.gone and status.holder != self.holder:
             for box in self.departures:
                 box.offer((NodeGone(name=status.name, boot=status.boot),))
 

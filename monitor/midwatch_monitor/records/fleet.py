@@ -25,6 +25,11 @@ class NodeState(StrEnum):
     LOST = "lost"
     """It was not heard in time: others go on with its attempts."""
 
+    @property
+    def gone(self) -> bool:
+        """Whether it does nothing more."""
+        return self in {NodeState.DOWN, NodeState.LOST}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
@@ -53,6 +58,12 @@ class NodeStatus:
     def holder(self) -> str:
         """What stands in the leases of its attempts."""
         return holder_of(self.name, self.boot)
+
+    @property
+    def doubted(self) -> bool:
+        """Whether only the broker says that it is gone."""
+        doubted = self.doubted_at is not None and self.doubted_at >= self.beat_at
+        return doubted and not self.state.gone
 
 
 def holder_of(name: str, boot: str) -> str:

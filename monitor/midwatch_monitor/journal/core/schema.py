@@ -391,7 +391,7 @@ def _left_behind(connection: Connection, oldest: str) -> list[str]:
     """The nodes that were heard of late and are too old for the tables, by their names."""
     if not inspect(connection).has_table(node.name):
         return []
-    at_work = (NodeState.UP.value, NodeState.DRAINING.value)
+    at_work = [each.value for each in NodeState if not each.gone]
     query = select(node.c.name, node.c.revision).where(
         node.c.state.in_(at_work),
         node.c.beat_at > database_time(connection) - _ALIVE,

@@ -40,7 +40,7 @@ from midwatch_monitor.records import (
     name_of,
 )
 
-_ALIVE = (NodeState.UP, NodeState.DRAINING)
+_ALIVE = [each for each in NodeState if not each.gone]
 MISSED = 2
 """Beats that a node may miss once its broker said that it is gone."""
 _KEPT = timedelta(days=1)

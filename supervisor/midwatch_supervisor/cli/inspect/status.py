@@ -23,7 +23,7 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import account_of, chosen_runs, say_turn
 from midwatch_supervisor.present.progress import reserved
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.present.waiting import GONE, TURN, missing_lines, task_waits_for
+from midwatch_supervisor.present.waiting import TURN, missing_lines, task_waits_for
 
 _NODE = "node"
 _HEADINGS = (
@@ -119,7 +119,7 @@ async def status(
         for what, count in (("lessons", lessons), ("facts", facts))
         if count
     ]
-    told += missing_lines(nodes.values(), monitors, now) if needy else ()
+    told += missing_lines([*nodes.values()], monitors, now) if needy else ()
     for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
         write_line(text)
 
@@ -162,7 +162,7 @@ def lost_lines(
     nodes: Collection[NodeStatus], since: datetime, zone: tzinfo | None = None
 ) -> Iterator[str]:
     """The nodes that were lost since then, each with the moment when it was last heard."""
-    others = "" if all(each.state in GONE for each in nodes) else "; others go on with its attempts"
+    others = "" if all(each.state.gone for each in nodes) else "; others go on with its attempts"
     for each in nodes:
         if each.state is NodeState.LOST and each.beat_at >= since:
             heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
@@ -217,7 +217,7 @@ def waits_for(account: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
 def _adrift(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> bool:
     """Whether it was at work on a node that is gone."""
     at = nodes.get(latest.node)
-    return at is not None and at.state in GONE and latest.lifecycle is Lifecycle.WORKING
+    return at is not None and at.state.gone and latest.lifecycle is Lifecycle.WORKING
 
 
 def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:
@@ -272,7 +272,7 @@ def _stands(line: StatusLine) -> str:
 
 
 def _node(line: StatusLine) -> str:
-    away = line.node_state in GONE
+    away = line.node_state is not None and line.node_state.gone
     works = line.lifecycle is Lifecycle.WORKING
     return f"{line.node} ({line.node_state})" if away and works else _or_dash(line.node)
 

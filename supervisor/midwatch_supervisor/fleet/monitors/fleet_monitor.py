@@ -28,7 +28,6 @@ from midwatch_monitor.records import (
     Delivery,
     Escalation,
     Intervention,
-    NodeState,
     PermissionRequest,
     PlanCheck,
     Step,
@@ -65,7 +64,6 @@ _LEAVE_SECONDS = 10.0
 """How long a journal that does not answer is waited for at the end."""
 _DOUBT_SECONDS = 0.5
 """Seconds between two notes of what the broker says of nodes."""
-_ALIVE = frozenset({NodeState.UP, NodeState.DRAINING})
 _SUCCEED_SECONDS = 1.0
 """How often it is looked for leases that ran out."""
 _MATTERS = frozenset(
@@ -298,7 +296,7 @@ class FleetMonitor:
         nodes = Nodes(self._journal)
         for status in await nodes.starts():
             told = NodeGone(name=status.name, boot=status.boot) in gone
-            if told and status.state in _ALIVE and status.doubted_at is None:
+            if told and not status.state.gone and status.doubted_at is None:
                 await nodes.doubt(status.name, status.boot)
 
     # -- leases ----------------------------------------------------------------------------

@@ -211,9 +211,8 @@ class Node:
 
     async def _stands(self) -> bool:
         """Whether nobody has taken this start of the node for lost, as the journal says."""
-        gone = {NodeState.LOST, NodeState.DOWN}
         return any(
-            each.holder == self._status.holder and each.state not in gone
+            each.holder == self._status.holder and not each.state.gone
             for each in await self._nodes.starts()
         )
 

@@ -19,7 +19,6 @@ from midwatch_monitor.records import (
     Commit,
     Draft,
     Fault,
-    NodeState,
     NodeStatus,
     Record,
     Run,
@@ -91,7 +90,6 @@ class UnfinishedRuns:
 _KEPT = timedelta(days=7)
 """How long it is remembered who had which turn; the journal keeps what came of it."""
 _TIDY_EVERY = timedelta(hours=1)
-_GONE = frozenset({NodeState.DOWN, NodeState.LOST})
 _MOST_NAMED = 10
 """Tasks that one line of the log names."""
 
@@ -136,7 +134,7 @@ def due(
 
     A turn whose process is not among the nodes is as lost as one of a lost node.
     """
-    alive = {node.holder for node in nodes if node.state not in _GONE}
+    alive = {node.holder for node in nodes if not node.state.gone}
     last: dict[int, int] = {}
     for each in handed:
         last[each.ticket.task] = max(each.ticket.number, last.get(each.ticket.task, 0))
@@ -161,7 +159,7 @@ def outlived(
 
     Whoever had one was killed, or left, just before it could be noted that the turn has ended.
     """
-    alive = {node.holder for node in nodes if node.state not in _GONE}
+    alive = {node.holder for node in nodes if not node.state.gone}
     known = {run_key(run) for run in runs}
     return [each for each in handed if each.ticket.run not in known and each.holder not in alive]
 

@@ -13,7 +13,7 @@ from midwatch_supervisor.present.text_line import blocked
 from midwatch_supervisor.tui.screens.preview_lines import LOW
 from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapsed
 from midwatch_supervisor.tui.state.board import STREAM, Board, Report
-from midwatch_supervisor.tui.state.node_list import AT_WORK, standing
+from midwatch_supervisor.tui.state.node_list import standing
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
@@ -227,7 +227,7 @@ class Host:
     @property
     def lives(self) -> bool:
         """Whether it is to be heard."""
-        return self.status.state in AT_WORK
+        return not self.status.state.gone
 
     @property
     def has(self) -> str:
