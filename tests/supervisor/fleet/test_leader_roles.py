@@ -6,7 +6,8 @@ import pytest
 
 from midwatch_monitor.bus import Subscription
 from midwatch_monitor.records import Hint
-from midwatch_supervisor.fleet.monitors.leader_roles import LeaderRole, RoleChange, called
+from midwatch_supervisor.fleet.monitors.leases import LeaderRole, RoleChange
+from midwatch_supervisor.fleet.queue.dispatch import called
 
 
 class Willing:

@@ -49,11 +49,9 @@ def _in_hand(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand
         for each in at_work
         if each.shared and each.holder != status.holder and name_of(each.holder) == status.name
     ]
-    return (
-        ([], sorted([*others, *mine], key=attrgetter("attempt")))
-        if status.state.gone
-        else (mine, others)
-    )
+    if status.state.gone:
+        return [], sorted([*others, *mine], key=attrgetter("attempt"))
+    return mine, others
 
 
 def _fields(

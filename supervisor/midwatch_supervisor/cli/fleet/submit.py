@@ -108,7 +108,7 @@ async def _hand_out(
 ) -> None:
     """Hand out what can begin. The run is stored: a monitor does it where this fails."""
     from midwatch_monitor.errors import JournalError
-    from midwatch_supervisor.fleet.monitors.leader_roles import dispatch_once
+    from midwatch_supervisor.fleet.queue.dispatch import dispatch_once
 
     try:
         await dispatch_once(journal, location, settings=settings.fleet, clock=clock)

@@ -33,20 +33,24 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.fleet.monitors.leader_roles import (
+from midwatch_supervisor.fleet.monitors.leases import (
     EXPORTER,
     LEARNER,
     NOTIFIER,
     LeaderRole,
+    LeaseChanges,
+    Leases,
     RoleChange,
-    dispatch,
     dispatch_of,
+    log_lease_changes,
+)
+from midwatch_supervisor.fleet.monitors.run_monitor import RelayBus, RunMonitor
+from midwatch_supervisor.fleet.process import JournalOutageLog
+from midwatch_supervisor.fleet.queue.dispatch import (
+    dispatch,
     dispatch_once,
     no_dispatch,
 )
-from midwatch_supervisor.fleet.monitors.leases import LeaseChanges, Leases, log_lease_changes
-from midwatch_supervisor.fleet.monitors.run_monitor import RelayBus, RunMonitor
-from midwatch_supervisor.fleet.process import JournalOutageLog
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection_schedule import FleetReflection, learn
 from midwatch_supervisor.notify.notifier import Notifier, fleet_runs
