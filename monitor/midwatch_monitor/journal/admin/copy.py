@@ -49,7 +49,7 @@ def contents(store: Store) -> dict[str, int]:
     """The rows of each table that would be copied."""
     with explaining(store.name), _reading(store) as connection:
         _require_current(connection, store.name)
-        return {table.name: _count(connection, table) for table in COPIED}
+        return {table.name: count_rows(connection, table) for table in COPIED}
 
 
 def require_room(store: Store) -> None:
@@ -119,7 +119,8 @@ def _make_room(connection: Connection, name: str) -> None:
         migrate(connection, name)
 
 
-def _count(connection: Connection, table: Table) -> int:
+def count_rows(connection: Connection, table: Table) -> int:
+    """How many rows a table has."""
     return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 

@@ -128,6 +128,11 @@ def is_url(location: str) -> bool:
     return "://" in location or _SLASHES.match(location) is not None
 
 
+def url_name(url: URL) -> str:
+    """What people call a database: the URL without password and options."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
 def _url_of(location: str | Path) -> URL:
     if not isinstance(location, str) or not is_url(location):
         return URL.create("sqlite", database=str(location))
@@ -157,7 +162,7 @@ def _elsewhere(url: URL, access: Access) -> Store:
     url = postgres.plain(url)
     lines = postgres.Lines(url)
     return Store(
-        name=postgres.name_of(url),
+        name=url_name(url),
         writing=None if access is Access.READ else lines.writing(),
         reading=lines.reading(READERS),
         lines=lines,

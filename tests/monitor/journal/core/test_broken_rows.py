@@ -198,9 +198,7 @@ OTHERS = {
     "UPDATE result SET body = (SELECT x'789c030000000001')": (
         "result of attempt 1, call 'c' cannot be read: body: not JSON"
     ),
-    "UPDATE message SET idx = 4": (
-        "the history of attempt 1 has gaps: 1 messages, the last is number 4"
-    ),
+    "UPDATE message SET idx = 4": "the history of attempt 1 has gaps: 1 messages from 4 to 4",
 }
 
 
