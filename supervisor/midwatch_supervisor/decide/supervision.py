@@ -13,7 +13,7 @@ from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.commits import answer, commit_unmoved
+from midwatch_monitor.journal.core.commits import commit_unmoved
 from midwatch_monitor.journal.core.encoding import hint_of, kind_of
 from midwatch_monitor.loop import AGAIN_SECONDS, PAGE
 from midwatch_monitor.records import (
@@ -372,7 +372,7 @@ class Supervision:
         """Store these together; not where they answer what somebody else has answered."""
         if not records:
             return True
-        entries = await answer(self._journal, self._commit(task, attempt, records, guard))
+        entries = await self._journal.answer(self._commit(task, attempt, records, guard))
         self._tell(entries or ())
         return entries is not None
 

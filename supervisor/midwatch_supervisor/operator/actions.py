@@ -9,7 +9,6 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock, present
-from midwatch_monitor.journal.core.commits import answer
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
@@ -293,7 +292,7 @@ class OperatorActions(_Author):
                 for record in records
             )
         )
-        entries = await answer(self._journal, what)
+        entries = await self._journal.answer(what)
         if entries is None:
             raise UsageError("somebody else has answered that just now")
         self._publish(entries)

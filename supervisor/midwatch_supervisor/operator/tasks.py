@@ -9,9 +9,8 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import present
-from midwatch_monitor.journal.core.commits import commit_unmoved, reopen
+from midwatch_monitor.journal.core.commits import TURNS, commit_unmoved, reopen
 from midwatch_monitor.journal.core.encoding import hint_of
-from midwatch_monitor.journal.core.incarnations import TURNS
 from midwatch_monitor.records import (
     Action,
     Actor,

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from midwatch_monitor.config.tasks import TaskSpec
 
 TURN = "its turn"
-THERE = frozenset({NodeState.UP, NodeState.DRAINING})
-"""How a node stands that is at work, or may be."""
-GONE = frozenset({NodeState.DOWN, NodeState.LOST})
-"""How a node stands that does nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +125,7 @@ def _done(state: Lifecycle | None) -> bool:
 
 def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
     """A node that can do it and takes something more, and how full those are."""
-    able = [each for each in nodes if _has(each, labels) and each.state in THERE]
+    able = [each for each in nodes if _has(each, labels) and not each.state.gone]
     up = [each for each in able if each.state is NodeState.UP]
     node = f"a node with {_named(labels)}" if labels else "a node"
     if not up:
@@ -152,7 +148,7 @@ def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
 
     A node that has just left or was lost may come back, and where none is up, that comes first.
     """
-    return any(each.state in THERE for each in nodes) and not any(
+    return any(not each.state.gone for each in nodes) and not any(
         _has(each, labels) for each in nodes
     )
 
@@ -180,14 +176,16 @@ def _which(nodes: Sequence[NodeStatus]) -> str:
 
 def adrift(attempt: AttemptState, node: NodeStatus | None) -> bool:
     """Whether the node of an attempt is gone, as far as is known, and no other has it yet."""
-    return node is not None and node.state in GONE and not attempt.over
+    return node is not None and node.state.gone and not attempt.over
 
 
 def missing_lines(
-    nodes: Iterable[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
+    nodes: Sequence[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
 ) -> Iterator[str]:
-    """All that is missing, a line each."""
-    if all(each.state in GONE for each in nodes):
+    """What a fleet needs and has not, a line each."""
+    if not nodes:
+        yield "no node has been here yet: `midwatch node` starts one"
+    elif all(each.state.gone for each in nodes):
         yield "no node is up: nothing goes on until one is; `midwatch node` starts one"
     absent = monitor_absent(monitors, now)
     if absent:

@@ -101,8 +101,7 @@ async def _task(journal: Journal, name: str, run: int | None) -> Task:
 
 async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> None:
     """Take what was canceled out of the queues; else the node that is given it puts it away."""
-    from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
-    from midwatch_supervisor.fleet.queue.dispatch import take_back
+    from midwatch_supervisor.fleet.queue.dispatch import no_dispatch, take_back
 
     canceled: dict[int, set[int]] = {}
     for of, each in done:

@@ -22,7 +22,7 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
 from midwatch_supervisor.present.text_line import brief, reserved
-from midwatch_supervisor.present.waiting import GONE, TURN, adrift, missing_lines, task_waits_for
+from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
 
 _NODE = "node"
 _HEADINGS = (
@@ -118,7 +118,7 @@ async def status(
         for what, count in (("lessons", lessons), ("facts", facts))
         if count
     ]
-    told += missing_lines(nodes.values(), monitors, now) if needy else ()
+    told += missing_lines([*nodes.values()], monitors, now) if needy else ()
     for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
         write_line(text)
 
@@ -159,7 +159,7 @@ def lost_lines(
     nodes: Collection[NodeStatus], since: datetime, zone: tzinfo | None = None
 ) -> Iterator[str]:
     """The nodes that were lost since then, each with the moment when it was last heard."""
-    others = "" if all(each.state in GONE for each in nodes) else "; others go on with its attempts"
+    others = "" if all(each.state.gone for each in nodes) else "; others go on with its attempts"
     for each in nodes:
         if each.state is NodeState.LOST and each.beat_at >= since:
             heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
@@ -263,7 +263,7 @@ def _stands(line: StatusLine) -> str:
 
 
 def _node(line: StatusLine) -> str:
-    away = line.node_state in GONE
+    away = line.node_state is not None and line.node_state.gone
     works = line.lifecycle is Lifecycle.WORKING
     return f"{line.node} ({line.node_state})" if away and works else _or_dash(line.node)
 

@@ -10,7 +10,6 @@ from midwatch_monitor.records import Course, NodeState, NodeStatus
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LOST_SIGN
 from midwatch_supervisor.present.text_line import blocked
-from midwatch_supervisor.present.waiting import THERE
 from midwatch_supervisor.tui.screens.preview import LOW
 from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapse
 from midwatch_supervisor.tui.state.board import STREAM, FleetBoard, Report
@@ -228,7 +227,7 @@ class Host:
     @property
     def lives(self) -> bool:
         """Whether it is to be heard."""
-        return self.status.state in THERE
+        return not self.status.state.gone
 
     @property
     def has(self) -> str:

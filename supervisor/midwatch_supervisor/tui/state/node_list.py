@@ -9,7 +9,7 @@ from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus, Task
 from midwatch_supervisor.present.lookup import assignment_of
-from midwatch_supervisor.present.waiting import THERE, Wait, nobody_has, wait_of
+from midwatch_supervisor.present.waiting import Wait, nobody_has, wait_of
 from midwatch_supervisor.tui.state.row import Row
 
 _KEPT = timedelta(days=1)
@@ -18,8 +18,7 @@ _KEPT = timedelta(days=1)
 
 def node_word(status: NodeStatus) -> str:
     """What a node is doing, in a word; `doubted` while only the broker says that it is gone."""
-    doubted = status.doubted_at is not None and status.doubted_at >= status.beat_at
-    return "doubted" if doubted and status.state in THERE else status.state.value
+    return "doubted" if status.doubted else status.state.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,7 @@ class NodeList:
     @property
     def at_work(self) -> tuple[NodeStatus, ...]:
         """The nodes that are there."""
-        return tuple(each for each in self.nodes.values() if each.state in THERE)
+        return tuple(each for each in self.nodes.values() if not each.state.gone)
 
 
 def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
@@ -73,7 +72,7 @@ def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
     return {
         name: each
         for name, each in newest.items()
-        if each.state in THERE or (now is not None and now - each.beat_at < _KEPT)
+        if not each.state.gone or (now is not None and now - each.beat_at < _KEPT)
     }
 
 

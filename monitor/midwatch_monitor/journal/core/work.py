@@ -1,5 +1,9 @@
-"""What is read from the journal, as words. A query without conditions gives everything."""
+"""Runs, tasks, attempts, and what is kept of them: how each is stored, and how it is read.
 
+What adds one runs in a write transaction. A query without conditions gives everything.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,18 +15,178 @@ from sqlalchemy import (
     Row,
     Table,
     func,
+    insert,
     select,
     type_coerce,
+    update,
 )
 
 from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.columns import MOST_BYTES, UNREADABLE, unpack
+from midwatch_monitor.journal.core.commits import append, incarnation, refuse_late, require_guard
 from midwatch_monitor.journal.core.encoding import pass_over, record_in
-from midwatch_monitor.records import Attempt, Entry, Keeper, Message, Result, Run, Task
+from midwatch_monitor.journal.core.tables import MOST_BYTES, UNREADABLE, unpack
+from midwatch_monitor.journal.learned import projects
+from midwatch_monitor.records import (
+    AlertKey,
+    Attempt,
+    AttemptTransition,
+    Draft,
+    Entry,
+    Escalation,
+    EscalationState,
+    Keeper,
+    Lifecycle,
+    Message,
+    Result,
+    Run,
+    Task,
+    TaskTransition,
+)
 
 _MOST_HISTORY = 2 * MOST_BYTES
 """What all messages or results of an attempt may come to: they are read at once."""
+
+
+def add_run(
+    connection: Connection,
+    *,
+    source: str,
+    settings: str,
+    at: datetime,
+    keeper: Keeper = Keeper.PROCESS,
+) -> Run:
+    """Store a new run; `keeper` says who judges time, escalates and decides in it."""
+    id_ = _insert(
+        connection,
+        tables.run,
+        source=source,
+        settings=settings,
+        started_at=at,
+        keeper=keeper.value,
+    )
+    return Run(id=id_, started_at=at, source=source, settings=settings, keeper=keeper)
+
+
+def add_task(
+    connection: Connection,
+    *,
+    run: int,
+    name: str,
+    title: str,
+    spec: str,
+    at: datetime,
+    project: str = "",
+    trial_of: str = "",
+) -> Task:
+    """Store a new task together with its first state, submitted.
+
+    Nothing is learned from a task without a project. One in which guidelines are only tried has
+    none, and is forgotten with the project that it is a trial of.
+    """
+    id_ = _insert(
+        connection,
+        tables.task,
+        run=run,
+        name=name,
+        title=title,
+        spec=spec,
+        project=projects.made(connection, project),
+        trial_of=projects.made(connection, trial_of),
+    )
+    state = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
+    append(connection, [Draft(record=state, at=at, task=id_)])
+    return Task(id=id_, run=run, name=name, title=title, spec=spec, project=project)
+
+
+def add_attempt(
+    connection: Connection,
+    *,
+    task: int,
+    number: int,
+    worker: str,
+    model: str,
+    node: str,
+    workspace: str,
+    at: datetime,
+) -> Attempt:
+    """Store a new attempt, submitted. Raises StaleIncarnationError where its task is over."""
+    refuse_late(connection, task=task)
+    id_ = _insert(
+        connection,
+        tables.attempt,
+        task=task,
+        number=number,
+        worker=worker,
+        model=model,
+        node=node,
+        workspace=workspace,
+        started_at=at,
+    )
+    state = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
+    append(connection, [Draft(record=state, at=at, task=task, attempt=id_)])
+    return Attempt(
+        id=id_,
+        task=task,
+        number=number,
+        worker=worker,
+        model=model,
+        node=node,
+        workspace=workspace,
+        started_at=at,
+    )
+
+
+def claim(connection: Connection, attempt: int, *, holder: str, at: datetime) -> int:
+    """Take the attempt over: a new incarnation, numbered from 1. Earlier ones are refused."""
+    lease = tables.lease
+    held = incarnation(connection, attempt)
+    if held is None:
+        values = {"attempt": attempt, "incarnation": 1, "holder": holder, "at": at}
+        connection.execute(insert(lease), values)
+        return 1
+    change = update(lease).where(lease.c.attempt == attempt)
+    connection.execute(change, {"incarnation": held + 1, "holder": holder, "at": at})
+    return held + 1
+
+
+def open_escalation(
+    connection: Connection,
+    *,
+    attempt: int,
+    task: int,
+    alerts: Sequence[AlertKey],
+    reason: str,
+    silent: bool = False,
+    at: datetime,
+    guard: int | None = None,
+) -> Escalation | None:
+    """Open the attempt's escalation and store that; `None` if one is open already.
+
+    `guard` is the incarnation of the monitor's lease on the attempt, where it has one: raises
+    StaleIncarnationError when another monitor has taken the attempt over.
+    """
+    if guard is not None:
+        require_guard(connection, attempt, guard)
+    table = tables.escalation
+    query = select(table.c.id).where(table.c.attempt == attempt, table.c.closed_at.is_(None))
+    if connection.execute(query).first() is not None:
+        return None
+    escalation = Escalation(
+        id=_insert(connection, table, attempt=attempt, opened_at=at),
+        attempt=attempt,
+        state=EscalationState.OPEN,
+        alerts=tuple(alerts),
+        reason=reason,
+        silent=silent,
+    )
+    append(connection, [Draft(record=escalation, at=at, task=task, attempt=attempt)])
+    return escalation
+
+
+def _insert(connection: Connection, table: Table, **values: object) -> int:
+    """Insert one row; its id."""
+    return connection.execute(insert(table).returning(table.c.id), values).scalar_one()
 
 
 def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
