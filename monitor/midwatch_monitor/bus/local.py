@@ -25,7 +25,7 @@ class Mailbox(Generic[T]):
         self._news = asyncio.Event()
         self.closed = False
         """Whether nothing more will come."""
-        self.dropped = 0
+        self.dropped: int = 0
         """Items that were lost because nobody took them in time."""
 
     def offer(self, items: Collection[T]) -> None:

@@ -5,15 +5,29 @@ Nothing that comes from there is believed: it says where to look, and the journa
 
 import asyncio
 import logging
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from secrets import token_hex
 from typing import Self
 
-from midwatch_monitor.bus.client import Link, Login, connect
-from midwatch_monitor.bus.connection import ClientId, OutageLog, pause, read_password
-from midwatch_monitor.bus.local import Audience, BusCounters, Departures, NodeGone, Subscription
+from midwatch_monitor.bus.client import (
+    ClientId,
+    Link,
+    Login,
+    OutageLog,
+    connect,
+    pause,
+    read_password,
+)
+from midwatch_monitor.bus.local import (
+    Audience,
+    BusCounters,
+    Departures,
+    Mailbox,
+    NodeGone,
+    Subscription,
+)
 from midwatch_monitor.bus.payload import (
     Topics,
     decode_hints,
@@ -30,7 +44,6 @@ log = logging.getLogger(__name__)
 
 FOR_ALL, FOR_US = 1, 2
 """The numbers of our subscriptions: what everybody hears, and what one of a group does."""
-_GONE = (NodeState.LOST, NodeState.DOWN)
 _STEADY = 5.0
 """Seconds: a connection that was lost sooner was none, and the next pause is longer."""
 _CLOSE_SECONDS = 3.0
@@ -84,53 +97,27 @@ class Receiver:
     def _take_status(self, status: NodeStatus | None) -> None:
         if status is None:
             self.malformed += 1
-        elif status.state in _GONE and status.holder != self.holder:
+        elif status.state.gone and status.holder != self.holder:
             for box in self.departures:
                 box.offer((NodeGone(name=status.name, boot=status.boot),))
 
 
-class Outbox:
-    """The hints that wait to be sent. Bounded: the oldest make room, and are counted."""
-
-    def __init__(self, capacity: int) -> None:
-        self._hints: deque[Hint] = deque(maxlen=capacity)
-        self._capacity = capacity
-        self._news = asyncio.Event()
-        self.dropped = 0
-        """Hints that were never sent."""
+class Outbox(Mailbox[Hint]):
+    """The hints that wait to be sent."""
 
     def __len__(self) -> int:
-        return len(self._hints)
-
-    def put(self, hint: Hint) -> None:
-        """Let a hint wait, in place of the oldest if there is no room."""
-        if len(self._hints) == self._capacity:
-            self.dropped += 1
-        self._hints.append(hint)
-        self._news.set()
+        return len(self._waiting)
 
     def put_back(self, hints: Sequence[Hint]) -> None:
         """Let hints wait again that were taken and not sent: they are older than all others."""
-        room = self._capacity - len(self._hints)
-        surplus = max(0, len(hints) - room)
+        surplus = max(0, len(hints) + len(self) - self._capacity)
         self.dropped += surplus
-        self._hints.extendleft(reversed(hints[surplus:]))
+        self._waiting.extendleft(reversed(hints[surplus:]))
         self.ring()
 
     def ring(self) -> None:
         """Wake whoever waits, though there may be nothing."""
         self._news.set()
-
-    async def wait(self) -> None:
-        """Until there is something, or somebody rings."""
-        await self._news.wait()
-
-    def take(self) -> list[Hint]:
-        """All that waits, oldest first."""
-        self._news.clear()
-        hints = list(self._hints)
-        self._hints.clear()
-        return hints
 
 
 class MqttBus:
@@ -198,7 +185,7 @@ class MqttBus:
     def publish(self, hint: Hint) -> None:
         """Tell those in this process at once, and all others soon. Never blocks, never raises."""
         self._receiver.hints.offer((hint,))
-        self._outbox.put(hint)
+        self._outbox.offer((hint,))
 
     def subscribe(self, attempt: int | None = None) -> Subscription:
         """A new queue that gets every hint of this process and of others, until it is closed.
@@ -322,8 +309,7 @@ class MqttBus:
         """Send what waits; what comes meanwhile grows into the next batch."""
         await self._arrive(link)
         while not self._leaving.is_set() or len(self._outbox):
-            await self._outbox.wait()
-            await self._send_batch(link, self._outbox.take())
+            await self._send_batch(link, await self._outbox.wait())
             await self._say(link)
         await self._leave(link)
 

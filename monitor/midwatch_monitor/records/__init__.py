@@ -33,6 +33,7 @@ from midwatch_monitor.records.fleet import (
     NodeStatus,
     Snapshot,
     holder_of,
+    name_of,
 )
 from midwatch_monitor.records.guidelines import (
     Guidelines,
@@ -221,4 +222,5 @@ __all__ = [
     "Wanted",
     "Writer",
     "holder_of",
+    "name_of",
 ]

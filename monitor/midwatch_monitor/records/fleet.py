@@ -25,6 +25,11 @@ class NodeState(StrEnum):
     LOST = "lost"
     """It was not heard in time: others go on with its attempts."""
 
+    @property
+    def gone(self) -> bool:
+        """Whether it does nothing more."""
+        return self in {NodeState.DOWN, NodeState.LOST}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
@@ -54,10 +59,21 @@ class NodeStatus:
         """What stands in the leases of its attempts."""
         return holder_of(self.name, self.boot)
 
+    @property
+    def doubted(self) -> bool:
+        """Whether only the broker says that it is gone."""
+        doubted = self.doubted_at is not None and self.doubted_at >= self.beat_at
+        return doubted and not self.state.gone
+
 
 def holder_of(name: str, boot: str) -> str:
     """What stands in a lease for one start of a process: `node-a:5f3c`."""
     return f"{name}:{boot}"
+
+
+def name_of(holder: str) -> str:
+    """The name of the process that a lease or a turn names as its holder."""
+    return holder.rpartition(":")[0] or holder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,13 +111,9 @@ class SameFailureDetector(GradedDetector):
         failure, stamp = seen.act.failure, seen.changes & _STAMP
         number = self._known.get(failure)
         known = _Outlived(stamp=stamp) if number is None else _Outlived.read(number)
-        if known.stamp != stamp or number is None:
-            told = digest(mask_lines(event.output[-_TOLD:]))
-            if number is None:
-                remember(self._told, failure, ("", told), _SUBJECTS)
-            else:
-                idle = known.idle + self._idle(failure, told)
-                known = _Outlived(known.changes + 1, idle, stamp)
+        if known.stamp != stamp:
+            idle = known.idle + self._idle(failure, digest(mask_lines(event.output[-_TOLD:])))
+            known = _Outlived(known.changes + 1, idle, stamp)
         self._known.put(failure, known.written)
         if known.changes:
             self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
@@ -130,7 +126,7 @@ class SameFailureDetector(GradedDetector):
 
     def _idle(self, failure: int, told: int) -> bool:
         """Whether nothing moved: the same file was changed as before, and all is told as before."""
-        edited, before = self._told.get(failure, ("", 0))
+        edited, before = self._told.get(failure, ("", told))
         remember(self._told, failure, (self._edited, told), _SUBJECTS)
         return told == before and edited in ("", self._edited)
 

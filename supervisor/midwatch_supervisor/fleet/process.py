@@ -9,12 +9,12 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from midwatch_monitor.bus.payload import is_topic_name
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.records import holder_of
 
 log = logging.getLogger(__name__)
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -35,17 +35,12 @@ class Identity:
 def identity(name: str | None) -> Identity:
     """A new start under a name, or under the machine's. Raises UsageError for a bad name."""
     if name is None:
-        name = _OTHER.sub("-", platform.node()).strip("-._") or "node"
-    if not _NAME.fullmatch(name):
+        name = _OTHER.sub("-", platform.node()).strip("-._")[:80] or "node"
+    if not is_topic_name(name):
         raise UsageError(
             f"a name may have letters, digits, dots, underscores and dashes, not {name!r}"
         )
-    return Identity(name=name[:80], boot=secrets.token_hex(4))
-
-
-def name_of(holder: str) -> str:
-    """The name of the process that a lease or a turn names as its holder."""
-    return holder.rpartition(":")[0] or holder
+    return Identity(name=name, boot=secrets.token_hex(4))
 
 
 T = TypeVar("T")

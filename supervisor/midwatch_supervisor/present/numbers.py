@@ -1,7 +1,7 @@
 """Numbers as people write them: counts, money, durations, shares, budgets. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from midwatch_monitor.records import Budget, Grant, Meter
@@ -25,6 +25,12 @@ _RESOURCES = {
 def counted(count: int, noun: str) -> str:
     """A count with its noun: `1 lesson`, `2,000 lessons`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Names, and how many more there are than `most`: `fix, test and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def checks_text(passed: int, total: int) -> str:

@@ -3,15 +3,17 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus
 from midwatch_monitor.state.attempt import AttemptState, Awaited
 from midwatch_monitor.state.task import TaskState
 
+if TYPE_CHECKING:
+    from midwatch_monitor.config.tasks import TaskSpec
+
 TURN = "its turn"
-_THERE = frozenset({NodeState.UP, NodeState.DRAINING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ def answer_commands(task: TaskState) -> tuple[str, ...]:
 
 
 def turn_of(
-    wanted: TaskSpec,
+    wanted: "TaskSpec",
     states: Mapping[str, Lifecycle],
     nodes: Iterable[NodeStatus] | None,
 ) -> str:
@@ -100,7 +102,7 @@ def turn_of(
 
 
 def wait_of(
-    wanted: TaskSpec,
+    wanted: "TaskSpec",
     states: Mapping[str, Lifecycle],
     nodes: Iterable[NodeStatus] | None,
 ) -> Wait:
@@ -123,7 +125,7 @@ def _done(state: Lifecycle | None) -> bool:
 
 def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
     """A node that can do it and takes something more, and how full those are."""
-    able = [each for each in nodes if _has(each, labels) and each.state in _THERE]
+    able = [each for each in nodes if _has(each, labels) and not each.state.gone]
     up = [each for each in able if each.state is NodeState.UP]
     node = f"a node with {_named(labels)}" if labels else "a node"
     if not up:
@@ -146,7 +148,7 @@ def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
 
     A node that has just left or was lost may come back, and where none is up, that comes first.
     """
-    return any(each.state in _THERE for each in nodes) and not any(
+    return any(not each.state.gone for each in nodes) and not any(
         _has(each, labels) for each in nodes
     )
 
@@ -172,15 +174,18 @@ def _which(nodes: Sequence[NodeStatus]) -> str:
     return f"{names} {'is' if len(nodes) == 1 else 'are'}"
 
 
-GONE = frozenset({NodeState.DOWN, NodeState.LOST})
-"""How a node stands that does nothing more."""
+def adrift(attempt: AttemptState, node: NodeStatus | None) -> bool:
+    """Whether the node of an attempt is gone, as far as is known, and no other has it yet."""
+    return node is not None and node.state.gone and not attempt.over
 
 
 def missing_lines(
-    nodes: Iterable[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
+    nodes: Sequence[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
 ) -> Iterator[str]:
-    """All that is missing, a line each."""
-    if all(each.state in GONE for each in nodes):
+    """What a fleet needs and has not, a line each."""
+    if not nodes:
+        yield "no node has been here yet: `midwatch node` starts one"
+    elif all(each.state.gone for each in nodes):
         yield "no node is up: nothing goes on until one is; `midwatch node` starts one"
     absent = monitor_absent(monitors, now)
     if absent:

@@ -25,8 +25,10 @@ from midwatch_monitor.records import (
     Snapshot,
     Step,
     Writer,
+    name_of,
 )
 from midwatch_supervisor.present.assignment import branch_of, place_of
+from midwatch_supervisor.present.numbers import listed
 from midwatch_supervisor.workspaces.changes import base_commit
 from midwatch_supervisor.workspaces.clone import Origin
 from midwatch_supervisor.workspaces.snapshot import (
@@ -76,8 +78,6 @@ def outdated_files(steps: Iterable[Step], digest: Callable[[str], str]) -> tuple
 
 def outdated_notice(names: tuple[str, ...], *, saved: int, last: int) -> Intervention:
     """What a worker is told whose files are as of step `saved`, and not as of its `last` one."""
-    listed = ", ".join(names[:_MAX_NAMES])
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     since = f"steps {saved + 1} to {last}" if last > saved + 1 else f"step {last}"
     state = f"as of step {saved}" if saved else "as they were at the beginning"
     return Intervention(
@@ -86,7 +86,7 @@ def outdated_notice(names: tuple[str, ...], *, saved: int, last: int) -> Interve
         author=SNAPSHOT_AUTHOR,
         message=(
             f"This attempt goes on on another machine. Its files are {state}; {since} changed: "
-            f"{listed}{more}; look before you rely on them."
+            f"{listed(names, _MAX_NAMES)}; look before you rely on them."
         ),
     )
 
@@ -243,7 +243,7 @@ class SnapshotStore:
     async def is_here(self, attempt: Attempt) -> bool:
         """Whether this node had the attempt last, and still has its files."""
         lease = await self._bundles.lease_of(attempt.id)
-        if lease is None or lease.holder.rpartition(":")[0] != self._node:
+        if lease is None or name_of(lease.holder) != self._node:
             return False
         return await asyncio.to_thread(self.folder(attempt.workspace).is_dir)
 

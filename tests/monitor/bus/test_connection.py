@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.bus.client import Login
-from midwatch_monitor.bus.connection import (
+from midwatch_monitor.bus.client import (
     ClientId,
+    Login,
     OutageLog,
     address_of,
     pause,

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy.dialects.sqlite import dialect
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
-from midwatch_monitor.journal.core.columns import Packed
 from midwatch_monitor.journal.core.encoding import kind_of, read, record_json
+from midwatch_monitor.journal.core.tables import Packed
 from midwatch_monitor.records import (
     Acceptance,
     Action,

@@ -14,7 +14,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import Keeper
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor, LeaseChange
-from midwatch_supervisor.fleet.monitors.leader_roles import RoleChange
+from midwatch_supervisor.fleet.monitors.leases import RoleChange
 from midwatch_supervisor.notify.sending import Sender
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.errors import JournalError, UsageError
-from midwatch_monitor.records import NodeState, NodeStatus, Run
-from midwatch_supervisor.fleet.process import JournalOutageLog, identity, name_of
+from midwatch_monitor.records import NodeState, NodeStatus, Run, name_of
+from midwatch_supervisor.fleet.process import JournalOutageLog, identity
 from midwatch_supervisor.fleet.queue.dispatch import Due, due, loss, rescue
 from midwatch_supervisor.fleet.queue.queue import (
     QueuedTurn,

@@ -92,12 +92,13 @@ class Office:
     async def submit(self, *tasks: dict[str, object], fleet: str = "night") -> Run:
         raw = [{"goal": "g", "acceptance": ["true"], **task} for task in tasks]
         wanted = assignments(TaskFile.model_validate({"tasks": raw}), Path("/"))
-        return await submit(
+        run, _ = await submit(
             *(self.journal, wanted),
             source="t.yaml",
             settings=Settings(fleet=FleetSettings(name=fleet)),
             clock=lambda: AT,
         )
+        return run
 
     async def say(self, record: Record, *, task: int = 1, attempt: int | None = None) -> None:
         draft = Draft(record=record, at=AT, task=task, attempt=attempt)

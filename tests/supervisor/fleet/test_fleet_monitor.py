@@ -42,7 +42,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.watched import SETTINGS, Brokered, Fleet
 from midwatch_supervisor.fleet.monitors.fleet_monitor import ALONE, LeaseChange
-from midwatch_supervisor.fleet.monitors.leader_roles import LEARNER, RoleChange
+from midwatch_supervisor.fleet.monitors.leases import LEARNER, RoleChange
 from midwatch_supervisor.present.assignment import Assignment
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ import pytest
 
 from midwatch_monitor.bus import Subscription
 from midwatch_monitor.records import Hint
-from midwatch_supervisor.fleet.monitors.leader_roles import LeaderRole, RoleChange, called
-from midwatch_supervisor.fleet.monitors.leases import listed
+from midwatch_supervisor.fleet.monitors.leases import LeaderRole, RoleChange
+from midwatch_supervisor.fleet.queue.dispatch import called
 
 
 class Willing:
@@ -67,10 +67,3 @@ async def test_only_what_may_let_a_task_go_on_wakes_who_hands_out(kind: str, wak
     assert waiting.done() == wakes
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-
-
-def test_the_first_ten_are_named_and_the_others_counted() -> None:
-    names = {1: "a#1", 2: "b#1"}
-    assert listed({2, 1, 3}, names) == "a#1, b#1, attempt 3"
-    assert listed(range(1, 13), names).startswith("a#1, b#1, attempt 3, ")
-    assert listed(range(1, 13), names).endswith(", attempt 10 and 2 more")

@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.submission import NewTask, moves, submit
+from midwatch_monitor.journal.fleet.submission import NewRun, NewTask, moves, submit
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Commit, Draft, Keeper, Lifecycle, Run, TaskTransition
 from midwatch_stage.matrix import DATABASES
@@ -25,14 +25,9 @@ def unfinished_runs(journal: Journal) -> UnfinishedRuns:
 async def stored(
     journal: Journal, *names: str, spec: str = '{"of": "a fleet"}', keeper: Keeper = Keeper.MONITOR
 ) -> Run:
-    run, _ = await journal.write(
-        submit,
-        source="",
-        settings="",
-        keeper=keeper,
-        tasks=[NewTask(name=name, title="", spec=spec, project="p") for name in names],
-        at=AT,
-    )
+    tasks = [NewTask(name=name, title="", spec=spec, project="p") for name in names]
+    new = NewRun(source="", settings="", keeper=keeper, tasks=tasks)
+    run, _ = await journal.write(submit, new, at=AT)
     return run
 
 

@@ -16,11 +16,10 @@ from midwatch_monitor.errors import JournalTooNewError
 from midwatch_monitor.guards import Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.submission import NewTask, submit
+from midwatch_monitor.journal.fleet.submission import NewRun, NewTask, submit
 from midwatch_monitor.records import (
     AttemptTransition,
     Fault,
-    Keeper,
     Lifecycle,
     Record,
     TaskTransition,
@@ -63,14 +62,9 @@ class Yard:
         (self.folder / "gone").rmdir()
         spec = spec or wanted.model_dump_json()
         task = NewTask(name="a", title="a", spec=spec)
-        await self.journal.write(
-            submit,
-            source="t.yaml",
-            settings=settings or SETTINGS.model_dump_json(),
-            keeper=Keeper.MONITOR,
-            tasks=[task],
-            at=AT,
-        )
+        settings = settings or SETTINGS.model_dump_json()
+        new = NewRun(source="t.yaml", settings=settings, tasks=[task])
+        await self.journal.write(submit, new, at=AT)
 
     async def up(self, *names: str) -> None:
         """Let nodes be there."""

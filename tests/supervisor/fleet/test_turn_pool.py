@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.records import Run
 from midwatch_supervisor.fleet.nodes.turn import Outcome
-from midwatch_supervisor.fleet.nodes.turn_pool import TurnPool, delay
+from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded, TurnPool, delay
 from midwatch_supervisor.fleet.queue.queue import PUT_BACK, QueuedTurn
 
 RUN = Run(
@@ -144,3 +144,26 @@ async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -
     async with asyncio.timeout(30):
         assert await asyncio.gather(older, newer) == ["given back", "given back: taken for lost"]
     assert times == [1]
+
+
+async def test_what_becomes_of_each_turn_is_told() -> None:
+    ended: list[TurnEnded] = []
+    begun = asyncio.Event()
+
+    async def take(task: int) -> Outcome:
+        if task == 2:
+            begun.set()
+            await asyncio.Event().wait()
+        return Outcome.WAITS
+
+    mine = TurnPool(take, InMemory(), slots=2, changed=lambda: None, ended=ended.append)
+    await mine.do(ticket(1), ())
+    second = asyncio.create_task(mine.do(ticket(2), ()))
+    await begun.wait()
+    assert mine.tasks == {2}
+    await mine.drop()
+    await second
+    assert ended == [
+        TurnEnded(task=1, outcome=Outcome.WAITS),
+        TurnEnded(task=2, outcome=None),
+    ]

@@ -27,12 +27,18 @@ from sqlalchemy.exc import DataError
 from sqlalchemy.types import TypeEngine
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
+from midwatch_monitor.journal.admin.copy import count_rows, marks
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.columns import UNREADABLE, Moment, Packed, metadata, unpack
 from midwatch_monitor.journal.core.encoding import read
-from midwatch_monitor.journal.core.identity import marks
 from midwatch_monitor.journal.core.schema import read_version
-from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.journal.core.tables import (
+    REVISION,
+    UNREADABLE,
+    Moment,
+    Packed,
+    metadata,
+    unpack,
+)
 from midwatch_monitor.records import (
     Chore,
     FactAct,
@@ -265,7 +271,7 @@ def check(connection: Connection) -> Health:
     return Health(
         revision=version.revision,
         oldest=version.oldest,
-        counts={table.name: _count(connection, table) for table in metadata.sorted_tables},
+        counts={table.name: count_rows(connection, table) for table in metadata.sorted_tables},
         last=last,
         latest=latest,
         problems=(*_problems(connection), *inspection.problems),
@@ -275,17 +281,14 @@ def check(connection: Connection) -> Health:
 
 def _problems(connection: Connection) -> Iterator[str]:
     yield from _damage(connection)
-    yield from _gaps(connection)
-    yield from _holes(connection)
+    # The recorder leaves out no number, and whoever goes on with a history needs all of it.
+    yield from _gaps(connection, tables.entry.c.seq, first=1, what="sequence", of="entries")
+    yield from _gaps(connection, tables.message.c.idx, first=0, what="history", of="messages")
     yield from _numbers(connection)
     for table in metadata.sorted_tables:
         for column in table.columns:
             for key in column.foreign_keys:
                 yield from _orphans(connection, table, key)
-
-
-def _count(connection: Connection, table: Table) -> int:
-    return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
 def _newest(connection: Connection) -> tuple[int, datetime | None]:
@@ -302,45 +305,27 @@ def _damage(connection: Connection) -> Iterator[str]:
                 yield f"the file is damaged: {said}"
 
 
-def _gaps(connection: Connection) -> Iterator[str]:
-    """The recorder numbers what it writes of an attempt from 1, and leaves out none."""
-    entry = tables.entry
-    many, first, last = (
-        func.count(entry.c.seq).label("many"),
-        func.min(entry.c.seq).label("first"),
-        func.max(entry.c.seq).label("last"),
+def _gaps(
+    connection: Connection, number: Column[Any], *, first: int, what: str, of: str
+) -> Iterator[str]:
+    """Of which attempts the numbers do not follow one another."""
+    attempt = number.table.c.attempt
+    many, low, high = (
+        func.count(number).label("many"),
+        func.min(number).label("low"),
+        func.max(number).label("high"),
     )
     query = (
-        select(entry.c.attempt, many, first, last)
-        .where(entry.c.attempt.is_not(None), entry.c.seq.is_not(None))
-        .group_by(entry.c.attempt)
-        .having((first != 1) | (last != many))
-        .order_by(entry.c.attempt)
+        select(attempt, many, low, high)
+        .where(attempt.is_not(None), number.is_not(None))
+        .group_by(attempt)
+        .having((low != first) | (high - low != many - 1))
+        .order_by(attempt)
         .limit(_LISTED)
     )
     for row in connection.execute(query):
-        yield (
-            f"the sequence of attempt {row.attempt} has gaps: {row.many} entries from {row.first} "
-            f"to {row.last}"
-        )
-
-
-def _holes(connection: Connection) -> Iterator[str]:
-    """A history is numbered from 0, and whoever goes on with it needs all of it."""
-    message = tables.message
-    many, last = func.count().label("many"), func.max(message.c.idx).label("last")
-    query = (
-        select(message.c.attempt, many, last)
-        .group_by(message.c.attempt)
-        .having(last != many - 1)
-        .order_by(message.c.attempt)
-        .limit(_LISTED)
-    )
-    for row in connection.execute(query):
-        yield (
-            f"the history of attempt {row.attempt} has gaps: {row.many} messages, the last is "
-            f"number {row.last}"
-        )
+        gaps = f"{row.many} {of} from {row.low} to {row.high}"
+        yield f"the {what} of attempt {row.attempt} has gaps: {gaps}"
 
 
 def _numbers(connection: Connection) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A journal is copied into another database, whole or not at all."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -10,12 +10,10 @@ from sqlalchemy import Connection, Row, Table, bindparam, func, insert, select, 
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.columns import metadata
 from midwatch_monitor.journal.core.encoding import read
 from midwatch_monitor.journal.core.engine import Store, explaining, transaction
-from midwatch_monitor.journal.core.identity import go_on_after, marks
-from midwatch_monitor.journal.core.schema import read_version, require_place
-from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.journal.core.schema import migrate, read_version, require_place
+from midwatch_monitor.journal.core.tables import NUMBERED, REVISION, metadata
 from midwatch_monitor.journal.learned import facts, lessons, search
 from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import Fact, Lesson
@@ -51,7 +49,7 @@ def contents(store: Store) -> dict[str, int]:
     """The rows of each table that would be copied."""
     with explaining(store.name), _reading(store) as connection:
         _require_current(connection, store.name)
-        return {table.name: _count(connection, table) for table in COPIED}
+        return {table.name: count_rows(connection, table) for table in COPIED}
 
 
 def require_room(store: Store) -> None:
@@ -116,15 +114,13 @@ def _require_empty(connection: Connection, name: str) -> None:
 
 
 def _make_room(connection: Connection, name: str) -> None:
-    # Only where there is something to do: Alembic.
-    from midwatch_monitor.journal.core.upgrade import migrate
-
     _require_empty(connection, name)
     if read_version(connection).revision is None:
         migrate(connection, name)
 
 
-def _count(connection: Connection, table: Table) -> int:
+def count_rows(connection: Connection, table: Table) -> int:
+    """How many rows a table has."""
     return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
@@ -201,3 +197,49 @@ def _verify(connection: Connection, copied: dict[str, _Content]) -> None:
                 f"the copy of {table.name} differs ({found.rows} rows, not "
                 f"{copied[table.name].rows}): nothing was copied"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """How far one table is."""
+
+    last: int
+    """The last id that was given; 0 for none."""
+    highest: int
+    """The highest that stands there."""
+
+
+def marks(connection: Connection) -> dict[str, Mark]:
+    """How far each numbered table is."""
+    return {table.name: _mark(connection, table) for table in NUMBERED}
+
+
+def _mark(connection: Connection, table: Table) -> Mark:
+    highest = connection.execute(select(func.max(table.c.id))).scalar() or 0
+    if connection.dialect.name == "sqlite":
+        query = "SELECT seq FROM sqlite_sequence WHERE name = :name"
+        last = connection.execute(text(query), {"name": table.name}).scalar() or 0
+    else:
+        # Only the sequence itself knows whether its first number was given.
+        sequence = connection.execute(_SEQUENCE, {"name": table.name}).scalar_one()
+        query = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"
+        last = connection.execute(text(query)).scalar_one()
+    return Mark(last=last, highest=highest)
+
+
+def go_on_after(connection: Connection, last: Mapping[str, int]) -> None:
+    """Let each table's next id be above that."""
+    rows = [{"name": name, "last": number} for name, number in last.items() if number]
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), rows)
+        query = "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"
+        connection.execute(text(query), rows)
+    else:
+        query = "SELECT setval(pg_get_serial_sequence(:name, 'id'), :last)"
+        for row in rows:
+            connection.execute(text(query), row)
+
+
+_SEQUENCE = text("SELECT pg_get_serial_sequence(:name, 'id')")

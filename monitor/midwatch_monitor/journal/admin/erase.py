@@ -17,10 +17,10 @@ from sqlalchemy import (
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of, record_of
+from midwatch_monitor.journal.core.commits import latest
 from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.search import TextIndex
-from midwatch_monitor.records import AttemptTransition, Erasure, Lifecycle, Record, TaskTransition
+from midwatch_monitor.records import AttemptTransition, Erasure, Lifecycle, TaskTransition
 
 UNDER_WAY = timedelta(minutes=15)
 """An attempt that is not over, was claimed, and was claimed or wrote anything within this time is
@@ -115,14 +115,14 @@ def _refuse_under_way(connection: Connection, project: str, key: int, at: dateti
         .where(attempt.c.task.in_(_tasks(key)), (lease.c.at >= since) | (last >= since))
     )
     for found in connection.execute(query).scalars().all():
-        latest = _latest(connection, AttemptTransition, entry.c.attempt == found)
-        if not (isinstance(latest, AttemptTransition) and latest.lifecycle.over):
+        state = latest(connection, AttemptTransition, attempt=found)
+        if state is None or not state.lifecycle.over:
             raise _under_way(f"attempt {found} of {project}")
     # Between two attempts a task has none that is under way, and its run goes on with it.
     recent = select(entry.c.task).where(entry.c.task.in_(_tasks(key)), entry.c.at >= since)
     for found in connection.execute(recent.distinct()).scalars().all():
-        latest = _latest(connection, TaskTransition, entry.c.task == found)
-        if isinstance(latest, TaskTransition) and latest.lifecycle is Lifecycle.WORKING:
+        state = latest(connection, TaskTransition, task=found)
+        if state is not None and state.lifecycle is Lifecycle.WORKING:
             raise _under_way(f"task {found} of {project}")
 
 
@@ -131,15 +131,6 @@ def _under_way(what: str) -> UsageError:
         f"{what} is under way: stop it first, "
         f"or wait until it was silent for {UNDER_WAY.seconds // 60} minutes"
     )
-
-
-def _latest(
-    connection: Connection, word: type[AttemptTransition | TaskTransition], of: ColumnElement[bool]
-) -> Record | None:
-    entry, kind = tables.entry, kind_of(word)
-    query = select(entry.c.body).where(of, entry.c.kind == kind)
-    body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
-    return record_of(connection, f"the last {kind} asked for", word, body)
 
 
 def _forget_learned(connection: Connection, key: int) -> None:

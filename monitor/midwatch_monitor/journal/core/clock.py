@@ -13,9 +13,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
 from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal.core.engine import database_time
 from midwatch_monitor.journal.core.journal import Journal
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class JournalClock:
     async def tune(self) -> bool:
         """Measure the difference; whether the database has a clock. Raises JournalError."""
         asked = self._here()
-        theirs = await self._journal.read(_database_time)
+        theirs = await self._journal.read(_shared_time)
         answered = self._here()
         if theirs is None:
             return False
@@ -124,11 +125,9 @@ async def journal_clock(
 
 async def present(journal: Journal) -> datetime:
     """What time it is for all who share a journal, for one who asks once. Raises JournalError."""
-    return await journal.read(_database_time) or datetime.now(UTC)
+    return await journal.read(database_time)
 
 
-def _database_time(connection: Connection) -> datetime | None:
+def _shared_time(connection: Connection) -> datetime | None:
     """The database's own time; `None` where it has none."""
-    if connection.dialect.name == "sqlite":
-        return None
-    return connection.execute(select(func.clock_timestamp())).scalar_one().astimezone(UTC)
+    return None if connection.dialect.name == "sqlite" else database_time(connection)

@@ -4,9 +4,10 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,6 +128,11 @@ def is_url(location: str) -> bool:
     return "://" in location or _SLASHES.match(location) is not None
 
 
+def url_name(url: URL) -> str:
+    """What people call a database: the URL without password and options."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
 def _url_of(location: str | Path) -> URL:
     if not isinstance(location, str) or not is_url(location):
         return URL.create("sqlite", database=str(location))
@@ -156,7 +162,7 @@ def _elsewhere(url: URL, access: Access) -> Store:
     url = postgres.plain(url)
     lines = postgres.Lines(url)
     return Store(
-        name=postgres.name_of(url),
+        name=url_name(url),
         writing=None if access is Access.READ else lines.writing(),
         reading=lines.reading(READERS),
         lines=lines,
@@ -267,6 +273,23 @@ def transaction(engine: Engine) -> Generator[Connection]:
         if connection.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
         yield connection
+
+
+def parts(ids: Iterable[int], most: int = 5_000) -> Iterator[list[int]]:
+    """Ids in their order, without doubles, some at a time: a statement takes so many values."""
+    wanted = sorted(set(ids))
+    for first in range(0, len(wanted), most):
+        yield wanted[first : first + most]
+
+
+def database_time(connection: Connection) -> datetime:
+    """The present moment by the clock that all who share the database go by.
+
+    SQLite has none of its own: who shares such a file is on one machine.
+    """
+    if connection.dialect.name == "sqlite":
+        return datetime.now(UTC)
+    return connection.execute(select(func.clock_timestamp())).scalar_one().astimezone(UTC)
 
 
 @contextmanager

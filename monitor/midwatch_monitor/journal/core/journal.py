@@ -1,35 +1,28 @@
 """The journal: the append-only record of everything, and the only truth."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection
 
 from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError, JournalReadOnlyError
-from midwatch_monitor.journal.core import commits, queries, tables
+from midwatch_monitor.journal.core import commits, tables, work
 from midwatch_monitor.journal.core.encoding import NO_MORE, kind_of, use_masker
 from midwatch_monitor.journal.core.engine import Access, Store
 from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
-from midwatch_monitor.journal.core.reader import Reader
 from midwatch_monitor.journal.core.schema import open_store
-from midwatch_monitor.journal.core.writer import GroupCommit, Writer
+from midwatch_monitor.journal.core.threads import GroupCommit, Reader, Writer
 from midwatch_monitor.records import (
-    AlertKey,
     Attempt,
     Commit,
     Entry,
-    Escalation,
-    Keeper,
-    Message,
     Record,
-    Result,
     Run,
     Task,
 )
@@ -39,6 +32,37 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _PAGE = 1_000
 """Entries of one answer, where nobody asks for another number."""
+
+
+class JournalPart:
+    """Reads and writes about one thing, under one name: see `reading` and `writing`."""
+
+    def __init__(self, journal: "Journal") -> None:
+        self.journal = journal
+
+
+def writing(
+    do: Callable[Concatenate[Connection, P], T],
+) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
+    """A function of a write transaction as a method of the journal, or of a part of it."""
+
+    async def method(of: "Journal | JournalPart", *args: P.args, **kwargs: P.kwargs) -> T:
+        return await (of if isinstance(of, Journal) else of.journal).write(do, *args, **kwargs)
+
+    method.__doc__ = do.__doc__
+    return method
+
+
+def reading(
+    ask: Callable[Concatenate[Connection, P], T],
+) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
+    """A question to the database as a method of the journal, or of a part of it."""
+
+    async def method(of: "Journal | JournalPart", *args: P.args, **kwargs: P.kwargs) -> T:
+        return await (of if isinstance(of, Journal) else of.journal).read(ask, *args, **kwargs)
+
+    method.__doc__ = ask.__doc__
+    return method
 
 
 class Journal:
@@ -155,67 +179,11 @@ class Journal:
         """Transactions since it was opened; fewer than the commits where those were grouped."""
         return 0 if self._writer is None else self._writer.transactions
 
-    async def add_run(
-        self, *, source: str, settings: str, at: datetime, keeper: Keeper = Keeper.PROCESS
-    ) -> Run:
-        """Store a new run; `keeper` says who judges time, escalates and decides in it."""
-        return await self.write(
-            commits.add_run, source=source, settings=settings, at=at, keeper=keeper
-        )
-
-    async def add_task(
-        self,
-        *,
-        run: int,
-        name: str,
-        title: str,
-        spec: str,
-        at: datetime,
-        project: str = "",
-        trial_of: str = "",
-    ) -> Task:
-        """Store a new task together with its first state, submitted.
-
-        Nothing is learned from a task without a project. One in which guidelines are only
-        tried has none, and is forgotten with the project that it is a trial of.
-        """
-        return await self.write(
-            commits.add_task,
-            run=run,
-            name=name,
-            title=title,
-            spec=spec,
-            project=project,
-            trial_of=trial_of,
-            at=at,
-        )
-
-    async def add_attempt(
-        self,
-        *,
-        task: int,
-        number: int,
-        worker: str,
-        model: str,
-        node: str,
-        workspace: str,
-        at: datetime,
-    ) -> Attempt:
-        """Store a new attempt, submitted. Raises StaleIncarnationError where its task is over."""
-        return await self.write(
-            commits.add_attempt,
-            task=task,
-            number=number,
-            worker=worker,
-            model=model,
-            node=node,
-            workspace=workspace,
-            at=at,
-        )
-
-    async def claim(self, attempt: int, *, holder: str, at: datetime) -> int:
-        """Take the attempt over: a new incarnation, numbered from 1. Earlier ones are refused."""
-        return await self.write(commits.claim, attempt, holder=holder, at=at)
+    add_run = writing(work.add_run)
+    add_task = writing(work.add_task)
+    add_attempt = writing(work.add_attempt)
+    claim = writing(work.claim)
+    open_escalation = writing(work.open_escalation)
 
     async def commit(self, commit: Commit) -> tuple[Entry, ...]:
         """Store what belongs together, all or nothing; its entries, in the order of the drafts.
@@ -230,66 +198,45 @@ class Journal:
         # Whoever is cancelled meanwhile has numbered its records: not to write them leaves a gap.
         return await self._gathering.add(commit)
 
-    async def open_escalation(
-        self,
-        *,
-        attempt: int,
-        task: int,
-        alerts: tuple[AlertKey, ...],
-        reason: str,
-        silent: bool = False,
-        at: datetime,
-        guard: int | None = None,
-    ) -> Escalation | None:
-        """Open the attempt's escalation and store that; `None` if one is open already.
-
-        `guard` is the incarnation of the monitor's lease on the attempt, where it has one: raises
-        StaleIncarnationError when another monitor has taken the attempt over.
-        """
-        return await self.write(
-            commits.open_escalation,
-            attempt=attempt,
-            task=task,
-            alerts=alerts,
-            reason=reason,
-            silent=silent,
-            at=at,
-            guard=guard,
-        )
+    async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
+        """Commit unless that answers what was answered already; `None` where it does."""
+        if any(commits.answers(draft) is not None for draft in commit.drafts):
+            return await self.write(commits.commit_answer, commit)
+        return await self.commit(commit)
 
     async def runs(self) -> list[Run]:
         """All runs, oldest first."""
-        return await self.read(queries.runs)
+        return await self.read(work.runs)
 
     async def run(self, run: int) -> Run:
         """The run with that id. Raises JournalError if there is none."""
-        found = await self.read(queries.runs, tables.run.c.id == run)
+        found = await self.read(work.runs, tables.run.c.id == run)
         return self._only(found, f"run {run}")
 
     async def tasks(self, run: int) -> list[Task]:
         """The tasks of a run, in the order in which they were added."""
-        return await self.read(queries.tasks, tables.task.c.run == run)
+        return await self.read(work.tasks, tables.task.c.run == run)
 
     async def task(self, task: int) -> Task:
         """The task with that id. Raises JournalError if there is none."""
-        found = await self.read(queries.tasks, tables.task.c.id == task)
+        found = await self.read(work.tasks, tables.task.c.id == task)
         return self._only(found, f"task {task}")
 
     async def tasks_with(self, ids: Collection[int]) -> list[Task]:
         """The tasks with these ids, as far as there are any; a page's worth, not thousands."""
-        return await self.read(queries.tasks, tables.task.c.id.in_(ids))
+        return await self.read(work.tasks, tables.task.c.id.in_(ids))
 
     async def attempts(self, task: int) -> list[Attempt]:
         """The attempts of a task, oldest first."""
-        return await self.read(queries.attempts, tables.attempt.c.task == task)
+        return await self.read(work.attempts, tables.attempt.c.task == task)
 
     async def attempts_with(self, ids: Collection[int]) -> list[Attempt]:
         """The attempts with these ids, as far as there are any; a page's worth, not thousands."""
-        return await self.read(queries.attempts, tables.attempt.c.id.in_(ids))
+        return await self.read(work.attempts, tables.attempt.c.id.in_(ids))
 
     async def attempt(self, attempt: int) -> Attempt:
         """The attempt with that id. Raises JournalError if there is none."""
-        found = await self.read(queries.attempts, tables.attempt.c.id == attempt)
+        found = await self.read(work.attempts, tables.attempt.c.id == attempt)
         return self._only(found, f"attempt {attempt}")
 
     async def entries(
@@ -314,7 +261,7 @@ class Journal:
             wanted.append(entry.c.task == task)
         if kinds:
             wanted.append(entry.c.kind.in_([kind_of(kind) for kind in kinds]))
-        return await self.read(queries.entries, *wanted, run=run, limit=limit)
+        return await self.read(work.entries, *wanted, run=run, limit=limit)
 
     async def all_entries(
         self,
@@ -337,21 +284,10 @@ class Journal:
             full = len(page) == _PAGE
             after = page[-1].id if page else after
 
-    async def active(self, since: datetime) -> list[int]:
-        """The ids of the tasks of which anything was recorded at that moment or later."""
-        return await self.read(queries.active, since)
-
-    async def messages(self, attempt: int) -> list[Message]:
-        """An attempt's history with its model, in order."""
-        return await self.read(queries.messages, attempt)
-
-    async def results(self, attempt: int) -> list[Result]:
-        """What an attempt's tool calls returned."""
-        return await self.read(queries.results, attempt)
-
-    async def last_id(self) -> int:
-        """The newest entry's id; 0 while there is none."""
-        return await self.read(queries.last_id)
+    active = reading(work.active)
+    messages = reading(work.messages)
+    results = reading(work.results)
+    last_id = reading(work.last_id)
 
     async def flush(self) -> None:
         """Put into the file itself what stands beside it, as far as readers let it; SQLite only."""
@@ -363,14 +299,14 @@ class Journal:
         return found[0]
 
     async def write(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self, do: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Do a function of this package in a write transaction, perhaps twice: see Writer."""
         if self._writer is None:
             raise self._read_only
 
         def job(connection: Connection) -> T:
-            return work(connection, *args, **kwargs)
+            return do(connection, *args, **kwargs)
 
         self._gathering.seal()
         return await asyncio.wrap_future(self._writer.submit(job))
@@ -380,16 +316,16 @@ class Journal:
         return JournalReadOnlyError(f"{self.name} was opened to be read only")
 
     async def read(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self, ask: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Ask a function of this package beside the writer."""
         if self._closed:
             raise JournalError(f"{self.name} is closed")
         if self._reader is None:
-            return await self.write(work, *args, **kwargs)
+            return await self.write(ask, *args, **kwargs)
 
         def job(connection: Connection) -> T:
-            return work(connection, *args, **kwargs)
+            return ask(connection, *args, **kwargs)
 
         unwanted = Event()
         try:

@@ -14,24 +14,34 @@ A new journal gets all of it at once (`schema.make`); an older one gets here by 
 test holds the two against each other.
 """
 
+import zlib
+from datetime import UTC, datetime
+from typing import Any
+
 from sqlalchemy import (
     DDL,
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
+    DateTime,
+    Dialect,
     Float,
     ForeignKey,
     Index,
     Integer,
     LargeBinary,
+    MetaData,
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     event,
 )
 
-from midwatch_monitor.journal.core.columns import IDENTIFIER, Moment, Packed, metadata
+from midwatch_monitor.errors import JournalCorruptError
+from midwatch_monitor.time_range import plausible
 
 REVISION = "0004"
 """The migration that makes the tables as they stand here."""
@@ -39,6 +49,88 @@ OLDEST = "0003"
 """The oldest revision whose Midwatch can work with these tables beside this one."""
 READABLE = "0003"
 """The oldest revision whose tables this Midwatch can read as they are."""
+
+IDENTIFIER = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite numbers rows by itself only where the type is exactly INTEGER."""
+MOST_BYTES = 128 * 1024 * 1024
+"""What one packed row may come to, and is let in as. Packed JSON may be a thousandth of that.
+
+A message stands in a request to a model, and no provider takes one of more than 100 MB.
+"""
+UNREADABLE = datetime(1970, 1, 1, tzinfo=UTC)
+"""What is read where a time should stand and none does, or one at an end of the calendar."""
+
+
+def unpack(packed: bytes, most: int = MOST_BYTES) -> bytes:
+    """What was packed. Raises JournalCorruptError for what is damaged, or more than `most`."""
+    unpacking = zlib.decompressobj()
+    try:
+        body = unpacking.decompress(packed, most + 1)
+    except (zlib.error, TypeError) as error:
+        raise JournalCorruptError(f"a history in the journal is damaged: {error}") from error
+    if len(body) > most:
+        raise JournalCorruptError(
+            f"a history in the journal unpacks to more than {most // 1024**2} MiB"
+        )
+    if not unpacking.eof:
+        raise JournalCorruptError("a history in the journal is damaged: it breaks off")
+    return body
+
+
+class Packed(TypeDecorator[bytes]):
+    """JSON of any length, compressed: histories repeat themselves, and nobody queries inside."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: bytes | None, dialect: Dialect) -> bytes | None:
+        return None if value is None else zlib.compress(value)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> bytes | None:
+        return None if value is None else unpack(value)
+
+
+class Moment(TypeDecorator[datetime]):
+    """A point in time: stored as UTC, and aware when it comes back.
+
+    What cannot be read comes back as `UNREADABLE`: a row is more than its time.
+    """
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is not None and value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone")
+        return value and value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is not None and not plausible(value):
+            return UNREADABLE
+        return value and (value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC))
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        process = super().result_processor(dialect, coltype)
+        if process is None:
+            return None
+
+        def read(value: Any) -> datetime | None:
+            try:
+                return process(value)
+            except (ValueError, TypeError):
+                return UNREADABLE
+
+        return read
+
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pk",
+        "fk": "%(table_name)s_%(column_0_name)s_fk",
+        "uq": "%(table_name)s_%(column_0_N_name)s_uq",
+        "ix": "%(table_name)s_%(column_0_N_name)s_ix",
+    }
+)
 
 
 def _indexed(index: str) -> None:
@@ -250,6 +342,16 @@ def _of(table: str) -> Column[int]:
     return Column(table, IDENTIFIER, ForeignKey(f"{table}.id"), nullable=False)
 
 
+def _tags(of: str) -> Table:
+    tag = Column("tag", Text, primary_key=True)
+    return Table(f"{of}_tag", metadata, _part("project"), tag, _part(of), Index(None, of))
+
+
+def _sources(of: str) -> Table:
+    attempt = _part("attempt")
+    return Table(f"{of}_source", metadata, _part(of), attempt, Index(None, "attempt"))
+
+
 lesson = Table(
     "lesson",
     metadata,
@@ -266,18 +368,7 @@ lesson = Table(
     Index(None, "verdict"),
 )
 
-lesson_tag = Table(
-    "lesson_tag",
-    metadata,
-    _part("project"),
-    Column("tag", Text, primary_key=True),
-    _part("lesson"),
-    Index(None, "lesson"),
-)
-
-lesson_source = Table(
-    "lesson_source", metadata, _part("lesson"), _part("attempt"), Index(None, "attempt")
-)
+lesson_tag, lesson_source = _tags("lesson"), _sources("lesson")
 
 # `accepted` and `origin` are filled in once there is a verdict on the attempt.
 lesson_use = Table(
@@ -312,18 +403,7 @@ fact = Table(
     Index(None, "instead"),
 )
 
-fact_tag = Table(
-    "fact_tag",
-    metadata,
-    _part("project"),
-    Column("tag", Text, primary_key=True),
-    _part("fact"),
-    Index(None, "fact"),
-)
-
-fact_source = Table(
-    "fact_source", metadata, _part("fact"), _part("attempt"), Index(None, "attempt")
-)
+fact_tag, fact_source = _tags("fact"), _sources("fact")
 
 # `before` is the version that was in force when this one was approved.
 guidelines = Table(
@@ -413,3 +493,6 @@ _words(
     "CREATE TABLE {name} (id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
     "CREATE INDEX {name}_words_ix ON {name} USING gin (words)",
 )
+
+NUMBERED = tuple(each for each in metadata.sorted_tables if each.kwargs.get("sqlite_autoincrement"))
+"""The tables whose rows the database numbers: an id is never given twice, also after an erasure."""

@@ -18,9 +18,10 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.errors import JournalCorruptError
-from midwatch_monitor.journal.core import commits, queries, tables
+from midwatch_monitor.journal.core import commits, tables, work
 from midwatch_monitor.journal.core.encoding import kind_of, record_json, rows_of
-from midwatch_monitor.journal.core.journal import Journal
+from midwatch_monitor.journal.core.engine import parts
+from midwatch_monitor.journal.core.journal import JournalPart, reading, writing
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
@@ -35,8 +36,6 @@ from midwatch_monitor.records import (
 
 MOST_BYTES = 1_000_000_000
 """What is read of one bundle: no configuration lets a larger one be saved (`max_bundle_mb`)."""
-_AT_ONCE = 500
-"""Bundles that are removed in one transaction: others wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,69 +59,13 @@ class Standing:
     """When its task ended; `None` while that is not over."""
 
 
-class Bundles:
-    """The saved work in a journal."""
+def _put(connection: Connection, draft: Draft, body: bytes, *, incarnation: int | None) -> Entry:
+    """Store a snapshot, and its bundle in place of the one before, as one.
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-
-    async def put(self, draft: Draft, body: bytes, *, incarnation: int | None) -> Entry:
-        """Store a snapshot, and its bundle in place of the one before, as one.
-
-        An empty body leaves the bundle before as it is: the work was pushed, or is too large. The
-        snapshot is completed with how many messages the history has by now. Raises
-        StaleIncarnationError where another process has taken the attempt over.
-        """
-        return await self._journal.write(_put, draft, body, incarnation)
-
-    async def get(self, attempt: int) -> Bundle | None:
-        """An attempt's saved work; `None` if none is in the journal.
-
-        Raises JournalCorruptError for one that is larger than any that is saved.
-        """
-        return await self._journal.read(_bundle, attempt)
-
-    async def commit_of(self, attempt: int) -> str:
-        """The snapshot whose work is in the journal; empty if there is none."""
-        return await self._journal.read(_commit_of, attempt)
-
-    async def lease_of(self, attempt: int) -> Lease | None:
-        """Who held an attempt last; `None` before anybody did."""
-        return await self._journal.read(_lease, attempt)
-
-    async def snapshots(self, attempt: int) -> list[Snapshot]:
-        """All that was saved of an attempt, oldest first."""
-        entries = self._journal.all_entries(attempt=attempt, kinds=(Snapshot,))
-        return [each.record async for each in entries if isinstance(each.record, Snapshot)]
-
-    async def attempts(self, run: int) -> list[Attempt]:
-        """All attempts of a run, oldest first."""
-        return await self._journal.read(_attempts, run)
-
-    async def issue_once(self, draft: Draft, *, incarnation: int | None = None) -> bool:
-        """Issue an intervention unless the attempt has had the same one; whether it was issued.
-
-        Raises StaleIncarnationError where another process has taken the attempt over.
-        """
-        return await self._journal.write(_issue_once, draft, incarnation)
-
-    async def standings(self, run: int) -> list[Standing]:
-        """How all attempts of a run stand, oldest first."""
-        return await self._journal.read(_standings, run)
-
-    async def drop_outlived(self) -> int:
-        """Remove the bundles that nobody asks for any more; how many there were.
-
-        These are the ones of tasks that are over, of every attempt but the last: that one's result
-        stands, or the parts of a split task began with it.
-        """
-        gone = await self._journal.read(_outlived)
-        for at in range(0, len(gone), _AT_ONCE):
-            await self._journal.write(_drop, gone[at : at + _AT_ONCE])
-        return len(gone)
-
-
-def _put(connection: Connection, draft: Draft, body: bytes, incarnation: int | None) -> Entry:
+    An empty body leaves the bundle before as it is: the work was pushed, or is too large. The
+    snapshot is completed with how many messages the history has by now. Raises
+    StaleIncarnationError where another process has taken the attempt over.
+    """
     snapshot, attempt = draft.record, draft.attempt
     if not isinstance(snapshot, Snapshot) or attempt is None:
         raise ValueError("what is put is a snapshot of an attempt")
@@ -146,6 +89,10 @@ def _replace(connection: Connection, attempt: int, commit: str, body: bytes) -> 
 
 
 def _bundle(connection: Connection, attempt: int) -> Bundle | None:
+    """An attempt's saved work; `None` if none is in the journal.
+
+    Raises JournalCorruptError for one that is larger than any that is saved.
+    """
     table = tables.bundle
     size = connection.execute(
         select(func.length(table.c.body)).where(table.c.attempt == attempt)
@@ -157,29 +104,33 @@ def _bundle(connection: Connection, attempt: int) -> Bundle | None:
 
 
 def _commit_of(connection: Connection, attempt: int) -> str:
+    """The snapshot whose work is in the journal; empty if there is none."""
     table = tables.bundle
     query = select(table.c.commit).where(table.c.attempt == attempt)
     return connection.execute(query).scalar() or ""
 
 
 def _lease(connection: Connection, attempt: int) -> Lease | None:
+    """Who held an attempt last; `None` before anybody did."""
     table = tables.lease
     row = connection.execute(select(table).where(table.c.attempt == attempt)).first()
     return None if row is None else Lease(holder=row.holder, incarnation=row.incarnation)
 
 
 def _attempts(connection: Connection, run: int) -> list[Attempt]:
+    """All attempts of a run, oldest first."""
     of = select(tables.task.c.id).where(tables.task.c.run == run)
-    return queries.attempts(connection, tables.attempt.c.task.in_(of))
+    return work.attempts(connection, tables.attempt.c.task.in_(of))
 
 
 def _standings(connection: Connection, run: int) -> list[Standing]:
+    """How all attempts of a run stand, oldest first."""
     task, attempt, entry = tables.task, tables.attempt, tables.entry
     of = select(task.c.id).where(task.c.run == run)
     ids = select(attempt.c.id).where(attempt.c.task.in_(of))
     ended = _ended(connection, entry.c.task, of, TaskTransition)
     over = _ended(connection, entry.c.attempt, ids, AttemptTransition)
-    attempts = queries.attempts(connection, attempt.c.task.in_(of))
+    attempts = work.attempts(connection, attempt.c.task.in_(of))
     last = {each.task: each.id for each in sorted(attempts, key=lambda each: each.number)}
     return [
         Standing(
@@ -224,7 +175,11 @@ def _drop(connection: Connection, attempts: Sequence[int]) -> None:
     connection.execute(delete(table).where(table.c.attempt.in_(attempts)))
 
 
-def _issue_once(connection: Connection, draft: Draft, incarnation: int | None) -> bool:
+def _issue_once(connection: Connection, draft: Draft, *, incarnation: int | None = None) -> bool:
+    """Issue an intervention unless the attempt has had the same one; whether it was issued.
+
+    Raises StaleIncarnationError where another process has taken the attempt over.
+    """
     entry = tables.entry
     same = select(entry.c.id).where(
         entry.c.attempt == draft.attempt,
@@ -236,3 +191,31 @@ def _issue_once(connection: Connection, draft: Draft, incarnation: int | None) -
     what = Commit(drafts=(draft,), attempt=draft.attempt, incarnation=incarnation)
     commits.commit(connection, what)
     return True
+
+
+class Bundles(JournalPart):
+    """The saved work in a journal."""
+
+    put = writing(_put)
+    get = reading(_bundle)
+    commit_of = reading(_commit_of)
+    lease_of = reading(_lease)
+    attempts = reading(_attempts)
+    issue_once = writing(_issue_once)
+    standings = reading(_standings)
+
+    async def snapshots(self, attempt: int) -> list[Snapshot]:
+        """All that was saved of an attempt, oldest first."""
+        entries = self.journal.all_entries(attempt=attempt, kinds=(Snapshot,))
+        return [each.record async for each in entries if isinstance(each.record, Snapshot)]
+
+    async def drop_outlived(self) -> int:
+        """Remove the bundles that nobody asks for any more; how many there were.
+
+        These are the ones of tasks that are over, of every attempt but the last: that one's result
+        stands, or the parts of a split task began with it.
+        """
+        gone = await self.journal.read(_outlived)
+        for some in parts(gone, 500):  # others wait for each transaction
+            await self.journal.write(_drop, some)
+        return len(gone)

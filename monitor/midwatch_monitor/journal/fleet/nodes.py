@@ -7,7 +7,7 @@ machines may differ.
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -27,12 +27,20 @@ from sqlalchemy import (
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, rows_of
-from midwatch_monitor.journal.core.journal import Journal
+from midwatch_monitor.journal.core.engine import database_time, parts
+from midwatch_monitor.journal.core.journal import Journal, JournalPart, reading, writing
 from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.watches import EMBEDDED, NOBODY
-from midwatch_monitor.records import AttemptTransition, Keeper, Lifecycle, NodeState, NodeStatus
+from midwatch_monitor.records import (
+    AttemptTransition,
+    Keeper,
+    Lifecycle,
+    NodeState,
+    NodeStatus,
+    name_of,
+)
 
-_ALIVE = (NodeState.UP, NodeState.DRAINING)
+_ALIVE = [each for each in NodeState if not each.gone]
 MISSED = 2
 """Beats that a node may miss once its broker said that it is gone."""
 _KEPT = timedelta(days=1)
@@ -76,84 +84,11 @@ class MonitorStatus:
     @property
     def name(self) -> str:
         """As it was started."""
-        return self.holder.rpartition(":")[0] or self.holder
+        return name_of(self.holder)
 
     def lives(self, now: datetime) -> bool:
         """Whether it holds anything at a moment, by the clock of the journal."""
         return now < self.until
-
-
-class Nodes:
-    """The rows of nodes in a journal: of one fleet, or of all that share it."""
-
-    def __init__(self, journal: Journal, *, fleet: str | None = None) -> None:
-        self._journal = journal
-        self._fleet = fleet
-
-    @property
-    def _ours(self) -> list[ColumnElement[bool]]:
-        return [] if self._fleet is None else [tables.node.c.fleet == self._fleet]
-
-    async def enter(self, status: NodeStatus, *, alive_seconds: float) -> None:
-        """Let a node begin; what was there of earlier starts of it goes.
-
-        Raises UsageError where another process of that name was heard within `alive_seconds`.
-        """
-        await self._journal.write(_enter, status, alive_seconds)
-
-    async def beat(
-        self, name: str, boot: str, *, busy: int, state: NodeState = NodeState.UP
-    ) -> NodeState | None:
-        """Say that a node lives, and what it does; answers what it was taken for until then.
-
-        `LOST` means that others may have gone on with what it has in hand, and `None` that
-        another process goes by its name now.
-        """
-        return await self._journal.write(_beat, name, boot, busy, state)
-
-    async def doubt(self, name: str, boot: str | None = None) -> None:
-        """Note that the broker says of a node, or of one start of it, that it is gone."""
-        await self._journal.write(_doubt, name, boot)
-
-    async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
-        """Give up all nodes that were not heard in time; those that were.
-
-        What has left or was given up is forgotten a day after it was last heard.
-        """
-        if not await self._journal.read(_any_silent, after_seconds, beat_seconds, self._ours):
-            return []
-        return await self._journal.write(_lose, after_seconds, beat_seconds, self._ours)
-
-    async def all(self) -> list[NodeStatus]:
-        """The newest start of each node, by name."""
-        newest = {status.name: status for status in await self.starts()}
-        return [newest[name] for name in sorted(newest)]
-
-    async def starts(self) -> list[NodeStatus]:
-        """All starts of all nodes that are remembered, oldest first."""
-        return await self._journal.read(_starts, *self._ours)
-
-    async def in_hand(self) -> dict[str, list[int]]:
-        """The attempts that are at work, by the process that wrote to them last."""
-        return await self._journal.read(_in_hand)
-
-    async def named(self, attempts: Collection[int]) -> dict[int, InHand]:
-        """Attempts with their names and since when their process has them, by id."""
-        return await self._journal.read(_named, sorted(set(attempts)))
-
-    async def monitors(self) -> list[MonitorStatus]:
-        """The monitors that hold something, or that held last what nobody holds, by name."""
-        return await self._journal.read(_monitors)
-
-    async def now(self) -> datetime:
-        """What time it is for those who judge how long a node was silent."""
-        return await self._journal.read(_now)
-
-
-def _now(connection: Connection) -> datetime:
-    if connection.dialect.name == "postgresql":
-        return connection.execute(select(func.clock_timestamp())).scalar_one()
-    return datetime.now(UTC)
 
 
 def _of(name: str, boot: str | None) -> list[ColumnElement[bool]]:
@@ -161,8 +96,12 @@ def _of(name: str, boot: str | None) -> list[ColumnElement[bool]]:
     return found if boot is None else [*found, tables.node.c.boot == boot]
 
 
-def _enter(connection: Connection, status: NodeStatus, alive_seconds: float) -> None:
-    node, now = tables.node, _now(connection)
+def _enter(connection: Connection, status: NodeStatus, *, alive_seconds: float) -> None:
+    """Let a node begin; what was there of earlier starts of it goes.
+
+    Raises UsageError where another process of that name was heard within `alive_seconds`.
+    """
+    node, now = tables.node, database_time(connection)
     heard = now - timedelta(seconds=alive_seconds)
     alive = [*_of(status.name, None), node.c.state.in_(_ALIVE), node.c.beat_at > heard]
     if connection.execute(select(node.c.boot).where(*alive)).first() is not None:
@@ -190,8 +129,13 @@ def _enter(connection: Connection, status: NodeStatus, alive_seconds: float) -> 
 
 
 def _beat(
-    connection: Connection, name: str, boot: str, busy: int, state: NodeState
+    connection: Connection, name: str, boot: str, *, busy: int, state: NodeState = NodeState.UP
 ) -> NodeState | None:
+    """Say that a node lives, and what it does; answers what it was taken for until then.
+
+    `LOST` means that others may have gone on with what it has in hand, and `None` that another
+    process goes by its name now.
+    """
     node = tables.node
     before = connection.execute(select(node.c.state).where(*_of(name, boot))).scalar()
     if before is None:
@@ -199,22 +143,23 @@ def _beat(
     values = {
         "busy": busy,
         "state": state.value,
-        "beat_at": _now(connection),
+        "beat_at": database_time(connection),
         "doubted_at": None,
     }
     connection.execute(update(node).where(*_of(name, boot)), values)
     return NodeState(before)
 
 
-def _doubt(connection: Connection, name: str, boot: str | None) -> None:
+def _doubt(connection: Connection, name: str, boot: str | None = None) -> None:
+    """Note that the broker says of a node, or of one start of it, that it is gone."""
     change = update(tables.node).where(*_of(name, boot), tables.node.c.state.in_(_ALIVE))
-    connection.execute(change, {"doubted_at": _now(connection)})
+    connection.execute(change, {"doubted_at": database_time(connection)})
 
 
 def _missed(
     connection: Connection, after_seconds: float, beat_seconds: float
 ) -> list[ColumnElement[bool]]:
-    node, now = tables.node, _now(connection)
+    node, now = tables.node, database_time(connection)
     silent = node.c.beat_at < now - timedelta(seconds=after_seconds)
     missed = node.c.beat_at < now - timedelta(seconds=MISSED * beat_seconds)
     return [node.c.state.in_(_ALIVE), silent | (node.c.doubted_at.is_not(None) & missed)]
@@ -233,7 +178,7 @@ def _any_silent(
 
 def _long_gone(connection: Connection) -> list[ColumnElement[bool]]:
     node = tables.node
-    return [node.c.state.not_in(_ALIVE), node.c.beat_at < _now(connection) - _KEPT]
+    return [node.c.state.not_in(_ALIVE), node.c.beat_at < database_time(connection) - _KEPT]
 
 
 def _forget(connection: Connection) -> None:
@@ -269,7 +214,7 @@ def _status(row: Row[Any]) -> NodeStatus:
         state=NodeState(row.state),
         slots=row.slots,
         busy=row.busy,
-        labels=_labels(row.labels),
+        labels=tuple(filter(None, row.labels.split(","))),
         version=row.version,
         revision=row.revision,
         started_at=row.started_at,
@@ -279,11 +224,8 @@ def _status(row: Row[Any]) -> NodeStatus:
     )
 
 
-def _labels(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text.split(",")))
-
-
 def _in_hand(connection: Connection) -> dict[str, list[int]]:
+    """The attempts that are at work, by the process that wrote to them last."""
     lease, entry = tables.lease, tables.entry
     kind = kind_of(AttemptTransition)
     last = (
@@ -305,11 +247,8 @@ def _in_hand(connection: Connection) -> dict[str, list[int]]:
     return held
 
 
-_MANY = 500
-"""Attempts in one statement; databases limit how many values it may have."""
-
-
-def _named(connection: Connection, attempts: list[int]) -> dict[int, InHand]:
+def _named(connection: Connection, attempts: Collection[int]) -> dict[int, InHand]:
+    """Attempts with their names and since when their process has them, by id."""
     run, task, attempt, lease = tables.run, tables.task, tables.attempt, tables.lease
     shared = and_(run.c.keeper == Keeper.MONITOR.value, task.c.spec != EMBEDDED)
     query = (
@@ -320,8 +259,7 @@ def _named(connection: Connection, attempts: list[int]) -> dict[int, InHand]:
         .join(lease, lease.c.attempt == attempt.c.id)
     )
     found: dict[int, InHand] = {}
-    for first in range(0, len(attempts), _MANY):
-        some = attempts[first : first + _MANY]
+    for some in parts(attempts):
         for row in connection.execute(query.where(attempt.c.id.in_(some))):
             found[row.id] = InHand(
                 attempt=row.id,
@@ -335,18 +273,21 @@ def _named(connection: Connection, attempts: list[int]) -> dict[int, InHand]:
 
 
 def _monitors(connection: Connection) -> list[MonitorStatus]:
+    """The monitors that hold something, or that held last what nobody holds, by name."""
     guard, post = tables.guard, tables.post
-    attempts: dict[str, list[int]] = defaultdict(list)
-    posts: dict[str, list[str]] = defaultdict(list)
-    until: dict[str, datetime] = {}
-    for row in connection.execute(
+    looked_after = connection.execute(
         select(guard).where(guard.c.holder != NOBODY).order_by(guard.c.attempt)
-    ):
+    ).all()
+    held = connection.execute(select(post).order_by(post.c.name)).all()
+    until: dict[str, datetime] = {}
+    for row in (*looked_after, *held):
+        until[row.holder] = max(row.until, until.get(row.holder, row.until))
+    attempts: dict[str, list[int]] = defaultdict(list)
+    for row in looked_after:
         attempts[row.holder].append(row.attempt)
-        until[row.holder] = max(row.until, until.get(row.holder, row.until))
-    for row in connection.execute(select(post).order_by(post.c.name)):
+    posts: dict[str, list[str]] = defaultdict(list)
+    for row in held:
         posts[row.holder].append(row.name)
-        until[row.holder] = max(row.until, until.get(row.holder, row.until))
     return [
         MonitorStatus(
             holder=holder,
@@ -356,3 +297,37 @@ def _monitors(connection: Connection) -> list[MonitorStatus]:
         )
         for holder in sorted(until)
     ]
+
+
+class Nodes(JournalPart):
+    """The rows of nodes in a journal: of one fleet, or of all that share it."""
+
+    def __init__(self, journal: Journal, *, fleet: str | None = None) -> None:
+        super().__init__(journal)
+        self._ours = [] if fleet is None else [tables.node.c.fleet == fleet]
+
+    enter = writing(_enter)
+    beat = writing(_beat)
+    doubt = writing(_doubt)
+    in_hand = reading(_in_hand)
+    named = reading(_named)
+    monitors = reading(_monitors)
+    now = reading(database_time)
+
+    async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
+        """Give up all nodes that were not heard in time; those that were.
+
+        What has left or was given up is forgotten a day after it was last heard.
+        """
+        if not await self.journal.read(_any_silent, after_seconds, beat_seconds, self._ours):
+            return []
+        return await self.journal.write(_lose, after_seconds, beat_seconds, self._ours)
+
+    async def all(self) -> list[NodeStatus]:
+        """The newest start of each node, by name."""
+        newest = {status.name: status for status in await self.starts()}
+        return [newest[name] for name in sorted(newest)]
+
+    async def starts(self) -> list[NodeStatus]:
+        """All starts of all nodes that are remembered, oldest first."""
+        return await self.journal.read(_starts, *self._ours)

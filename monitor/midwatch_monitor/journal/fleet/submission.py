@@ -1,19 +1,17 @@
 """A whole run handed over at once: all its tasks are stored, or nothing is; and what is open."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, Select, func, insert, or_, select
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal.core import commits, queries, tables
+from midwatch_monitor.journal.core import tables, work
 from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.core.engine import parts
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
-from midwatch_monitor.records import Keeper, Lifecycle, Run, Task, TaskTransition
-
-_AT_ONCE = 1000
-"""Runs that are asked for in one statement: a database limits how many values it takes."""
+from midwatch_monitor.records import Keeper, Lifecycle, Run, TaskTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +22,6 @@ class NewTask:
     title: str
     spec: str
     project: str = ""
-    trial_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,53 +34,42 @@ class Key:
     """Of what is handed over: a key that was used for something else is refused."""
 
 
-def submit(
-    connection: Connection,
-    *,
-    source: str,
-    settings: str,
-    keeper: Keeper,
-    tasks: Sequence[NewTask],
-    at: datetime,
-) -> tuple[Run, list[Task]]:
-    """Store a new run with its tasks, each submitted."""
-    run = commits.add_run(connection, source=source, settings=settings, at=at, keeper=keeper)
-    return run, [
-        commits.add_task(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run that is to be stored with all its tasks."""
+
+    source: str
+    settings: str
+    tasks: Sequence[NewTask]
+    keeper: Keeper = Keeper.MONITOR
+    key: Key | None = None
+
+
+def submit(connection: Connection, new: NewRun, *, at: datetime) -> tuple[Run, bool]:
+    """Store a new run, each task submitted; or the run of its key, and `True`.
+
+    Writers take turns, so that of two who ask at the same moment the second one finds the first
+    one's run. Raises UsageError where the key was used for something else.
+    """
+    there = new.key and submitted(connection, new.key)
+    if there is not None:
+        return there, True
+    run = work.add_run(
+        connection, source=new.source, settings=new.settings, at=at, keeper=new.keeper
+    )
+    for task in new.tasks:
+        work.add_task(
             connection,
             run=run.id,
             name=task.name,
             title=task.title,
             spec=task.spec,
             project=task.project,
-            trial_of=task.trial_of,
             at=at,
         )
-        for task in tasks
-    ]
-
-
-def submit_once(
-    connection: Connection,
-    *,
-    key: Key,
-    source: str,
-    settings: str,
-    keeper: Keeper,
-    tasks: Sequence[NewTask],
-    at: datetime,
-) -> tuple[Run, bool]:
-    """The run of a key, and whether it was there already; else it is stored as `submit` does.
-
-    Writers take turns, so that of two who ask at the same moment the second one finds the first
-    one's run. Raises UsageError where the key was used for something else.
-    """
-    there = submitted(connection, key)
-    if there is not None:
-        return there, True
-    run, _ = submit(connection, source=source, settings=settings, keeper=keeper, tasks=tasks, at=at)
-    values = {"fleet": key.fleet, "key": key.name, "digest": key.digest, "run": run.id}
-    connection.execute(insert(tables.submission), values)
+    if (key := new.key) is not None:
+        values = {"fleet": key.fleet, "key": key.name, "digest": key.digest, "run": run.id}
+        connection.execute(insert(tables.submission), values)
     return run, False
 
 
@@ -102,7 +88,7 @@ def submitted(connection: Connection, key: Key) -> Run | None:
             f"the key {key.name} is that of run {row.run}, which was submitted with other tasks: "
             "choose another key"
         )
-    (run,) = queries.runs(connection, tables.run.c.id == row.run)
+    (run,) = work.runs(connection, tables.run.c.id == row.run)
     return run
 
 
@@ -132,7 +118,7 @@ def moves(connection: Connection, after: int, erasure: int) -> Moves:
     afresh = newest != erasure
     rows = connection.execute(_states(0 if afresh else after)).all()
     return Moves(
-        last=max(after, queries.last_id(connection)),
+        last=max(after, work.last_id(connection)),
         erasure=newest,
         afresh=afresh,
         open={row.task: row.run for row in rows if not row.over},
@@ -169,9 +155,7 @@ def _states(after: int) -> Select[int, int, bool]:
     )
 
 
-def runs_of(connection: Connection, ids: Sequence[int]) -> list[Run]:
+def runs_of(connection: Connection, ids: Collection[int]) -> list[Run]:
     """The runs with these ids, oldest first."""
-    found: list[Run] = []
-    for first in range(0, len(ids), _AT_ONCE):
-        found += queries.runs(connection, tables.run.c.id.in_(ids[first : first + _AT_ONCE]))
-    return sorted(found, key=lambda run: run.id)
+    found = (work.runs(connection, tables.run.c.id.in_(some)) for some in parts(ids))
+    return [run for some in found for run in some]

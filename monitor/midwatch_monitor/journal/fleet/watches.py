@@ -5,69 +5,55 @@ its holder's, with the same incarnation; that rises only when another holder tak
 one before says from then on is refused.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    DateTime,
     Integer,
     Table,
     Text,
     and_,
     case,
+    exists,
     func,
+    insert,
     literal,
     or_,
     select,
     update,
 )
-from sqlalchemy.dialects import sqlite
 
-from midwatch_monitor.journal.core import queries, tables
-from midwatch_monitor.journal.core.columns import Moment
+from midwatch_monitor.journal.core import tables, work
+from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.core.encoding import kind_of, record_of
-from midwatch_monitor.journal.core.journal import Journal
+from midwatch_monitor.journal.core.engine import database_time, parts
+from midwatch_monitor.journal.core.journal import Journal, JournalPart, reading
+from midwatch_monitor.journal.core.tables import Moment
 from midwatch_monitor.records import AttemptTransition, Hint, Keeper
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects import postgresql
-
 
 NOBODY = ""
 """The holder of an attempt that nobody needs to look after any more."""
-_MANY = 5_000
-"""Attempts in one statement; databases limit how many values it may have."""
-
-
-def _present() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Term:
-    """Who wants a lease, how long, and since when."""
+    """Who wants a lease, and how long."""
 
     holder: str
     seconds: float
-    at: datetime
-    """The moment by this process's clock, which only SQLite goes by: it has none of its own."""
+    clock: Callable[[], datetime]
+    """This process's clock, which only SQLite goes by: it has none of its own."""
 
-    def begin(self, connection: Connection) -> ColumnElement[Any]:
+    def now(self, connection: Connection) -> datetime:
         """The present moment, by the clock that all who share the database go by."""
-        if connection.dialect.name == "sqlite":
-            return literal(self.at, Moment())
-        return func.clock_timestamp(type_=DateTime(timezone=True))
+        return self.clock() if connection.dialect.name == "sqlite" else database_time(connection)
 
-    def end(self, connection: Connection) -> ColumnElement[Any]:
-        """When the lease runs out."""
-        length = timedelta(seconds=self.seconds)
-        if connection.dialect.name == "sqlite":
-            return literal(self.at + length, Moment())
-        return self.begin(connection) + literal(length)
+    def until(self, now: datetime) -> datetime:
+        """When a lease runs out that is taken at a moment."""
+        return now + timedelta(seconds=self.seconds)
 
 
 EMBEDDED = "{}"
@@ -84,157 +70,79 @@ class News:
     """By run; the newest entry of each kind and attempt."""
 
 
-class Watches:
-    """The leases of monitors in a journal, and the runs with `Keeper.MONITOR`."""
-
-    def __init__(self, journal: Journal, *, clock: Callable[[], datetime] = _present) -> None:
-        """Lease what is in a journal; `clock` counts only where the database has none."""
-        self._journal = journal
-        self._clock = clock
-
-    def _term(self, holder: str, seconds: float) -> _Term:
-        if holder == NOBODY:
-            raise ValueError("a holder must have a name")
-        return _Term(holder=holder, seconds=seconds, at=self._clock())
-
-    async def take(
-        self, attempts: Collection[int], *, holder: str, seconds: float
-    ) -> dict[int, int]:
-        """Take or renew the leases on attempts; those that `holder` then has, with incarnation.
-
-        Left out is what another holds whose lease has not run out, and what was erased.
-        """
-        if not attempts:
-            return {}
-        return await self._journal.write(
-            _take, sorted(set(attempts)), term=self._term(holder, seconds)
-        )
-
-    async def run_out(self, attempts: Collection[int]) -> set[int]:
-        """Those of these attempts whose holder did not renew its lease in time."""
-        if not attempts:
-            return set()
-        return await self._journal.read(_run_out, sorted(set(attempts)), self._clock())
-
-    async def finish(self, attempts: Collection[int], *, holder: str) -> None:
-        """Nobody needs to look after these any more: they are over, and all is judged."""
-        if attempts:
-            await self._journal.write(_finish, sorted(set(attempts)), self._term(holder, 0))
-
-    async def release(self, *, holder: str) -> None:
-        """Let others take all that `holder` has, at once."""
-        await self._journal.write(_release, tables.guard, self._term(holder, 0))
-
-    async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None:
-        """Take or renew a post; its incarnation, or `None` while another has it."""
-        return await self._journal.write(_take_post, name, term=self._term(holder, seconds))
-
-    async def release_post(self, name: str, *, holder: str) -> None:
-        """Let another take a post at once, if `holder` has it."""
-        of = tables.post.c.name == name
-        await self._journal.write(_release, tables.post, self._term(holder, 0), of)
-
-    async def news(self, after: int) -> News:
-        """What was written after an entry to runs that no process of their own looks after."""
-        return await self._journal.read(_news, after)
-
-    async def unfinished(self, *, since: datetime) -> list[int]:
-        """The runs for monitors with an attempt that is not over, or not judged to its end.
-
-        An attempt without a runner may never end, because its process was killed: of which
-        nothing was written since a moment, it is left out.
-        """
-        return await self._journal.read(_unfinished, since)
-
-
-def _take(connection: Connection, attempts: list[int], *, term: _Term) -> dict[int, int]:
+def _take(connection: Connection, attempts: Collection[int], term: _Term) -> dict[int, int]:
     guard, attempt = tables.guard, tables.attempt
-    held: dict[int, int] = {}
-    for some in _parts(attempts):
+    now, held = term.now(connection), dict[int, int]()
+    for some in parts(attempts):
+        these = guard.c.attempt.in_(some)
+        _renew(connection, guard, these, term, now)
         # From the table of attempts: one that was erased meanwhile is no error.
-        wanted = select(
-            attempt.c.id, literal(term.holder, Text()), literal(1, Integer()), term.end(connection)
-        ).where(attempt.c.id.in_(some))
+        new = select(
+            *(attempt.c.id, literal(term.holder, Text()), literal(1, Integer())),
+            literal(term.until(now), Moment()),
+        ).where(attempt.c.id.in_(some), ~exists().where(guard.c.attempt == attempt.c.id))
         columns = ["attempt", "holder", "incarnation", "until"]
-        insert = _insert(connection, guard).from_select(columns, wanted)
-        taken = _or_take(connection, insert, guard, "attempt", term)
-        rows = connection.execute(taken.returning(guard.c.attempt, guard.c.incarnation))
+        connection.execute(insert(guard).from_select(columns, new))
+        mine = select(guard.c.attempt, guard.c.incarnation)
+        rows = connection.execute(mine.where(these, guard.c.holder == term.holder))
         held |= {row.attempt: row.incarnation for row in rows}
     return held
 
 
-def _run_out(connection: Connection, attempts: list[int], at: datetime) -> set[int]:
-    guard, now = tables.guard, _Term(holder="", seconds=0, at=at).begin(connection)
+def _renew(
+    connection: Connection, table: Table, these: ColumnElement[bool], term: _Term, now: datetime
+) -> None:
+    """Of the leases that there are: renew one's own, take those that have run out."""
+    mine = table.c.holder == term.holder
+    taken = case((mine, table.c.incarnation), else_=table.c.incarnation + 1)
+    values = {"holder": term.holder, "incarnation": taken, "until": term.until(now)}
+    free = or_(mine, table.c.until <= now)
+    connection.execute(update(table).where(these, free).values(values))
+
+
+def _run_out(
+    connection: Connection, attempts: Collection[int], clock: Callable[[], datetime]
+) -> set[int]:
+    guard, now = tables.guard, _Term(holder="", seconds=0, clock=clock).now(connection)
     late = select(guard.c.attempt).where(guard.c.until <= now)
     found: set[int] = set()
-    for some in _parts(attempts):
+    for some in parts(attempts):
         found.update(connection.execute(late.where(guard.c.attempt.in_(some))).scalars())
     return found
 
 
-def _take_post(connection: Connection, name: str, *, term: _Term) -> int | None:
-    post = tables.post
-    insert = _insert(connection, post).values(
-        name=name, holder=term.holder, incarnation=1, until=term.end(connection)
-    )
-    taken = _or_take(connection, insert, post, "name", term)
-    return connection.execute(taken.returning(post.c.incarnation)).scalar()
+def _take_post(connection: Connection, name: str, term: _Term) -> int | None:
+    post, now = tables.post, term.now(connection)
+    this = post.c.name == name
+    _renew(connection, post, this, term, now)
+    row = connection.execute(select(post).where(this)).first()
+    if row is not None:
+        return row.incarnation if row.holder == term.holder else None
+    values = {"name": name, "holder": term.holder, "incarnation": 1, "until": term.until(now)}
+    connection.execute(insert(post), values)
+    return 1
 
 
-def _insert(connection: Connection, table: Table) -> "sqlite.Insert | postgresql.Insert":
-    if connection.dialect.name == "sqlite":
-        return sqlite.insert(table)
-    # Only where there is such a server: it takes as long to import as half the journal.
-    from sqlalchemy.dialects import postgresql
-
-    return postgresql.insert(table)
-
-
-def _or_take(
-    connection: Connection,
-    insert: "sqlite.Insert | postgresql.Insert",
-    table: Table,
-    key: str,
-    term: _Term,
-) -> "sqlite.Insert | postgresql.Insert":
-    """Where there is a lease already: renew one's own, take one that has run out."""
-    mine = table.c.holder == term.holder
-    return insert.on_conflict_do_update(
-        index_elements=[key],
-        set_={
-            "holder": term.holder,
-            "incarnation": case((mine, table.c.incarnation), else_=table.c.incarnation + 1),
-            "until": term.end(connection),
-        },
-        where=or_(mine, table.c.until <= term.begin(connection)),
-    )
-
-
-def _finish(connection: Connection, attempts: list[int], term: _Term) -> None:
-    guard = tables.guard
-    for some in _parts(attempts):
+def _finish(connection: Connection, attempts: Collection[int], term: _Term) -> None:
+    guard, values = tables.guard, {"holder": NOBODY, "until": term.now(connection)}
+    for some in parts(attempts):
         mine = and_(guard.c.attempt.in_(some), guard.c.holder == term.holder)
-        ended = update(guard).where(mine)
-        connection.execute(ended.values(holder=NOBODY, until=term.begin(connection)))
+        connection.execute(update(guard).where(mine).values(values))
 
 
 def _release(
     connection: Connection, table: Table, term: _Term, of: ColumnElement[bool] | None = None
 ) -> None:
     # The row stays: the next holder's incarnation must be another one.
-    running = table.c.until > term.begin(connection)
-    wanted = [table.c.holder == term.holder, running, *([] if of is None else [of])]
-    connection.execute(update(table).where(*wanted).values(until=term.begin(connection)))
-
-
-def _parts(attempts: list[int]) -> Iterator[list[int]]:
-    for first in range(0, len(attempts), _MANY):
-        yield attempts[first : first + _MANY]
+    now = term.now(connection)
+    wanted = [table.c.holder == term.holder, table.c.until > now, *([] if of is None else [of])]
+    connection.execute(update(table).where(*wanted).values(until=now))
 
 
 def _news(connection: Connection, after: int) -> News:
+    """What was written after an entry to runs that no process of their own looks after."""
     # First the end, then what is before it: what is written meanwhile is found the next time.
-    last = max(after, queries.last_id(connection))
+    last = max(after, work.last_id(connection))
     entry, task, run = tables.entry, tables.task, tables.run
     newest = func.max(entry.c.id).label("newest")
     query = (
@@ -252,7 +160,12 @@ def _news(connection: Connection, after: int) -> News:
     return News(last=last, hints=hints)
 
 
-def _unfinished(connection: Connection, since: datetime) -> list[int]:
+def _unfinished(connection: Connection, *, since: datetime) -> list[int]:
+    """The runs for monitors with an attempt that is not over, or not judged to its end.
+
+    An attempt without a runner may never end, because its process was killed: of which nothing was
+    written since a moment, it is left out.
+    """
     attempt, task, run, guard = tables.attempt, tables.task, tables.run, tables.guard
     entry = tables.entry
     of = select(entry).where(entry.c.attempt == attempt.c.id).order_by(entry.c.id.desc()).limit(1)
@@ -286,3 +199,53 @@ def _over(connection: Connection, attempt: int, body: str | None) -> bool:
     name = f"the last state of attempt {attempt}"
     state = record_of(connection, name, AttemptTransition, body)
     return state is not None and state.lifecycle.over
+
+
+class Watches(JournalPart):
+    """The leases of monitors in a journal, and the runs with `Keeper.MONITOR`."""
+
+    def __init__(self, journal: Journal, *, clock: Callable[[], datetime] = now) -> None:
+        """Lease what is in a journal; `clock` counts only where the database has none."""
+        super().__init__(journal)
+        self._clock = clock
+
+    def _term(self, holder: str, seconds: float = 0) -> _Term:
+        if holder == NOBODY:
+            raise ValueError("a holder must have a name")
+        return _Term(holder=holder, seconds=seconds, clock=self._clock)
+
+    async def take(
+        self, attempts: Collection[int], *, holder: str, seconds: float
+    ) -> dict[int, int]:
+        """Take or renew the leases on attempts; those that `holder` then has, with incarnation.
+
+        Left out is what another holds whose lease has not run out, and what was erased.
+        """
+        if not attempts:
+            return {}
+        return await self.journal.write(_take, attempts, self._term(holder, seconds))
+
+    async def run_out(self, attempts: Collection[int]) -> set[int]:
+        """Those of these attempts whose holder did not renew its lease in time."""
+        return await self.journal.read(_run_out, attempts, self._clock) if attempts else set()
+
+    async def finish(self, attempts: Collection[int], *, holder: str) -> None:
+        """Nobody needs to look after these any more: they are over, and all is judged."""
+        if attempts:
+            await self.journal.write(_finish, attempts, self._term(holder))
+
+    async def release(self, *, holder: str) -> None:
+        """Let others take all that `holder` has, at once."""
+        await self.journal.write(_release, tables.guard, self._term(holder))
+
+    async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None:
+        """Take or renew a post; its incarnation, or `None` while another has it."""
+        return await self.journal.write(_take_post, name, self._term(holder, seconds))
+
+    async def release_post(self, name: str, *, holder: str) -> None:
+        """Let another take a post at once, if `holder` has it."""
+        of = tables.post.c.name == name
+        await self.journal.write(_release, tables.post, self._term(holder), of)
+
+    news = reading(_news)
+    unfinished = reading(_unfinished)

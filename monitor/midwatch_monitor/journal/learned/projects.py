@@ -32,8 +32,8 @@ def made(connection: Connection, name: str) -> int | None:
     found = key_of(connection, name)
     if found is not None:
         return found
-    key = connection.execute(insert(tables.project), {"name": name}).inserted_primary_key
-    return None if key is None else key[0]
+    new = insert(tables.project).returning(tables.project.c.id)
+    return connection.execute(new, {"name": name}).scalar_one()
 
 
 def owner_of(connection: Connection, task: int) -> Owner | None:

@@ -100,11 +100,6 @@ def plain(url: URL) -> URL:
     return url.set(drivername=_DRIVER)
 
 
-def name_of(url: URL) -> str:
-    """What people call the database: the URL without password and options."""
-    return url.set(query={}).render_as_string(hide_password=True)
-
-
 class Lines:
     """The connections to the server: made here, and cut here where nothing comes over them."""
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 
 from midwatch_monitor.errors import JournalAccessError, JournalReadOnlyError
-from midwatch_monitor.journal.core.columns import metadata
-from midwatch_monitor.journal.core.identity import NUMBERED
-from midwatch_monitor.journal.core.tables import compatibility
+from midwatch_monitor.journal.core.tables import NUMBERED, compatibility, metadata
 
 ENCODING = "UTF8"
 """Of a journal's database: workers and models write in every language."""

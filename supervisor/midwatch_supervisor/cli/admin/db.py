@@ -38,7 +38,7 @@ def upgrade(
 ) -> int:
     """Bring the tables up to date; those who are at work go on. Sets an empty database up."""
     from midwatch_monitor.journal.core.engine import Access
-    from midwatch_monitor.journal.core.upgrade import upgrade as bring_up
+    from midwatch_monitor.journal.core.schema import upgrade as bring_up
 
     store = _connected(_location(journal), Access.WRITE)
     try:

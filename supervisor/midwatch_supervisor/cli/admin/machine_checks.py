@@ -153,7 +153,7 @@ def _tables(location: str) -> Finding:
                 prepare(store, Access.WRITE)  # of current tables: the rights only
                 with transaction(store.writing):
                     return Finding("journal", State.OK, f"{store.name}: can be written, up to date")
-        from midwatch_monitor.journal.core.upgrade import upgrade
+        from midwatch_monitor.journal.core.schema import upgrade
 
         plan = upgrade(store, dry_run=True)
         detail = f"{store.name}: its tables are at {plan.before or 'nothing'}, not {plan.after}"
@@ -168,8 +168,7 @@ async def broker(settings: BrokerSettings) -> list[Finding]:
     """Whether the broker lets us in, where one is configured."""
     if not settings.url:
         return []
-    from midwatch_monitor.bus.client import Login, connect
-    from midwatch_monitor.bus.connection import read_password
+    from midwatch_monitor.bus.client import Login, connect, read_password
     from midwatch_supervisor.fleet.process import identity
 
     name, password = settings.username or identity(None).name, read_password(settings, os.environ)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from midwatch_monitor.config.settings import Settings
     from midwatch_supervisor.fleet.monitors.fleet_monitor import LeaseChange
-    from midwatch_supervisor.fleet.monitors.leader_roles import RoleChange
+    from midwatch_supervisor.fleet.monitors.leases import RoleChange
     from midwatch_supervisor.fleet.process import Identity
 
 
@@ -43,8 +43,8 @@ def monitor(
     attempts are shared, and when one dies, the others take over what it had.
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
+    from midwatch_supervisor.cli.interrupts import run_to_end
     from midwatch_supervisor.cli.run.conduct import where
-    from midwatch_supervisor.cli.run.exit import run_to_end
     from midwatch_supervisor.fleet.process import identity
 
     settings = settings_in_force(config)
@@ -60,7 +60,7 @@ async def _keep(
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
-    from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
+    from midwatch_supervisor.fleet.queue.dispatch import no_dispatch
     from midwatch_supervisor.notify.sending import senders_of
 
     senders = senders_of(settings.notify, os.environ)
@@ -115,7 +115,7 @@ def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: boo
 
 
 def _tell(told: "LeaseChange | RoleChange") -> None:
-    from midwatch_supervisor.fleet.monitors.leader_roles import RoleChange
+    from midwatch_supervisor.fleet.monitors.leases import RoleChange
 
     kind = "post" if isinstance(told, RoleChange) else "lease"
     write_json({"type": kind, "at": _at(), **asdict(told)})

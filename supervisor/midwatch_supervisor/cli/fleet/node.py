@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_supervisor.cli.fleet.nodes import slots_words
-from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.journals import JournalOption, journal_of_work
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
@@ -58,9 +58,9 @@ def node(
     """
     from midwatch_monitor.private import private_folder
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
+    from midwatch_supervisor.cli.interrupts import run_to_end
     from midwatch_supervisor.cli.run.conduct import home as own_home
     from midwatch_supervisor.cli.run.conduct import where
-    from midwatch_supervisor.cli.run.exit import run_to_end
     from midwatch_supervisor.fleet.process import identity
     from midwatch_supervisor.fleet.queue.queue import system_url
 
@@ -102,46 +102,36 @@ async def _work(
     settings: "Settings", location: str, who: "Identity", home: Path, *, json: bool
 ) -> int:
     from midwatch_agents.sandbox import find_sandbox
-    from midwatch_monitor.journal import Journal
-    from midwatch_monitor.secrets.masking import known_secrets
     from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
     from midwatch_supervisor.fleet.nodes.node import open_node
-    from midwatch_supervisor.fleet.nodes.turn_pool import TurnsInHand
     from midwatch_supervisor.run.launch import calm
 
-    fleet, in_hand = settings.fleet, TurnsInHand()
+    fleet = settings.fleet
     sandbox_kind = await find_sandbox(settings.run.sandbox)
-    async with (
-        await Journal.open(
-            location,
-            max_batch=settings.journal.max_batch,
-            patience_seconds=settings.journal.patience_seconds,
-            secrets=known_secrets(os.environ, settings.secrets.patterns),
-        ) as journal,
-        open_node(
+    async with await journal_of_work(location, settings) as journal:
+        report = NodeExitReport(journal, name=who.name, settings=fleet, json=json)
+        async with open_node(
             *(journal, location, who),
             home=home,
             settings=settings,
             environ=os.environ,
-            in_hand=in_hand,
-        ) as node,
-    ):
-        report = NodeExitReport(journal, in_hand, name=who.name, settings=fleet, json=json)
+            ended=report.turn_ended,
+        ) as node:
 
-        def leave() -> None:
-            node.stop()
-            report.begin()
+            def leave() -> None:
+                node.stop()
+                report.begin(node.in_hand)
 
-        loop = asyncio.get_running_loop()
-        for sign in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(sign, leave)
+            loop = asyncio.get_running_loop()
+            for sign in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(sign, leave)
 
-        def ready() -> None:
-            _begin(who.name, fleet, journal.name, home, sandbox_kind, json=json)
-            calm()
+            def ready() -> None:
+                _begin(who.name, fleet, journal.name, home, sandbox_kind, json=json)
+                calm()
 
-        await node.run(location, ready=ready)
-        await report.end()
+            await node.run(location, ready=ready)
+            await report.end()
     return 0
 
 

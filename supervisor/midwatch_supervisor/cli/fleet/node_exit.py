@@ -13,7 +13,7 @@ from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.records import Attempt, Lifecycle, Task, TaskTransition
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.fleet.nodes.turn import Outcome
-from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded, TurnsInHand
+from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded
 from midwatch_supervisor.present.json_lines import moment
 
 _ASKED_SECONDS = 2.0
@@ -59,14 +59,13 @@ class NodeExitReport:
     def __init__(
         self,
         journal: Journal,
-        in_hand: TurnsInHand,
         *,
         name: str,
         settings: FleetSettings,
         json: bool,
     ) -> None:
         self._journal = journal
-        self._holding = in_hand
+        self._ends: asyncio.Queue[TurnEnded | None] = asyncio.Queue()
         self._name = name
         self._settings = settings
         self._json = json
@@ -74,12 +73,16 @@ class NodeExitReport:
         self._known: dict[int, Held] = {}
         self._came: Counter[str] = Counter()
 
-    def begin(self) -> None:
+    def turn_ended(self, turn: TurnEnded) -> None:
+        """A turn has ended, which is of interest once the node leaves."""
+        if self._speaking is not None:
+            self._ends.put_nowait(turn)
+
+    def begin(self, in_hand: frozenset[int]) -> None:
         """The node was told to leave. A second time: it gives back what it has, at once."""
         if self._speaking is None:
-            self._holding.follow()
-            self._speaking = asyncio.create_task(self._speak(self._holding.tasks))
-        elif self._holding.tasks:
+            self._speaking = asyncio.create_task(self._speak(in_hand))
+        elif in_hand:
             self._say(
                 f"Node {self._name} gives back at once what it has",
                 {"type": "node", "name": self._name, "state": "draining", "at_once": True},
@@ -87,7 +90,7 @@ class NodeExitReport:
 
     async def end(self) -> None:
         """The node has left."""
-        self._holding.close()
+        self._ends.put_nowait(None)
         if self._speaking is not None:
             await asyncio.wait({self._speaking}, timeout=_LAST_SECONDS)
             self._speaking.cancel()
@@ -108,7 +111,7 @@ class NodeExitReport:
             for task in tasks:
                 self._known[task] = await self._held(task)
             self._say_what_is_waited_for([self._known[each] for each in sorted(tasks)])
-            while (ended := await self._holding.ended()) is not None:
+            while (ended := await self._ends.get()) is not None:
                 await self._say_end(ended)
 
     def _say_what_is_waited_for(self, held: list[Held]) -> None:

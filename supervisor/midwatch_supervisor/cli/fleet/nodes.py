@@ -1,14 +1,15 @@
 """`midwatch nodes`: the nodes of a fleet, and the monitors that look after their work."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus
-from midwatch_monitor.records import NodeStatus
+from midwatch_monitor.records import NodeStatus, name_of
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.waiting import GONE, monitor_absent, rounded
+from midwatch_supervisor.present.waiting import missing_lines, rounded
 
 _SILENT = timedelta(seconds=30)
 """From here on a node that nobody gave up is said to be up no more than when it was heard."""
@@ -24,7 +25,7 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
         at_work = await known.named([id for ids in held.values() for id in ids])
         monitors = await known.monitors()
     for status in found:
-        has, left = _turn_pool(status, at_work.values())
+        has, left = _in_hand(status, at_work.values())
         if json:
             write_json(_fields(status, has, left, now))
         else:
@@ -36,25 +37,21 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
         else:
             write_line(_monitor_text(monitor))
     if not json:
-        for line in _missing(found, monitors, now):
+        for line in missing_lines(found, monitors, now):
             write_line(line)
 
 
-def _turn_pool(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand], list[InHand]]:
+def _in_hand(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand], list[InHand]]:
     """What a node has in hand, and what it left, in this start or one before, and nobody took."""
     mine = [each for each in at_work if each.holder == status.holder]
     others = [
         each
         for each in at_work
-        if each.shared
-        and each.holder != status.holder
-        and each.holder.rpartition(":")[0] == status.name
+        if each.shared and each.holder != status.holder and name_of(each.holder) == status.name
     ]
-    return ([], sorted([*others, *mine], key=_id)) if status.state in GONE else (mine, others)
-
-
-def _id(each: InHand) -> int:
-    return each.attempt
+    if status.state.gone:
+        return [], sorted([*others, *mine], key=attrgetter("attempt"))
+    return mine, others
 
 
 def _fields(
@@ -79,7 +76,7 @@ def _fields(
 
 
 def _text(status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now: datetime) -> str:
-    silent, gone = now - status.beat_at, status.state in GONE
+    silent, gone = now - status.beat_at, status.state.gone
     late = " when it was last heard" if not gone and silent > _SILENT else ""
     words = [f"{status.name}: {status.state}{late}"]
     if not gone:
@@ -90,7 +87,7 @@ def _text(status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now
         words.append(_has(has, now))
     if left:
         words.append(_left(left))
-    if status.doubted_at is not None and not gone:
+    if status.doubted:
         words.append("the broker says that it is gone")
     return f"{', '.join(words)}, version {status.version}, heard {rounded(silent)} ago"
 
@@ -124,20 +121,6 @@ def _monitor_text(monitor: MonitorStatus) -> str:
 def _duty(post: str) -> str:
     what, _, fleet = post.partition(" ")
     return f"hands out the tasks of fleet {fleet}" if what == "dispatch" else "learns"
-
-
-def _missing(
-    found: Sequence[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
-) -> Iterator[str]:
-    """What a fleet needs and has not."""
-    if not found:
-        yield "no node has been here yet: `midwatch node` starts one"
-        return
-    if all(each.state in GONE for each in found):
-        yield "no node is up: `midwatch node` starts one"
-    absent = monitor_absent(monitors, now)
-    if absent:
-        yield absent
 
 
 def slots_words(slots: int) -> str:

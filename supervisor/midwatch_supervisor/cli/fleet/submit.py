@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
-from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
+from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_of_work
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import counted, listed
 
 if TYPE_CHECKING:
     from midwatch_monitor.config.settings import Settings
@@ -72,14 +72,13 @@ async def _submit(
     key: str | None,
     json: bool,
 ) -> int:
-    from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_monitor.journal.fleet.nodes import Nodes
-    from midwatch_supervisor.cli.run.end import unseen
-    from midwatch_supervisor.fleet.queue.submission import submit_once as store
+    from midwatch_supervisor.cli.run.end import uncommitted_warnings
+    from midwatch_supervisor.fleet.queue.submission import submit as store
 
     async with (
-        await Journal.open(location, patience_seconds=settings.journal.patience_seconds) as journal,
+        await journal_of_work(location, settings) as journal,
         journal_clock(journal, now) as clock,
     ):
         nodes = await Nodes(journal, fleet=settings.fleet.name).all()
@@ -88,7 +87,7 @@ async def _submit(
         )
         # Of what was there already nobody knows here whether it waits for anything.
         warnings = [] if already else _warnings(wanted, nodes)
-        warnings += [] if already else await unseen(wanted, besides=file)
+        warnings += [] if already else await uncommitted_warnings(wanted, besides=file)
         if json:
             told = {"run": run.id, "tasks": len(wanted), "already": already, "warnings": warnings}
             write_json({"type": "run", **told})
@@ -109,7 +108,7 @@ async def _hand_out(
 ) -> None:
     """Hand out what can begin. The run is stored: a monitor does it where this fails."""
     from midwatch_monitor.errors import JournalError
-    from midwatch_supervisor.fleet.monitors.leader_roles import dispatch_once
+    from midwatch_supervisor.fleet.queue.dispatch import dispatch_once
 
     try:
         await dispatch_once(journal, location, settings=settings.fleet, clock=clock)
@@ -124,12 +123,7 @@ def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> 
     tasks: dict[str, list[str]] = defaultdict(list)
     for each in wanted:
         tasks[lacking(each.task.labels, nodes)].append(each.task.id)
-    return [f"{_first(names)}: {what}" for what, names in tasks.items() if what]
-
-
-def _first(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return [f"{listed(names, _NAMED)}: {what}" for what, names in tasks.items() if what]
 
 
 async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":

@@ -28,26 +28,29 @@ from midwatch_monitor.records import (
     Delivery,
     Escalation,
     Intervention,
-    NodeState,
     PermissionRequest,
     PlanCheck,
     Step,
 )
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.fleet.monitors.leader_roles import (
+from midwatch_supervisor.fleet.monitors.leases import (
     EXPORTER,
     LEARNER,
     NOTIFIER,
     LeaderRole,
+    LeaseChanges,
+    Leases,
     RoleChange,
-    dispatch,
     dispatch_of,
+    log_lease_changes,
+)
+from midwatch_supervisor.fleet.monitors.run_monitor import RelayBus, RunMonitor
+from midwatch_supervisor.fleet.process import JournalOutageLog
+from midwatch_supervisor.fleet.queue.dispatch import (
+    dispatch,
     dispatch_once,
     no_dispatch,
 )
-from midwatch_supervisor.fleet.monitors.leases import LeaseChanges, Leases, log_lease_changes
-from midwatch_supervisor.fleet.monitors.run_monitor import RelayBus, RunMonitor
-from midwatch_supervisor.fleet.process import JournalOutageLog
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection_schedule import FleetReflection, learn
 from midwatch_supervisor.notify.notifier import Notifier, fleet_runs
@@ -65,7 +68,6 @@ _LEAVE_SECONDS = 10.0
 """How long a journal that does not answer is waited for at the end."""
 _DOUBT_SECONDS = 0.5
 """Seconds between two notes of what the broker says of nodes."""
-_ALIVE = frozenset({NodeState.UP, NodeState.DRAINING})
 _SUCCEED_SECONDS = 1.0
 """How often it is looked for leases that ran out."""
 _MATTERS = frozenset(
@@ -298,7 +300,7 @@ class FleetMonitor:
         nodes = Nodes(self._journal)
         for status in await nodes.starts():
             told = NodeGone(name=status.name, boot=status.boot) in gone
-            if told and status.state in _ALIVE and status.doubted_at is None:
+            if told and not status.state.gone and status.doubted_at is None:
                 await nodes.doubt(status.name, status.boot)
 
     # -- leases ----------------------------------------------------------------------------

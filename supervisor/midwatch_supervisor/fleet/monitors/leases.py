@@ -1,16 +1,29 @@
-"""The attempts that one monitor holds: leases in the journal, and how long they can be trusted."""
+"""What one monitor holds: the attempts that it looks after, and roles that one of all has.
 
+A role is learning, calling people, handing out tasks, sending telemetry. Leases stand in the
+journal, and each is trusted for no longer than it was taken for.
+"""
+
+import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
+from midwatch_monitor.errors import JournalError, MidwatchError
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_supervisor.present.numbers import listed
 
 log = logging.getLogger(__name__)
 
+LEARNER = "learner"
+NOTIFIER = "notifier"
+EXPORTER = "telemetry"
 _NONE = 0
 """No lease has this incarnation, so that what carries it is refused."""
+_MOST_NAMED = 10
+"""Attempts that one line names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +119,6 @@ class Leases(Held):
         await self._watches.release(holder=self._holder)
 
 
-_MOST_NAMED = 10
-"""Attempts that one line names."""
-
-
 async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) -> None:
     """Log what was lost, and what was won of a monitor that was `late` to renew its leases.
 
@@ -118,15 +127,119 @@ async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) 
     won = changes.won if late else frozenset[int]()
     if not (changes.lost or won):
         return
-    named = {id: each.name for id, each in (await nodes.named(changes.lost | won)).items()}
+    known = await nodes.named(changes.lost | won)
+
+    def names(attempts: Collection[int]) -> str:
+        found = [known[id].name if id in known else f"attempt {id}" for id in sorted(attempts)]
+        return listed(found, _MOST_NAMED)
+
     if changes.lost:
-        log.warning("another monitor looks after these now: %s", listed(changes.lost, named))
+        log.warning("another monitor looks after these now: %s", names(changes.lost))
     if won:
-        log.info("taken over from a monitor that renewed no lease: %s", listed(won, named))
+        log.info("taken over from a monitor that renewed no lease: %s", names(won))
 
 
-def listed(attempts: Collection[int], names: dict[int, str]) -> str:
-    """The first of some attempts by name, and how many more there are. Pure."""
-    told = sorted(attempts)[:_MOST_NAMED]
-    more = f" and {len(attempts) - len(told)} more" if len(attempts) > len(told) else ""
-    return ", ".join(names.get(each, f"attempt {each}") for each in told) + more
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleChange:
+    """A post was taken or left."""
+
+    name: str
+    held: bool
+
+
+class RoleLeases(Protocol):
+    """Who gives a post to one of those that ask; see `Watches`."""
+
+    async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None: ...
+
+
+class LeaderRole:
+    """One post: taken whenever nobody has it, and left when another does."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        watches: RoleLeases,
+        holder: str,
+        lease_seconds: float,
+        tell: Callable[[RoleChange], None],
+    ) -> None:
+        """Do `work` while the post is held; where it ends or fails, it is begun again."""
+        self._name = name
+        self._work = work
+        self._watches = watches
+        self._holder = holder
+        self._lease_seconds = lease_seconds
+        self._tell = tell
+        self._working: asyncio.Task[None] | None = None
+        self._until = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._expiry: asyncio.TimerHandle | None = None
+
+    async def keep(self) -> None:
+        """Take, renew and leave the post, until cancelled."""
+        try:
+            while True:
+                began = self._loop.time()
+                if await self._held():
+                    self._begin()
+                else:
+                    if self._working is not None:
+                        log.warning("%s is left to others: its lease ran out", self._name)
+                    await self._leave()
+                passed = self._loop.time() - began
+                await asyncio.sleep(max(0.0, self._lease_seconds / 3 - passed))
+        finally:
+            await self._leave()
+
+    async def _held(self) -> bool:
+        """Whether the post is this process's; without an answer, until the lease has run out."""
+        began = self._loop.time()
+        left = self._until - began if self._working else self._lease_seconds
+        try:
+            async with asyncio.timeout(left):
+                taken = await self._watches.take_post(
+                    self._name, holder=self._holder, seconds=self._lease_seconds
+                )
+        except (TimeoutError, JournalError) as error:
+            log.debug("the post %s cannot be renewed: %s", self._name, error)
+            return self._loop.time() < self._until
+        self._until = began + self._lease_seconds if taken else 0.0
+        return taken is not None
+
+    def _begin(self) -> None:
+        if self._working is None:
+            self._tell(RoleChange(name=self._name, held=True))
+        if self._working is None or self._working.done():
+            self._working = asyncio.create_task(self._try())
+        # A process that was stopped for longer than its lease finds this before its work goes on.
+        self._expire(self._loop.call_at(self._until, self._working.cancel))
+
+    def _expire(self, expiry: asyncio.TimerHandle | None) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._expiry = expiry
+
+    async def _try(self) -> None:
+        try:
+            await self._work()
+        except MidwatchError as error:
+            log.warning("%s stops for now: %s", self._name, error)
+        except Exception:  # the watch may fail; the work must not
+            log.exception("%s failed and is begun again", self._name)
+
+    async def _leave(self) -> None:
+        if self._working is None:
+            return
+        self._expire(None)
+        self._working.cancel()
+        await asyncio.wait({self._working})
+        self._working = None
+        self._tell(RoleChange(name=self._name, held=False))
+
+
+def dispatch_of(fleet: str) -> str:
+    """The post of handing out in a fleet; several fleets may share a journal."""
+    return f"dispatch {fleet}"

@@ -24,7 +24,7 @@ from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner, run_cleaner
 from midwatch_supervisor.fleet.nodes.turn import Machine, take_turn
-from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnPool, TurnsInHand
+from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnEnded, TurnPool
 from midwatch_supervisor.fleet.process import Identity, JournalOutageLog
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher, UnfinishedRuns
 from midwatch_supervisor.fleet.queue.queue import Reception, TurnQueue
@@ -71,9 +71,10 @@ class Node:
         turn_queue: TurnQueue,
         dispatcher: Dispatcher,
         settings: FleetSettings,
-        journal: str = "",
+        journal: str,
+        ended: Callable[[TurnEnded], None],
     ) -> None:
-        """`journal` is what people call it."""
+        """`journal` is what people call it; `ended` is told what each turn came to."""
         self._outage_log = JournalOutageLog(status.name, journal)
         self._status = status
         self._nodes = nodes
@@ -87,6 +88,7 @@ class Node:
             changed=self._changed,
             heard=self._heard,
             stands=self._stands,
+            ended=ended,
         )
         self._reception = Reception(self._turn_pool.do, holder=status.holder, fleet=settings.name)
         self._heard_at = 0.0
@@ -94,6 +96,11 @@ class Node:
         self._news = asyncio.Event()
         self._leave = asyncio.Event()
         self._hurry = asyncio.Event()
+
+    @property
+    def in_hand(self) -> frozenset[int]:
+        """The tasks whose turns it has, by id."""
+        return self._turn_pool.tasks
 
     def stop(self) -> None:
         """Take nothing more, and end what is in hand; a second time gives it back at once."""
@@ -204,9 +211,8 @@ class Node:
 
     async def _stands(self) -> bool:
         """Whether nobody has taken this start of the node for lost, as the journal says."""
-        gone = {NodeState.LOST, NodeState.DOWN}
         return any(
-            each.holder == self._status.holder and each.state not in gone
+            each.holder == self._status.holder and not each.state.gone
             for each in await self._nodes.starts()
         )
 
@@ -262,11 +268,11 @@ async def open_node(
     home: Path,
     settings: Settings,
     environ: Mapping[str, str],
-    in_hand: TurnsInHand | None = None,
+    ended: Callable[[TurnEnded], None] = lambda _: None,
 ) -> AsyncGenerator[Node]:
     """A node on the journal at `location`, ready to run, that works below `home`.
 
-    `in_hand` is told what it has in hand.
+    `ended` is told what each turn came to.
 
     Raises as `find_sandbox` and `TurnQueue.open` do, and UsageError where its name is taken.
     """
@@ -300,7 +306,7 @@ async def open_node(
         )
         yield Node(
             status,
-            take=(in_hand or TurnsInHand()).around(partial(take_turn, machine)),
+            take=partial(take_turn, machine),
             nodes=nodes,
             bus=bus,
             turn_queue=turn_queue,
@@ -309,6 +315,7 @@ async def open_node(
             ),
             settings=fleet,
             journal=journal.name,
+            ended=ended,
         )
 
 

@@ -25,8 +25,8 @@ from midwatch_monitor.records import (
     Record,
     Task,
     TaskTransition,
+    name_of,
 )
-from midwatch_supervisor.fleet.process import name_of
 
 log = logging.getLogger(__name__)
 

@@ -30,6 +30,15 @@ Take = Callable[[int], Awaitable[Outcome]]
 """Runs the attempts of a task, by its id."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """A turn that a node had in hand, and has no more."""
+
+    task: int
+    outcome: Outcome | None
+    """`None` where it was given back in the middle of the work."""
+
+
 class PoolQueue(Protocol):
     """What the pool needs of the queue; see `TurnQueue`."""
 
@@ -48,6 +57,10 @@ async def _always() -> bool:
     return True
 
 
+def _ignore(_: TurnEnded) -> None:
+    """Nobody asks what turns come to."""
+
+
 class TurnPool:
     """Runs turns side by side, one for a task, and gives back what it has no slot for."""
 
@@ -60,8 +73,9 @@ class TurnPool:
         changed: Callable[[], None],
         heard: Callable[[], bool] = lambda: True,
         stands: Callable[[], Awaitable[bool]] = _always,
+        ended: Callable[[TurnEnded], None] = _ignore,
     ) -> None:
-        """`changed` is called when a turn has begun or ended.
+        """`changed` is called when a turn has begun or ended, `ended` with what it came to.
 
         Nothing is begun while the node was not `heard` of: others would go on with it. And nothing
         is given back unless the journal says that the node `stands`: others may have it already.
@@ -73,6 +87,7 @@ class TurnPool:
         self._turn_queue = turn_queue
         self._slots = slots
         self._changed = changed
+        self._ended = ended
         self._turns: dict[int, asyncio.Future[Outcome]] = {}
         self._heard = heard
         self._resting = 0
@@ -84,6 +99,11 @@ class TurnPool:
         """How often the turns of a task have failed here, one after the other."""
         self._unreachable = 0
         self._closed = False
+
+    @property
+    def tasks(self) -> frozenset[int]:
+        """The tasks whose turns are in hand, by id."""
+        return frozenset(self._turns)
 
     @property
     def busy(self) -> int:
@@ -104,7 +124,7 @@ class TurnPool:
         await self._end_older(ticket.task)
         if not await self._has_slot(ticket.task) or era != self._dropped:
             return await self._put_back(ticket, labels, era)
-        turn = self._turns[ticket.task] = asyncio.ensure_future(self._take(ticket.task))
+        turn = self._turns[ticket.task] = asyncio.ensure_future(self._taken(ticket.task))
         self._changed()
         try:
             # Not awaited itself: who cancels the turn does not mean to cancel this.
@@ -119,6 +139,14 @@ class TurnPool:
             return "given back"
         await self._heed(turn.result(), ticket, labels, era)
         return turn.result().value
+
+    async def _taken(self, task: int) -> Outcome:
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._take(task)
+            return outcome
+        finally:
+            self._ended(TurnEnded(task=task, outcome=outcome))
 
     @property
     def _open(self) -> bool:
@@ -209,54 +237,3 @@ class TurnPool:
         while turns := set(self._turns.values()):
             await asyncio.wait(turns)
             await asyncio.sleep(0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEnded:
-    """A turn that a node had in hand, and has no more."""
-
-    task: int
-    outcome: Outcome | None
-    """`None` where it was given back in the middle of the work."""
-
-
-class TurnsInHand:
-    """The tasks whose turns are in hand. Once it is followed, their ends are kept to be read."""
-
-    def __init__(self) -> None:
-        self._tasks: set[int] = set()
-        self._ends: asyncio.Queue[TurnEnded | None] | None = None
-
-    @property
-    def tasks(self) -> frozenset[int]:
-        """By their ids."""
-        return frozenset(self._tasks)
-
-    def around(self, take: Take) -> Take:
-        """Take turns as `take` does, noting what is in hand meanwhile."""
-
-        async def noted(task: int) -> Outcome:
-            self._tasks.add(task)
-            outcome: Outcome | None = None
-            try:
-                outcome = await take(task)
-                return outcome
-            finally:
-                self._tasks.discard(task)
-                if self._ends is not None:
-                    self._ends.put_nowait(TurnEnded(task=task, outcome=outcome))
-
-        return noted
-
-    def follow(self) -> None:
-        """Keep what ends from now on."""
-        self._ends = self._ends or asyncio.Queue()
-
-    def close(self) -> None:
-        """Nothing more will end."""
-        if self._ends is not None:
-            self._ends.put_nowait(None)
-
-    async def ended(self) -> TurnEnded | None:
-        """The next end since `follow`; `None` once there will be none."""
-        return None if self._ends is None else await self._ends.get()

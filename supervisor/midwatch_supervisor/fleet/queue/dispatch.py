@@ -4,13 +4,18 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from importlib.util import find_spec
+from typing import Any, Protocol
 
+from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import JournalError, MissingExtraError, UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.encoding import kind_of
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.submission import Moves, moves, runs_of
 from midwatch_monitor.recorder import Clock
@@ -19,14 +24,20 @@ from midwatch_monitor.records import (
     Commit,
     Draft,
     Fault,
-    NodeState,
     NodeStatus,
     Record,
     Run,
+    name_of,
 )
-from midwatch_supervisor.fleet.process import name_of
-from midwatch_supervisor.fleet.queue.queue import QueuedTurn, TurnQueue, TurnUnderWay, run_key
+from midwatch_supervisor.fleet.queue.queue import (
+    QueuedTurn,
+    TurnQueue,
+    TurnUnderWay,
+    run_key,
+    system_url,
+)
 from midwatch_supervisor.fleet.queue.ready_tasks import KINDS, ReadyTasks
+from midwatch_supervisor.present.numbers import listed
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +101,12 @@ class UnfinishedRuns:
 _KEPT = timedelta(days=7)
 """How long it is remembered who had which turn; the journal keeps what came of it."""
 _TIDY_EVERY = timedelta(hours=1)
-_GONE = frozenset({NodeState.DOWN, NodeState.LOST})
 _MOST_NAMED = 10
 """Tasks that one line of the log names."""
+_LOOK_SECONDS = 1.0
+"""How often tasks are handed out without a hint."""
+_BREATH = 0.25
+"""Seconds between two looks, however many hints there are."""
 
 
 class DispatchQueue(Protocol):
@@ -135,7 +149,7 @@ def due(
 
     A turn whose process is not among the nodes is as lost as one of a lost node.
     """
-    alive = {node.holder for node in nodes if node.state not in _GONE}
+    alive = {node.holder for node in nodes if not node.state.gone}
     last: dict[int, int] = {}
     for each in handed:
         last[each.ticket.task] = max(each.ticket.number, last.get(each.ticket.task, 0))
@@ -160,7 +174,7 @@ def outlived(
 
     Whoever had one was killed, or left, just before it could be noted that the turn has ended.
     """
-    alive = {node.holder for node in nodes if node.state not in _GONE}
+    alive = {node.holder for node in nodes if not node.state.gone}
     known = {run_key(run) for run in runs}
     return [each for each in handed if each.ticket.run not in known and each.holder not in alive]
 
@@ -324,9 +338,7 @@ def loss(status: NodeStatus) -> str:
 
 def rescue(node: str, tasks: Sequence[str]) -> str:
     """What people hear of the tasks that a node has left behind. Pure."""
-    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
-    listed = ", ".join(tasks[:_MOST_NAMED])
-    return f"others go on with what node {node} had in hand: {listed}{more}"
+    return f"others go on with what node {node} had in hand: {listed(tasks, _MOST_NAMED)}"
 
 
 def fleet_of(run: Run) -> str:
@@ -343,3 +355,71 @@ def fleet_of(run: Run) -> str:
 
 def _of(handed: TurnUnderWay, run: Run) -> bool:
     return handed.ticket.run == run_key(run)
+
+
+def no_dispatch(location: str) -> str:
+    """Why nothing can be handed out from a journal; empty where it can."""
+    try:
+        system_url(location)
+        if find_spec("dbos") is None:
+            raise MissingExtraError("to hand out tasks", "fleet")
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+@asynccontextmanager
+async def _dispatcher(
+    journal: Journal, location: str, settings: FleetSettings, clock: Clock
+) -> AsyncGenerator[Dispatcher]:
+    """A dispatcher of a fleet, with its queues open. Raises as `TurnQueue.open`."""
+    turn_queue = await TurnQueue.open(location, fleet=settings.name)
+    try:
+        nodes = Nodes(journal, fleet=settings.name)
+        yield Dispatcher(journal, turn_queue, nodes, settings=settings, clock=clock)
+    finally:
+        await turn_queue.close()
+
+
+async def dispatch(
+    journal: Journal, location: str, *, bus: Bus, settings: FleetSettings, clock: Clock
+) -> None:
+    """Hand out tasks, once a second and on hints, until cancelled. Raises as `TurnQueue.open`."""
+    async with (
+        _dispatcher(journal, location, settings, clock) as dispatcher,
+        bus.subscribe() as hints,
+    ):
+        trouble = ""
+        while True:
+            trouble = await _look(dispatcher.look(), trouble)
+            await asyncio.sleep(_BREATH)
+            await called(hints, _LOOK_SECONDS - _BREATH)
+
+
+async def called(hints: Subscription, seconds: float) -> None:
+    """Wait for a hint of what may let a task go on, so many seconds at most."""
+    kinds = {kind_of(kind) for kind in KINDS}
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not hints.closed:
+                if any(hint.kind in kinds for hint in await hints.wait()):
+                    return
+
+
+async def _look(look: Coroutine[Any, Any, None], trouble: str) -> str:
+    """Look; why that failed, which is told where it was not the `trouble` before."""
+    try:
+        await look
+    except JournalError as error:  # the next look tries again
+        if not trouble:
+            log.warning("nothing is handed out at present: %s", error)
+        return str(error)
+    return ""
+
+
+async def dispatch_once(
+    journal: Journal, location: str, *, settings: FleetSettings, clock: Clock
+) -> None:
+    """Hand out what can go on now. Raises as `TurnQueue.open` and `Dispatcher.look`."""
+    async with _dispatcher(journal, location, settings, clock) as dispatcher:
+        await dispatcher.look()

@@ -13,18 +13,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from midwatch_monitor.errors import JournalError, MissingExtraError, UsageError
-from midwatch_monitor.journal.core.engine import explaining
+from midwatch_monitor.journal.core.engine import explaining, url_name
 from midwatch_monitor.records import Run
 
 if TYPE_CHECKING:
-    from dbos import DBOSClient
+    from dbos import DBOSClient, WorkflowStatus
 
+P = ParamSpec("P")
+T = TypeVar("T")
 APPLICATION = "midwatch"
 VERSION = "midwatch-1"
 """Of the turns' form: nodes of another one do not take them."""
@@ -145,9 +147,19 @@ class TurnQueue:
         JournalError where it cannot be reached.
         """
         url = system_url(location)
-        name = _name_of(location)
+        name = url_name(make_url(location))
         with _told(name):
             return cls(await asyncio.to_thread(_client, url), fleet=fleet, name=name)
+
+    async def _ask(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Have a thread ask DBOS. Raises JournalError."""
+        with _told(self._name):
+            return await asyncio.to_thread(ask, *args, **kwargs)
+
+    def _list(self, **wanted: Any) -> "list[WorkflowStatus]":
+        return self._client.list_workflows(
+            name=WORKFLOW, load_input=False, load_output=False, **wanted
+        )
 
     async def close(self) -> None:
         """Close its connections."""
@@ -155,15 +167,7 @@ class TurnQueue:
 
     async def under_way(self) -> list[TurnUnderWay]:
         """The turns of this fleet that wait for a node or are with one."""
-        with _told(self._name):
-            found = await asyncio.to_thread(
-                self._client.list_workflows,
-                status=_UNDER_WAY,
-                name=WORKFLOW,
-                workflow_id_prefix=f"{self.fleet}:",
-                load_input=False,
-                load_output=False,
-            )
+        found = await self._ask(self._list, status=_UNDER_WAY, workflow_id_prefix=f"{self.fleet}:")
         return [
             TurnUnderWay(
                 ticket=ticket,
@@ -176,14 +180,8 @@ class TurnQueue:
 
     async def last_numbers(self, run: Run) -> dict[int, int]:
         """The number of each task's last turn in a run, by the task's id."""
-        with _told(self._name):
-            found = await asyncio.to_thread(
-                self._client.list_workflows,
-                name=WORKFLOW,
-                workflow_id_prefix=f"{self.fleet}:{run_key(run)}:",
-                load_input=False,
-                load_output=False,
-            )
+        prefix = f"{self.fleet}:{run_key(run)}:"
+        found = await self._ask(self._list, workflow_id_prefix=prefix)
         last: dict[int, int] = {}
         for each in found:
             ticket = QueuedTurn.read(each.workflow_id)
@@ -195,8 +193,7 @@ class TurnQueue:
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
     ) -> None:
         """Put a turn into its queue; once there, putting it in again changes nothing."""
-        with _told(self._name):
-            await asyncio.to_thread(self._enqueue, ticket, sorted(set(labels)), delay_seconds)
+        await self._ask(self._enqueue, ticket, sorted(set(labels)), delay_seconds)
 
     def _enqueue(self, ticket: QueuedTurn, labels: list[str], delay_seconds: float) -> None:
         from dbos import EnqueueOptions
@@ -219,16 +216,11 @@ class TurnQueue:
         Who had it has lost it: what it says of the turn from here on is refused. With a `holder`,
         only if that process has it still; whether it was taken.
         """
-        with _told(self._name):
-            return await asyncio.to_thread(self._rescue, ticket, sorted(set(labels)), holder)
+        return await self._ask(self._rescue, ticket, sorted(set(labels)), holder)
 
     def _rescue(self, ticket: QueuedTurn, labels: list[str], holder: str) -> bool:
-        if holder and not self._client.list_workflows(
-            workflow_ids=[str(ticket)],
-            status=_PENDING,
-            executor_id=holder,
-            load_input=False,
-            load_output=False,
+        if holder and not self._list(
+            workflow_ids=[str(ticket)], status=_PENDING, executor_id=holder
         ):
             return False
         self._client.resume_workflow(str(ticket), queue_name=queue_for(self.fleet, labels))
@@ -236,30 +228,20 @@ class TurnQueue:
 
     async def drop(self, ticket: QueuedTurn) -> None:
         """Give up a turn that nobody has and nobody needs."""
-        with _told(self._name):
-            await asyncio.to_thread(self._client.cancel_workflow, str(ticket))
+        await self._ask(self._client.cancel_workflow, str(ticket))
 
     async def forget(self, before: datetime) -> None:
         """Delete the turns that ended before that moment, some thousand at a time."""
-        with _told(self._name):
-            await asyncio.to_thread(self._forget, before)
+        await self._ask(self._forget, before)
 
     def _forget(self, before: datetime) -> None:
-        ended = self._client.list_workflows(
-            name=WORKFLOW,
+        ended = self._list(
             workflow_id_prefix=f"{self.fleet}:",
             completed_before=before.isoformat(),
             limit=_MOST_FORGOTTEN,
-            load_input=False,
-            load_output=False,
         )
         if ended:
             self._client.delete_workflows([each.workflow_id for each in ended])
-
-
-def _name_of(location: str) -> str:
-    """What people call the database; behind the ? a password may stand as well."""
-    return make_url(location).set(query={}).render_as_string(hide_password=True)
 
 
 @contextmanager
@@ -317,7 +299,7 @@ class Reception:
         """
         queues, url = queues_of(self._fleet, labels), system_url(location)
         loop = asyncio.get_running_loop()
-        with _told(_name_of(location)):
+        with _told(url_name(make_url(location))):
             # In a thread of its own: on this loop DBOS would run its own work too, and block it.
             await asyncio.to_thread(self._launch, url, queues, slots, loop)
 

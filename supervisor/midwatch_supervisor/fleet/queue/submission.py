@@ -11,9 +11,9 @@ from midwatch_monitor.config.tasks import ModelSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet import submission
-from midwatch_monitor.journal.fleet.submission import Key, NewTask
+from midwatch_monitor.journal.fleet.submission import Key, NewRun, NewTask
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Keeper, Run
+from midwatch_monitor.records import Run
 from midwatch_supervisor.fleet.queue.queue import queues_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.workspaces.workspace import head_of
@@ -30,57 +30,19 @@ async def submit(
     source: str,
     settings: Settings,
     clock: Clock,
-) -> Run:
+    key: str | None = None,
+) -> tuple[Run, bool]:
     """Store a run with all its tasks, or nothing; the commits that they begin at are pinned.
 
-    Raises WorkspaceError where a repository cannot be asked, and JournalError.
+    Where the fleet has a run of that key, it is that one; the answer says whether it was there.
+    Raises UsageError where that is one of other tasks, WorkspaceError where a repository cannot be
+    asked, and JournalError.
     """
-    run, _ = await journal.write(
-        submission.submit,
-        source=source,
-        settings=settings.for_run(),
-        keeper=Keeper.MONITOR,
-        tasks=await _tasks(wanted),
-        at=clock(),
-    )
-    return run
-
-
-async def submit_once(
-    journal: Journal,
-    wanted: Sequence[Assignment],
-    *,
-    key: str | None,
-    source: str,
-    settings: Settings,
-    clock: Clock,
-) -> tuple[Run, bool]:
-    """Store a run as `submit` does, unless the fleet has one of that key already.
-
-    Answers the run, and whether it was there; without a key it never is. Raises UsageError where
-    it is one of other tasks.
-    """
-    if key is None:
-        run = await submit(journal, wanted, source=source, settings=settings, clock=clock)
-        return run, False
-    named = Key(fleet=settings.fleet.name, name=key, digest=digest(wanted))
+    named = key and Key(fleet=settings.fleet.name, name=key, digest=digest(wanted))
     # Asked first: a repository that is out of reach by now does not matter any more.
-    there = await journal.read(submission.submitted, named)
-    if there is not None:
+    if named and (there := await journal.read(submission.submitted, named)):
         return there, True
-    return await journal.write(
-        submission.submit_once,
-        key=named,
-        source=source,
-        settings=settings.for_run(),
-        keeper=Keeper.MONITOR,
-        tasks=await _tasks(wanted),
-        at=clock(),
-    )
-
-
-async def _tasks(wanted: Sequence[Assignment]) -> list[NewTask]:
-    return [
+    tasks = [
         NewTask(
             name=each.task.id,
             title=each.task.label,
@@ -89,6 +51,8 @@ async def _tasks(wanted: Sequence[Assignment]) -> list[NewTask]:
         )
         for each in await pin_commits(wanted)
     ]
+    new = NewRun(source=source, settings=settings.for_run(), tasks=tasks, key=named or None)
+    return await journal.write(submission.submit, new, at=clock())
 
 
 async def pin_commits(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:

@@ -14,14 +14,11 @@ from midwatch_supervisor.tui.state.row import Row
 
 _KEPT = timedelta(days=1)
 """How long a node that left is shown, counted from its last beat."""
-AT_WORK = frozenset({NodeState.UP, NodeState.DRAINING})
-"""The states of a node that is there."""
 
 
-def standing(status: NodeStatus) -> str:
+def node_word(status: NodeStatus) -> str:
     """What a node is doing, in a word; `doubted` while only the broker says that it is gone."""
-    doubted = status.doubted_at is not None and status.doubted_at >= status.beat_at
-    return "doubted" if doubted and status.state in AT_WORK else status.state.value
+    return "doubted" if status.doubted else status.state.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +58,10 @@ class NodeList:
         self.read = True
         return before != {name: (each.boot, each.state) for name, each in self.nodes.items()}
 
-    def gone(self, name: str) -> bool:
-        """Whether what was at work on a node is at work no more, as far as is known."""
-        status = self.nodes.get(name)
-        return status is not None and status.state not in AT_WORK
-
     @property
     def at_work(self) -> tuple[NodeStatus, ...]:
         """The nodes that are there."""
-        return tuple(each for each in self.nodes.values() if each.state in AT_WORK)
+        return tuple(each for each in self.nodes.values() if not each.state.gone)
 
 
 def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
@@ -80,7 +72,7 @@ def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
     return {
         name: each
         for name, each in newest.items()
-        if each.state in AT_WORK or (now is not None and now - each.beat_at < _KEPT)
+        if not each.state.gone or (now is not None and now - each.beat_at < _KEPT)
     }
 
 

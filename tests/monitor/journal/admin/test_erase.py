@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from midwatch_monitor.errors import JournalReadOnlyError, UsageError
-from midwatch_monitor.journal.core.columns import metadata
+from midwatch_monitor.journal.core.tables import metadata
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     AlertKey,

@@ -15,7 +15,7 @@ import pytest
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.columns import MOST_BYTES, unpack
+from midwatch_monitor.journal.core.tables import MOST_BYTES, unpack
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import (
@@ -198,9 +198,7 @@ OTHERS = {
     "UPDATE result SET body = (SELECT x'789c030000000001')": (
         "result of attempt 1, call 'c' cannot be read: body: not JSON"
     ),
-    "UPDATE message SET idx = 4": (
-        "the history of attempt 1 has gaps: 1 messages, the last is number 4"
-    ),
+    "UPDATE message SET idx = 4": "the history of attempt 1 has gaps: 1 messages from 4 to 4",
 }
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.journal.core.engine import Access, Store, connect
 from midwatch_monitor.journal.core.outage import Patience
-from midwatch_monitor.journal.core.reader import Reader
+from midwatch_monitor.journal.core.threads import Reader
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from midwatch_monitor.errors import (
     StaleIncarnationError,
 )
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core import commits, queries, schema
+from midwatch_monitor.journal.core import schema, work
 from midwatch_monitor.journal.core.engine import Access, Store, connect
-from midwatch_monitor.journal.core.writer import Writer
+from midwatch_monitor.journal.core.threads import Writer
 from midwatch_monitor.records import Attempt, Commit, Draft, Run, Step, StepKind
 
 
@@ -91,7 +91,7 @@ def holding(writer: Writer) -> threading.Event:
 
 
 def adding(connection: Connection, at: datetime) -> Run:
-    return commits.add_run(connection, source="", settings="", at=at)
+    return work.add_run(connection, source="", settings="", at=at)
 
 
 def test_a_failed_group_is_undone_and_done_again_one_by_one(store: Store, at: datetime) -> None:
@@ -108,7 +108,7 @@ def test_a_failed_group_is_undone_and_done_again_one_by_one(store: Store, at: da
     )
     go.set()
     assert isinstance(bad.exception(), LookupError)
-    assert writer.submit(queries.runs).result() == [good.result(), fine.result()]
+    assert writer.submit(work.runs).result() == [good.result(), fine.result()]
     writer.close()
     store.close()
 
@@ -118,7 +118,7 @@ def test_work_that_nobody_awaits_any_more_is_not_begun(store: Store, at: datetim
     go = holding(writer)
     assert writer.submit(lambda c: adding(c, at)).cancel()
     go.set()
-    assert writer.submit(queries.runs).result() == []
+    assert writer.submit(work.runs).result() == []
     writer.close()
     store.close()
 

@@ -15,8 +15,8 @@ from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
+from midwatch_monitor.journal.core.schema import alembic_config
 from midwatch_monitor.journal.core.tables import OLDEST, REVISION
-from midwatch_monitor.journal.core.upgrade import alembic_config
 
 
 def writing(location: str | Path) -> Engine:

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, inspect, text
 from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.admin.copy import go_on_after
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
-from midwatch_monitor.journal.core.identity import go_on_after
-from midwatch_monitor.journal.core.upgrade import alembic_config, upgrade
+from midwatch_monitor.journal.core.schema import alembic_config, upgrade
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Chore, Ending, Wanted
 from midwatch_stage.made_up import SECRETS

@@ -14,7 +14,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Run
 from midwatch_stage.matrix import DATABASES
-from midwatch_supervisor.fleet.queue.submission import check_key, digest, submit_once
+from midwatch_supervisor.fleet.queue.submission import check_key, digest, submit
 from midwatch_supervisor.present.assignment import Assignment, assignments
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -34,7 +34,7 @@ async def hand_over(
     fleet: str = "midwatch",
 ) -> tuple[Run, bool]:
     settings = Settings(fleet=FleetSettings(name=fleet))
-    return await submit_once(
+    return await submit(
         journal, tasks, key=key, source="t.yaml", settings=settings, clock=lambda: AT
     )
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, Engine, func, insert, select, text
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core import commits
+from midwatch_monitor.journal.core import work
 from midwatch_monitor.journal.core.engine import Access, transaction
 from midwatch_monitor.journal.core.schema import open_store
 from midwatch_monitor.journal.core.tables import receipt
@@ -148,7 +148,7 @@ async def test_what_may_have_been_written_is_not_tried_again_after_an_error(
         loser.armed = True
 
     def add(connection: Connection) -> None:
-        commits.add_run(connection, source="", settings="", at=at, keeper=Keeper.PROCESS)
+        work.add_run(connection, source="", settings="", at=at, keeper=Keeper.PROCESS)
 
     async with TcpProxy(database.port, editor=lambda: loser) as proxy:
         by_proxy = url.replace(f":{database.port}/", f":{proxy.port}/")

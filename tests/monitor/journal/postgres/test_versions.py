@@ -12,9 +12,14 @@ from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.engine import Access, Store, connect, transaction
-from midwatch_monitor.journal.core.schema import open_store, version_of
+from midwatch_monitor.journal.core.schema import (
+    Upgrade,
+    alembic_config,
+    open_store,
+    upgrade,
+    version_of,
+)
 from midwatch_monitor.journal.core.tables import OLDEST, REVISION, node
-from midwatch_monitor.journal.core.upgrade import Upgrade, alembic_config, upgrade
 from midwatch_monitor.records import NodeState
 
 NEXT = """

@@ -30,6 +30,7 @@ from midwatch_supervisor.cli.inspect.status import lost_lines
 from midwatch_supervisor.present.waiting import monitor_absent
 
 NODE_A = node("node-a", slots=2, busy=1, began=datetime.now(UTC))
+NO_NODE = "no node is up: nothing goes on until one is; `midwatch node` starts one"
 NO_MONITOR = (
     "no monitor is at work: nobody escalates, decides or learns until one is; "
     "`midwatch monitor` starts one"
@@ -99,7 +100,7 @@ async def test_what_a_node_left_and_nobody_has_taken_is_named(
     node, none, _ = await say("nodes")
     left = f"left fix#1 ({at_work.id}), which no node has taken yet"
     assert node.startswith(f"node-a: {state}, {left}, version 0.1.0, heard ")
-    assert none == "no node is up: `midwatch node` starts one"
+    assert none == NO_NODE
     line = json.loads((await say("nodes", "--json"))[0])
     assert (line["attempts"], line["left_behind"]) == ([], [at_work.id])
 
@@ -195,9 +196,7 @@ async def test_status_says_what_a_fleet_with_work_to_do_lacks(
     await watched(journal, at_work)
     assert (await say("status"))[3:] == []
     await leaves(journal, NodeState.DOWN)
-    assert (await say("status"))[3:] == [
-        "no node is up: nothing goes on until one is; `midwatch node` starts one"
-    ]
+    assert (await say("status"))[3:] == [NO_NODE]
 
 
 async def test_what_lost_its_node_waits_for_another(

@@ -1,0 +1,201 @@
+"""A lesson and a summary in a fixed form, for where no model writes them. Pure."""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from midwatch_agents.learning.case import Case, line, rejecter
+from midwatch_agents.learning.failure_classes import observed_class
+from midwatch_agents.learning.text_safety import objection
+from midwatch_monitor.config.learning import FAILURE_CLASSES
+from midwatch_monitor.records import Actor, Feedback, Lesson, Origin, Outcome, Sign, Summary
+
+MAX_TAGS = 8
+MAX_STEPS = 20
+MAX_FILES = 10
+LEAST_TOPICS = 3
+MOST_TOPICS = 7
+_FEW = 3
+"""Alarms, analyses, changes that are told of; more would hide the first."""
+_COMMENT = 1000
+_PART = 240
+_DIFF_LINES = 6
+"""Lines of a person's diff that are told, the first."""
+_NO_COMMENT = "no reason was given"
+_WAITS = "it holds words of a worker, of its tools or of a model"
+_LAST_RESORT = ("work", "attempt", "result")
+_CHANGED_FILE = re.compile(r"^(?:\+\+\+ b|--- a)/([^\t\n]+)", re.MULTILINE)
+_CHANGED_LINE = re.compile(r"^(?:\+(?!\+\+ )|-(?!-- )).*\S.*", re.MULTILINE)
+
+
+def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Lesson | None:
+    """What a rejected attempt teaches, from what was said and seen of it.
+
+    Of a person's rejection the person's words are told with what Midwatch saw, and nothing else: so
+    others may be given it at once. Elsewhere the words of workers, tools and models are told too,
+    and a person must read it first. `None` where nothing specific is known: no comment, no
+    analysis, no alarm and no check that failed.
+    """
+    verdict = case.verdict
+    if verdict is None or verdict.accepted or not _specific(case, verdict):
+        return None
+    bare = _without_words(case)
+    spoken = verdict.origin is Origin.EXPLICIT and _specific(bare, verdict)
+    case = bare if spoken else case
+    text = " ".join([_verdict(case, verdict), *_seen(case), *_found(case)])
+    steps = {step for alarm in case.alarms for step in alarm.steps}
+    steps |= {each.about for each in case.analyses}
+    return Lesson(
+        text=text,
+        failure_class=observed_class(
+            classes,
+            ending=case.ending,
+            rules=[each.rule for each in case.alarms],
+            check_failed=any(not each.passed for each in case.checks),
+        ),
+        insights=tuple(_instead(case, verdict)),
+        tags=tags_of(case),
+        kind=case.kind,
+        files=(changed_files(verdict.diff) or case.named_files(text) or case.files)[:MAX_FILES],
+        steps=tuple(sorted(steps & case.citable))[:MAX_STEPS],
+        verdict=case.verdict_id,
+        origin=verdict.origin,
+        sources=case.sources,
+        waits="" if spoken else _WAITS,
+    )
+
+
+def changed_files(diff: str) -> tuple[str, ...]:
+    """The files that a unified diff names."""
+    return tuple(dict.fromkeys(_CHANGED_FILE.findall(diff)))
+
+
+def _without_words(case: Case) -> Case:
+    """The case without what workers, tools and models say in it."""
+    return replace(
+        case,
+        reason="",
+        analyses=(),
+        alarms=tuple(replace(each, summary="") for each in case.alarms),
+        checks=tuple(replace(each, detail="") for each in case.checks),
+        interventions=tuple(each for each in case.interventions if each.by is Actor.OPERATOR),
+    )
+
+
+def fixed_summary(case: Case) -> Summary:
+    """An ended attempt in two or three sentences, with three to seven topics."""
+    name = sentence(f"The task was: {line(case.title or case.task or 'unnamed', _PART)}")
+    turns = "1 turn" if case.turns == 1 else f"{case.turns} turns"
+    ended = f"The attempt ended {_ending(case)} after {turns}"
+    why = f": {line(case.reason, _PART)}" if case.reason else ""
+    full = " ".join(filter(None, [name, sentence(f"{ended}{why}"), _happened(case)]))
+    bare = f"The task was {line(case.task, 80) or 'unnamed'}. {ended}."
+    return Summary(text=bare if objection(full) else full, topics=topics_of(case), turns=case.turns)
+
+
+def tags_of(case: Case) -> tuple[str, ...]:
+    """What a lesson of the case is found by: its task's tags, kinds of files, commands."""
+    kinds = (PurePosixPath(path).suffix.lstrip(".") for path in case.files)
+    checks = (each.check.split() for each in case.checks)
+    commands = (PurePosixPath(words[0]).name for words in checks if words)
+    return unique((*case.tags, *kinds, *sorted(commands)), MAX_TAGS)
+
+
+def topics_of(case: Case) -> tuple[str, ...]:
+    """Three to seven words or names of the case."""
+    title = re.findall(r"\w[\w.-]{3,}", case.title)
+    found = (
+        *case.tags,
+        *(PurePosixPath(path).name for path in case.files[:2]),
+        *(alarm.rule for alarm in case.alarms[:2]),
+        *title,
+        case.kind,
+        case.ending,
+    )
+    topics = unique((each for each in found if not objection(each)), MOST_TOPICS)
+    return topics if len(topics) >= LEAST_TOPICS else unique((*topics, *_LAST_RESORT), LEAST_TOPICS)
+
+
+def unique(words: Iterable[str], most: int) -> tuple[str, ...]:
+    """The first few different words that say something, in small letters."""
+    return tuple(dict.fromkeys(filter(None, (line(each, 40).casefold() for each in words))))[:most]
+
+
+def sentence(text: str) -> str:
+    """The text on one line, ended as a sentence."""
+    flat = text.strip()
+    return flat if flat.endswith((".", "!", "?", "…")) else f"{flat}."
+
+
+def _specific(case: Case, verdict: Feedback) -> bool:
+    said = verdict.comment.strip() and verdict.origin is not Origin.AUTOMATIC
+    failed = any(not check.passed for check in case.checks)
+    return bool(said or verdict.diff.strip() or case.analyses or case.alarms or failed)
+
+
+def _verdict(case: Case, verdict: Feedback) -> str:
+    comment = line(verdict.comment, _COMMENT)
+    if verdict.sign is Sign.ENDED:
+        reason = comment or line(case.reason, _COMMENT) or _NO_COMMENT
+        return sentence(f"The attempt ended {_ending(case)}: {reason}")
+    if verdict.sign is Sign.EDITED and (files := changed_files(verdict.diff)):
+        more = f": {comment}" if comment else ""
+        return sentence(f"{rejecter(verdict)}, in {line(', '.join(files), _PART)}{more}")
+    return sentence(f"{rejecter(verdict)}: {comment or _NO_COMMENT}")
+
+
+def _seen(case: Case) -> list[str]:
+    lines = [
+        sentence(f"Check failed: {line(f'{each.check} {each.detail}', _PART)}")
+        for each in case.checks
+        if not each.passed
+    ][:_FEW]
+    for alarm in case.alarms[:_FEW]:
+        word = "step" if len(alarm.steps) == 1 else "steps"
+        at = f" at {word} {', '.join(map(str, alarm.steps[:_FEW]))}" if alarm.steps else ""
+        said = f": {line(alarm.summary, _PART)}" if alarm.summary else ""
+        lines.append(sentence(f"Alarm {alarm.rule}{at}{said}"))
+    return lines
+
+
+def _found(case: Case) -> list[str]:
+    return [
+        sentence(f"The worker's own analysis: {line(each.root, _PART)}")
+        for each in case.analyses[-_FEW:]
+        if each.root.strip()
+    ]
+
+
+def _instead(case: Case, verdict: Feedback) -> Iterable[str]:
+    # What was taken back as a whole says nothing of which line was wrong.
+    changed = _CHANGED_LINE.findall(verdict.diff) if verdict.sign is Sign.EDITED else ()
+    if changed:
+        yield f"The person's change begins: {' / '.join(map(line, changed[:_DIFF_LINES]))}"
+    for each in case.analyses[-_FEW:]:
+        if each.remedy.strip():
+            yield sentence(line(each.remedy, _PART))
+    helped = [
+        each for each in case.interventions if each.outcome is Outcome.RECOVERED and each.message
+    ]
+    for each in helped[-1:]:
+        yield sentence(f"This helped ({each.action}): {line(each.message, _PART)}")
+
+
+def _ending(case: Case) -> str:
+    return case.ending.replace("-", " ") or "without saying how"
+
+
+def _happened(case: Case) -> str:
+    parts: list[str] = []
+    if case.files:
+        names = ", ".join(case.files[:_FEW])
+        more = len(case.files) - _FEW
+        parts.append(f"changed {names}{f' and {more} more' if more > 0 else ''}")
+    if case.alarms:
+        parts.append(f"raised {', '.join(dict.fromkeys(each.rule for each in case.alarms))}")
+    if case.interventions:
+        parts.append(
+            f"was told to {', '.join(dict.fromkeys(each.action for each in case.interventions))}"
+        )
+    return f"It {'; it '.join(parts)}." if parts else ""

@@ -1,0 +1,442 @@
+"""The one thread that writes, and the few that read beside it.
+
+What is queued while the writer commits goes into its next transaction.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import count
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread, get_ident
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal.core import commits
+from midwatch_monitor.journal.core.engine import READERS, explaining, is_hopeless, journal_error
+from midwatch_monitor.journal.core.outage import Patience, is_passing
+from midwatch_monitor.records import Commit, Entry
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal.postgres.postgres import Receipts
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_CLOSE_SECONDS = 3.0
+"""How long closing waits for a database that does not answer."""
+
+
+def _receipts(name: str) -> "Receipts":
+    # Only where they are needed: they bring PostgreSQL's dialect with them.
+    from midwatch_monitor.journal.postgres.postgres import Receipts
+
+    return Receipts(name)
+
+
+class Job(Protocol):
+    """A piece of work for the writer, whose thread calls all of this."""
+
+    submitted: float
+    """When it was, by the monotonic clock."""
+
+    def begin(self) -> bool:
+        """Whether it is still wanted; from here on it cannot be cancelled."""
+        ...
+
+    def run(self, connection: Connection) -> None:
+        """Do it. It may be done again: what was done before is rolled back."""
+        ...
+
+    def succeed(self) -> None:
+        """What it did last is committed."""
+        ...
+
+    def fail(self, error: Exception) -> None:
+        """It was not done, and will not be."""
+        ...
+
+    def parts(self) -> "Sequence[Job]":
+        """What may be done where the whole cannot, in its order; nothing if it is one piece."""
+        ...
+
+
+class _Call(Generic[T_co]):
+    """A call, and the future of whoever awaits it."""
+
+    def __init__(self, work: Callable[[Connection], T_co], future: "Future[T_co]") -> None:
+        self._work = work
+        self._future = future
+        self.submitted = time.monotonic()
+
+    def begin(self) -> bool:
+        return self._future.set_running_or_notify_cancel()
+
+    def run(self, connection: Connection) -> None:
+        self._result = self._work(connection)
+
+    def succeed(self) -> None:
+        self._future.set_result(self._result)
+
+    def fail(self, error: Exception) -> None:
+        self._future.set_exception(error)
+
+    def parts(self) -> Sequence[Job]:
+        return ()
+
+
+class _Batch:
+    """Jobs that share a transaction, however often that has to be tried."""
+
+    def __init__(self, jobs: Sequence[Job], number: int) -> None:
+        self.jobs = jobs
+        self.number = number
+        self.sent = False
+        """Whether a commit was asked for whose answer never came."""
+
+
+class Writer:
+    """Runs work in transactions, in the order of submission, in a thread of its own.
+
+    What is submitted while a transaction runs shares the next one (group commit). If that fails,
+    each piece of work is tried in a transaction of its own, so that one bad piece harms no other.
+    If PostgreSQL is away, the same transaction is tried again until the work in it has waited for
+    as long as there is patience; what it did is done once, also where a commit's answer was lost.
+    """
+
+    def __init__(
+        self, engine: Engine, *, name: str, max_batch: int, patience: Patience | None = None
+    ) -> None:
+        self._engine = engine
+        self._name = name
+        self._max_batch = max_batch
+        self._patience = patience or Patience(0)
+        self._receipts = _receipts(name) if engine.dialect.name == "postgresql" else None
+        self._numbers = count(1)
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._closed = False
+        self._transactions = 0
+        self._begun: float | None = None
+        self._connection: Connection | None = None
+        self._thread = Thread(target=self._serve, name="journal-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def transactions(self) -> int:
+        """How many transactions were committed."""
+        return self._transactions
+
+    @property
+    def stuck(self) -> float:
+        """For how many seconds the database has not answered; 0 while it is not asked."""
+        begun = self._begun
+        return 0.0 if begun is None else time.monotonic() - begun
+
+    def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
+        """Queue work; the future is done once its transaction is committed.
+
+        The work must depend on its connection alone, for it may be run a second time. It fails
+        with what the work raised, or with a JournalError.
+        """
+        future: Future[T] = Future()
+        self.put(_Call(work, future))
+        return future
+
+    def put(self, job: Job) -> None:
+        """Queue a job. Raises JournalError once it is closed."""
+        if self._closed:
+            raise JournalError(f"{self._name} is closed")
+        self._queue.put(job)
+
+    def close(self, cut: Callable[[], None] = lambda: None) -> None:
+        """Finish what is queued, and end the thread.
+
+        PostgreSQL is waited for some seconds only: then what could not be written fails, and
+        `cut` must end a connection over which nothing comes.
+        """
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        if self._receipts is None:
+            self._thread.join()
+        while self._thread.is_alive():
+            before = self._transactions
+            self._thread.join(_CLOSE_SECONDS)
+            if before == self._transactions:
+                self._patience.end()
+            if self.stuck > _CLOSE_SECONDS / 2:
+                cut()
+
+    def _serve(self) -> None:
+        last = False
+        while not last:
+            jobs, last = self._next()
+            if jobs:
+                self._commit(jobs)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Take the receipt away; if that cannot be, somebody else will."""
+        receipts = self._receipts
+        if receipts is not None and self._transactions and not self._patience.ended:
+            with suppress(SQLAlchemyError), self._transaction() as connection:
+                receipts.clear(connection)
+        self._release()
+
+    def _next(self) -> tuple[list[Job], bool]:
+        """Wait for work, take what is queued, and say whether that was the last."""
+        jobs: list[Job] = []
+        job = self._queue.get()
+        while job is not None:
+            if job.begin():
+                jobs.append(job)
+            if len(jobs) == self._max_batch:
+                return jobs, False
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return jobs, False
+        return jobs, True
+
+    def _commit(self, jobs: Sequence[Job]) -> None:
+        batch = _Batch(jobs, next(self._numbers))
+        try:
+            self._try(batch)
+        except Exception as error:  # whatever it is, it belongs to whoever awaits the work
+            self._ride_out(batch, error)
+        else:
+            self._succeed(batch)
+
+    def _try(self, batch: _Batch) -> None:
+        asked = False
+        try:
+            with self._transaction() as connection:
+                if self._receipts and not self._receipts.sign(connection, batch.number):
+                    return  # an earlier try was committed, with the results that the jobs have
+                batch.sent = False
+                for job in batch.jobs:
+                    job.run(connection)
+                asked = True
+        except Exception as error:
+            # Whatever else the commit raises is an answer.
+            batch.sent = batch.sent or (asked and is_passing(error))
+            raise
+
+    @contextmanager
+    def _transaction(self) -> Generator[Connection]:
+        self._begun = time.monotonic()
+        try:
+            # Kept from one to the next: to take it from the engine's pool and to give it back
+            # takes as long as a commit. After an error the pool looks after it.
+            if self._connection is None:
+                self._connection = self._engine.connect()
+            with self._connection.begin():
+                yield self._connection
+        except BaseException:
+            self._release()
+            raise
+        finally:
+            self._begun = None
+
+    def _release(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _succeed(self, batch: _Batch) -> None:
+        self._transactions += 1
+        for job in batch.jobs:
+            job.succeed()
+
+    def _ride_out(self, batch: _Batch, error: Exception) -> None:
+        """Try again as long as that may help and anybody in the batch has patience left."""
+        if is_passing(error) and not self._given_up(batch, error):
+            try:
+                self._patience.again(
+                    lambda: self._try(batch), lambda error: self._given_up(batch, error)
+                )
+            except Exception as last:  # as above
+                error = last
+            else:
+                self._succeed(batch)
+                return
+        if batch.jobs:
+            self._recover(batch, error)
+
+    def _given_up(self, batch: _Batch, error: BaseException) -> bool:
+        """Let those fail who have waited long enough; whether that is everybody."""
+        limit = time.monotonic() - self._patience.seconds
+        late = [job for job in batch.jobs if self._patience.ended or job.submitted <= limit]
+        if late and isinstance(error, SQLAlchemyError):
+            self._fail(late, error, unknown=batch.sent)
+            batch.jobs = [job for job in batch.jobs if job not in late]
+        return not batch.jobs
+
+    def _recover(self, batch: _Batch, error: Exception) -> None:
+        """Try smaller pieces of work by themselves, unless it may have been done."""
+        jobs = batch.jobs if len(batch.jobs) > 1 else batch.jobs[0].parts()
+        if jobs and not batch.sent and not is_hopeless(error):
+            for job in jobs:
+                self._commit([job])
+        else:
+            self._fail(batch.jobs, error, unknown=batch.sent)
+
+    def _fail(self, jobs: Sequence[Job], error: Exception, *, unknown: bool = False) -> None:
+        if isinstance(error, SQLAlchemyError):
+            waited = 0 if self._patience.ended else self._patience.seconds
+            why = journal_error(error, self._name, waited)
+            error = type(why)(f"{why}; nobody knows whether this was written") if unknown else why
+        for job in jobs:
+            job.fail(error)
+
+
+_Future = asyncio.Future[tuple[Entry, ...]]
+_Wanted = tuple[Commit, _Future]
+
+
+class GroupCommit:
+    """What waits for the writer, of one event loop: the writer takes all that came until then.
+
+    A commit is never written before what was submitted earlier, nor after what was submitted later:
+    whoever submits anything else calls `seal` first.
+    """
+
+    def __init__(self, put: Callable[[Job], None], *, most: int) -> None:
+        self._put = put
+        self._most = most
+        self._open: _Group | None = None
+
+    def seal(self) -> None:
+        """What comes from here on is written after what is submitted next."""
+        self._open = None
+
+    def add(self, commit: Commit) -> _Future:
+        """Have a commit written; what becomes of it. Raises JournalError once it is closed.
+
+        It is written also where the future is cancelled.
+        """
+        loop = asyncio.get_running_loop()
+        future: _Future = loop.create_future()
+        group = self._open
+        if group is None or group.loop is not loop or not group.add((commit, future), self._most):
+            group = _Group(loop, [(commit, future)], time.monotonic())
+            self._put(group)
+            self._open = group
+        return future
+
+
+class _Group:
+    """Commits that are written in one transaction, and whoever awaits them; a job of the writer."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, wanted: list[_Wanted], submitted: float
+    ) -> None:
+        self.loop = loop
+        self.submitted = submitted
+        self._wanted = wanted
+        self._lock = Lock()
+        self._begun = False
+        self._written: list[tuple[Entry, ...]] = []
+
+    def add(self, wanted: _Wanted, most: int) -> bool:
+        """Add a commit, unless the writer has begun or there are enough."""
+        with self._lock:
+            if self._begun or len(self._wanted) >= most:
+                return False
+            self._wanted.append(wanted)
+            return True
+
+    def begin(self) -> bool:
+        with self._lock:
+            self._begun = True
+        return True
+
+    def run(self, connection: Connection) -> None:
+        given = [commit for commit, _ in self._wanted]
+        if len(given) == 1:
+            self._written = [commits.commit(connection, given[0])]
+        else:
+            self._written = commits.commit_all(connection, given)
+
+    def succeed(self) -> None:
+        self._call(self._hand_out)
+
+    def fail(self, error: Exception) -> None:
+        def tell() -> None:
+            for _, future in self._wanted:
+                if not future.done():
+                    future.set_exception(error)
+
+        self._call(tell)
+
+    def parts(self) -> "Sequence[_Group]":
+        """Halves: so a bad one among many is found, and harms no other."""
+        middle = len(self._wanted) // 2
+        halves = (self._wanted[:middle], self._wanted[middle:]) if middle else ()
+        return [_Group(self.loop, half, self.submitted) for half in halves]
+
+    def _call(self, tell: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self.loop.call_soon_threadsafe(tell)
+
+    def _hand_out(self) -> None:
+        for (_, future), entries in zip(self._wanted, self._written, strict=True):
+            if not future.done():  # it was cancelled
+                future.set_result(entries)
+
+
+class Reader:
+    """Answers questions to the database, some at the same time, and rides out its outages."""
+
+    def __init__(self, engine: Engine, *, name: str, patience: Patience) -> None:
+        self._engine = engine
+        self._name = name
+        self._patience = patience
+        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="journal-reader")
+        self._begun: dict[int, float] = {}
+
+    @property
+    def stuck(self) -> float:
+        """For how many seconds the database has not answered; 0 while it is not asked."""
+        begun = list(self._begun.values())
+        return time.monotonic() - min(begun) if begun else 0.0
+
+    def submit(self, work: Callable[[Connection], T], unwanted: Event) -> "Future[T]":
+        """Ask beside what else is asked; fails with what the work raised, or with a JournalError.
+
+        Once nobody wants the answer any more, an outage is no longer waited for.
+        """
+        return self._threads.submit(self._answer, work, unwanted)
+
+    def close(self, cut: Callable[[], None]) -> None:
+        """Wait for what is under way, but not for a database that does not answer.
+
+        `cut` must end the connections that it does not answer over.
+        """
+        self._patience.end()
+        ending = Thread(target=self._threads.shutdown, name="journal-closing", daemon=True)
+        ending.start()
+        while ending.is_alive():
+            ending.join(_CLOSE_SECONDS / 2)
+            # What is asked just now may also turn out not to be answered.
+            if self.stuck > _CLOSE_SECONDS:
+                cut()
+
+    def _answer(self, work: Callable[[Connection], T], unwanted: Event) -> T:
+        with explaining(self._name, self._patience.seconds):
+            return self._patience.hold(lambda: self._ask(work), lambda _: unwanted.is_set())
+
+    def _ask(self, work: Callable[[Connection], T]) -> T:
+        thread = get_ident()
+        self._begun[thread] = time.monotonic()
+        try:
+            with self._engine.connect() as connection:
+                return work(connection)
+        finally:
+            del self._begun[thread]

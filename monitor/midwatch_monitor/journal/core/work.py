@@ -1,0 +1,324 @@
+"""Runs, tasks, attempts, and what is kept of them: how each is stored, and how it is read.
+
+What adds one runs in a write transaction. A query without conditions gives everything.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    Row,
+    Table,
+    func,
+    insert,
+    select,
+    type_coerce,
+    update,
+)
+
+from midwatch_monitor.errors import JournalCorruptError
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.commits import append, incarnation, refuse_late, require_guard
+from midwatch_monitor.journal.core.encoding import pass_over, record_in
+from midwatch_monitor.journal.core.tables import MOST_BYTES, UNREADABLE, unpack
+from midwatch_monitor.journal.learned import projects
+from midwatch_monitor.records import (
+    AlertKey,
+    Attempt,
+    AttemptTransition,
+    Draft,
+    Entry,
+    Escalation,
+    EscalationState,
+    Keeper,
+    Lifecycle,
+    Message,
+    Result,
+    Run,
+    Task,
+    TaskTransition,
+)
+
+_MOST_HISTORY = 2 * MOST_BYTES
+"""What all messages or results of an attempt may come to: they are read at once."""
+
+
+def add_run(
+    connection: Connection,
+    *,
+    source: str,
+    settings: str,
+    at: datetime,
+    keeper: Keeper = Keeper.PROCESS,
+) -> Run:
+    """Store a new run; `keeper` says who judges time, escalates and decides in it."""
+    id_ = _insert(
+        connection,
+        tables.run,
+        source=source,
+        settings=settings,
+        started_at=at,
+        keeper=keeper.value,
+    )
+    return Run(id=id_, started_at=at, source=source, settings=settings, keeper=keeper)
+
+
+def add_task(
+    connection: Connection,
+    *,
+    run: int,
+    name: str,
+    title: str,
+    spec: str,
+    at: datetime,
+    project: str = "",
+    trial_of: str = "",
+) -> Task:
+    """Store a new task together with its first state, submitted.
+
+    Nothing is learned from a task without a project. One in which guidelines are only tried has
+    none, and is forgotten with the project that it is a trial of.
+    """
+    id_ = _insert(
+        connection,
+        tables.task,
+        run=run,
+        name=name,
+        title=title,
+        spec=spec,
+        project=projects.made(connection, project),
+        trial_of=projects.made(connection, trial_of),
+    )
+    state = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
+    append(connection, [Draft(record=state, at=at, task=id_)])
+    return Task(id=id_, run=run, name=name, title=title, spec=spec, project=project)
+
+
+def add_attempt(
+    connection: Connection,
+    *,
+    task: int,
+    number: int,
+    worker: str,
+    model: str,
+    node: str,
+    workspace: str,
+    at: datetime,
+) -> Attempt:
+    """Store a new attempt, submitted. Raises StaleIncarnationError where its task is over."""
+    refuse_late(connection, task=task)
+    id_ = _insert(
+        connection,
+        tables.attempt,
+        task=task,
+        number=number,
+        worker=worker,
+        model=model,
+        node=node,
+        workspace=workspace,
+        started_at=at,
+    )
+    state = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
+    append(connection, [Draft(record=state, at=at, task=task, attempt=id_)])
+    return Attempt(
+        id=id_,
+        task=task,
+        number=number,
+        worker=worker,
+        model=model,
+        node=node,
+        workspace=workspace,
+        started_at=at,
+    )
+
+
+def claim(connection: Connection, attempt: int, *, holder: str, at: datetime) -> int:
+    """Take the attempt over: a new incarnation, numbered from 1. Earlier ones are refused."""
+    lease = tables.lease
+    held = incarnation(connection, attempt)
+    if held is None:
+        values = {"attempt": attempt, "incarnation": 1, "holder": holder, "at": at}
+        connection.execute(insert(lease), values)
+        return 1
+    change = update(lease).where(lease.c.attempt == attempt)
+    connection.execute(change, {"incarnation": held + 1, "holder": holder, "at": at})
+    return held + 1
+
+
+def open_escalation(
+    connection: Connection,
+    *,
+    attempt: int,
+    task: int,
+    alerts: Sequence[AlertKey],
+    reason: str,
+    silent: bool = False,
+    at: datetime,
+    guard: int | None = None,
+) -> Escalation | None:
+    """Open the attempt's escalation and store that; `None` if one is open already.
+
+    `guard` is the incarnation of the monitor's lease on the attempt, where it has one: raises
+    StaleIncarnationError when another monitor has taken the attempt over.
+    """
+    if guard is not None:
+        require_guard(connection, attempt, guard)
+    table = tables.escalation
+    query = select(table.c.id).where(table.c.attempt == attempt, table.c.closed_at.is_(None))
+    if connection.execute(query).first() is not None:
+        return None
+    escalation = Escalation(
+        id=_insert(connection, table, attempt=attempt, opened_at=at),
+        attempt=attempt,
+        state=EscalationState.OPEN,
+        alerts=tuple(alerts),
+        reason=reason,
+        silent=silent,
+    )
+    append(connection, [Draft(record=escalation, at=at, task=task, attempt=attempt)])
+    return escalation
+
+
+def _insert(connection: Connection, table: Table, **values: object) -> int:
+    """Insert one row; its id."""
+    return connection.execute(insert(table).returning(table.c.id), values).scalar_one()
+
+
+def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
+    """Runs, oldest first."""
+    query = select(tables.run).where(*wanted).order_by(tables.run.c.id)
+    found: list[Run] = []
+    for row in connection.execute(query):
+        if row.keeper not in list(Keeper):
+            pass_over(connection, f"run {row.id}", "nobody knows who looks after it")
+            continue
+        run = Run(
+            id=row.id,
+            started_at=row.started_at,
+            source=row.source,
+            settings=row.settings,
+            keeper=Keeper(row.keeper),
+        )
+        found.append(run)
+    return found
+
+
+def tasks(connection: Connection, *wanted: ColumnElement[bool]) -> list[Task]:
+    """Tasks, in the order in which they were handed over."""
+    task, project = tables.task, tables.project
+    query = (
+        select(task, project.c.name.label("owner"))
+        .outerjoin(project, project.c.id == task.c.project)
+        .where(*wanted)
+        .order_by(task.c.id)
+    )
+    return [
+        Task(
+            id=row.id,
+            run=row.run,
+            name=row.name,
+            title=row.title,
+            spec=row.spec,
+            project=row.owner or "",
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def attempts(connection: Connection, *wanted: ColumnElement[bool]) -> list[Attempt]:
+    """Attempts, oldest first."""
+    query = select(tables.attempt).where(*wanted).order_by(tables.attempt.c.id)
+    return [
+        Attempt(
+            id=row.id,
+            task=row.task,
+            number=row.number,
+            worker=row.worker,
+            model=row.model,
+            node=row.node,
+            workspace=row.workspace,
+            started_at=row.started_at,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def entries(
+    connection: Connection, *wanted: ColumnElement[bool], run: int | None, limit: int
+) -> list[Entry]:
+    """Entries in the order of their ids, at most `limit`.
+
+    In the place of a record that cannot be read stands a `Fault` of the journal, of whatever kind
+    the others are that were asked for.
+    """
+    entry, task = tables.entry, tables.task
+    query = select(entry).where(*wanted).order_by(entry.c.id).limit(limit)
+    if run is not None:
+        query = query.where(entry.c.task.in_(select(task.c.id).where(task.c.run == run)))
+    return [_entry(connection, row) for row in connection.execute(query)]
+
+
+def active(connection: Connection, since: datetime) -> list[int]:
+    """The ids of the tasks of which anything was written at a moment or later."""
+    entry = tables.entry
+    query = select(entry.c.task).where(entry.c.at >= since).distinct().order_by(entry.c.task)
+    return list(connection.execute(query).scalars())
+
+
+def _entry(connection: Connection, row: Row[Any]) -> Entry:
+    if row.at is UNREADABLE:
+        pass_over(connection, f"the time of entry {row.id}", "none stands there")
+    return Entry(
+        id=row.id,
+        record=record_in(connection, f"entry {row.id}", row.kind, row.body),
+        at=row.at,
+        task=row.task,
+        attempt=row.attempt,
+        seq=row.seq,
+    )
+
+
+def messages(connection: Connection, attempt: int) -> list[Message]:
+    """An attempt's history with its model, in order.
+
+    Raises JournalCorruptError where a part of it cannot be read: nobody goes on with a gap in it.
+    """
+    found = _unpacked(connection, tables.message.c.idx, tables.message, attempt)
+    return [Message(index=int(key), body=body) for key, body in found]
+
+
+def results(connection: Connection, attempt: int) -> list[Result]:
+    """What an attempt's tool calls returned, by the ids of the calls.
+
+    Raises JournalCorruptError where one cannot be read: no call is made twice for that.
+    """
+    found = _unpacked(connection, tables.result.c.call, tables.result, attempt)
+    return [Result(call=key, body=body) for key, body in found]
+
+
+def _unpacked(
+    connection: Connection, key: Column[Any], table: Table, attempt: int
+) -> list[tuple[Any, bytes]]:
+    packed = type_coerce(table.c.body, LargeBinary).label("packed")
+    query = select(key.label("key"), packed).where(table.c.attempt == attempt).order_by(key)
+    found: list[tuple[Any, bytes]] = []
+    left = _MOST_HISTORY
+    for row in connection.execute(query):
+        try:
+            body = unpack(row.packed, min(left, MOST_BYTES))
+        except JournalCorruptError as error:
+            name = f"{table.name} {row.key} of attempt {attempt}"
+            raise JournalCorruptError(f"{name} cannot be read: {error}") from error
+        left -= len(body)
+        found.append((row.key, body))
+    return found
+
+
+def last_id(connection: Connection) -> int:
+    """The newest entry's id; 0 while there is none."""
+    return connection.execute(select(func.max(tables.entry.c.id))).scalar() or 0

@@ -1,0 +1,370 @@
+"""A person takes back what was handed over, or has a task begun again, with what hangs on it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.errors import JournalError, UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import present
+from midwatch_monitor.journal.core.commits import TURNS, commit_unmoved, reopen
+from midwatch_monitor.journal.core.encoding import hint_of
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Attempt,
+    AttemptTransition,
+    Commit,
+    Draft,
+    Ending,
+    Entry,
+    Intervention,
+    Keeper,
+    Lifecycle,
+    Record,
+    Run,
+    Task,
+    TaskTransition,
+)
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.run import RunState
+from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.lookup import assignment_of, task_state
+
+_TRIES = 20
+"""How often a task may move between a look and the word that follows from it."""
+
+
+class WithdrawalCourse(StrEnum):
+    """What becomes of a task that is withdrawn."""
+
+    CANCELED = "canceled"
+    """Nobody is at work on it: it is over."""
+    STOPPING = "stopping"
+    """Its attempt is stopped like any other, and the task ends with it."""
+    SPLIT = "split"
+    """Its parts are withdrawn, and it ends with them."""
+    SPLITTING = "splitting"
+    """Its parts are not there yet: one has to ask again."""
+    KEPT = "kept"
+    """It waits within a program that Midwatch only watches, and that alone knows what is next."""
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """What was done about one task, or would be."""
+
+    task: Task
+    course: WithdrawalCourse
+    lifecycle: Lifecycle
+    """Of the task by now."""
+    attempt: AttemptState | None = None
+    """The one that is stopped."""
+    intervention: int | None = None
+    """By which it is, by journal id; `None` where it would be."""
+    already: bool = False
+    """Whether that was on its way before."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether nothing came of it, though the task is not over."""
+        return self.course in {WithdrawalCourse.SPLITTING, WithdrawalCourse.KEPT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A task with what its run has beside it, as it stood at one moment."""
+
+    state: TaskState
+    parts: tuple[Task, ...] = ()
+    parts_over: bool = True
+
+    @property
+    def after(self) -> int:
+        """The newest entry by which that is told."""
+        return 0 if self.state.last is None else self.state.last.id
+
+    @property
+    def course(self) -> WithdrawalCourse:
+        """What becomes of it if nothing else does, whoever keeps its run."""
+        last = self.state.latest
+        if self.state.transition.lifecycle.over:
+            return WithdrawalCourse.OVER
+        if last is not None and last.transition.lifecycle in _AT_WORK:
+            return WithdrawalCourse.STOPPING
+        if last is not None and last.split and not self.parts:
+            return WithdrawalCourse.SPLITTING
+        # With all its parts over it is only put together.
+        return WithdrawalCourse.CANCELED if self.parts_over else WithdrawalCourse.SPLIT
+
+
+_AT_WORK = frozenset({Lifecycle.WORKING, Lifecycle.INPUT_REQUIRED})
+"""An attempt that is only submitted has no worker yet that could be stopped."""
+
+
+def stop_on_its_way(attempt: AttemptState) -> int | None:
+    """The stop that will reach an attempt, by journal id; `None` if there is none."""
+    coming = attempt.interventions.on_their_way
+    return next((each.id for each in coming if each.action is Action.STOP), None)
+
+
+def dependents_first(tasks: Sequence[Task]) -> list[Task]:
+    """Tasks of one run, each before those that it depends on. Pure.
+
+    The other way round a node could begin with what depends on one that is withdrawn, to say that
+    it has failed by that.
+    """
+    assigned = {task.name: assignment_of(task) for task in tasks}
+    named = {task.name: task for task in tasks}
+    placed: dict[str, Task] = {}
+
+    def place(name: str) -> None:
+        if name in placed or name not in named:
+            return
+        of = assigned[name]
+        for before in () if of is None else of.task.depends_on:
+            place(before)
+        placed[name] = named[name]
+
+    for task in tasks:
+        place(task.name)
+    return list(placed.values())[::-1]
+
+
+def wholes(tasks: Iterable[Task]) -> list[Task]:
+    """The tasks without those that came of a split: these are withdrawn with the whole."""
+    return [
+        task for task in tasks if (assigned := assignment_of(task)) is None or not assigned.parent
+    ]
+
+
+class Withdrawer:
+    """Withdraws tasks of a journal under a person's name."""
+
+    def __init__(
+        self, journal: Journal, *, bus: Bus, author: str, why: str = "", dry_run: bool = False
+    ) -> None:
+        """`dry_run` only says what would be done."""
+        self._journal = journal
+        self._bus = bus
+        self._reason = f"canceled by {author}" + (why and f": {why}")
+        self._author = author
+        self._dry_run = dry_run
+
+    async def withdraw(self, run: Run, task: Task) -> list[Withdrawal]:
+        """Withdraw a task, and the parts that it was split into; what came of each.
+
+        Raises JournalError.
+        """
+        for _ in range(_TRIES):
+            look = await self._look(task)
+            done = await self._act(run, look)
+            if done is not None:
+                break
+        else:
+            raise JournalError(f"{task.name} moves all the time: say it again")
+        if done.course is not WithdrawalCourse.SPLIT:
+            return [done]
+        found = [
+            each for part in dependents_first(look.parts) for each in await self.withdraw(run, part)
+        ]
+        return [done, *found]
+
+    async def _look(self, task: Task) -> Look:
+        state = await task_state(self._journal, task, kinds=TURNS)
+        if state.latest is None or not state.latest.split or state.transition.lifecycle.over:
+            return Look(state=state)
+        parts = tuple(
+            each
+            for each in await self._journal.tasks(task.run)
+            if (assigned := assignment_of(each)) is not None and assigned.parent == task.name
+        )
+        states = [await task_state(self._journal, each, kinds=TURNS) for each in parts]
+        over = all(each.transition.lifecycle.over for each in states)
+        return Look(state=state, parts=parts, parts_over=over)
+
+    async def _act(self, run: Run, look: Look) -> Withdrawal | None:
+        """Do what a look asks for; `None` where the task is not as it was then any more."""
+        course = look.course
+        embedded = assignment_of(look.state.task) is None
+        if course is WithdrawalCourse.CANCELED and embedded and run.keeper is Keeper.PROCESS:
+            course = WithdrawalCourse.KEPT
+        match course:
+            case WithdrawalCourse.STOPPING if look.state.latest is not None:
+                return await self._stop(look, look.state.latest)
+            case WithdrawalCourse.CANCELED:
+                return await self._cancel(look)
+            case _:
+                state = look.state
+                return Withdrawal(
+                    task=state.task, course=course, lifecycle=state.transition.lifecycle
+                )
+
+    async def _stop(self, look: Look, attempt: AttemptState) -> Withdrawal | None:
+        known = stop_on_its_way(attempt)
+        intervention = known
+        if known is None and not self._dry_run:
+            order = Intervention(
+                action=Action.STOP, by=Actor.OPERATOR, author=self._author, message=self._reason
+            )
+            intervention = await self._commit(look, (attempt.attempt.id, order))
+            if intervention is None:
+                return None
+        return Withdrawal(
+            task=look.state.task,
+            course=WithdrawalCourse.STOPPING,
+            lifecycle=look.state.transition.lifecycle,
+            attempt=attempt,
+            intervention=intervention,
+            already=known is not None,
+        )
+
+    async def _cancel(self, look: Look) -> Withdrawal | None:
+        records: list[tuple[int | None, Record]] = []
+        last = look.state.latest
+        if last is not None and not last.transition.lifecycle.over:
+            state = AttemptTransition(
+                lifecycle=Lifecycle.CANCELED, reason=self._reason, ending=Ending.CANCELED
+            )
+            records.append((last.attempt.id, state))
+        records.append((None, TaskTransition(lifecycle=Lifecycle.CANCELED, reason=self._reason)))
+        if not self._dry_run and await self._commit(look, *records) is None:
+            return None
+        return Withdrawal(
+            task=look.state.task,
+            course=WithdrawalCourse.CANCELED,
+            lifecycle=look.state.transition.lifecycle if self._dry_run else Lifecycle.CANCELED,
+        )
+
+    async def _commit(self, look: Look, *records: tuple[int | None, Record]) -> int | None:
+        """Store records of attempts or of the task; the last one's id, `None` where it moved."""
+        task, at = look.state.task.id, await present(self._journal)
+        drafts = tuple(
+            Draft(record=record, at=at, task=task, attempt=attempt) for attempt, record in records
+        )
+        entries = await self._journal.write(
+            commit_unmoved, Commit(drafts=drafts), task=task, after=look.after
+        )
+        for entry in entries or ():
+            self._bus.publish(hint_of(entry))
+        return entries[-1].id if entries else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reopening:
+    """What is opened when one task is begun again."""
+
+    run: Run
+    task: Task
+    attempt: Attempt
+    """Its last."""
+    others: tuple[Task, ...]
+    """Those that failed only because of it and never began, and the whole that it is a part of."""
+    after: int
+    """The newest entry by which that is told."""
+
+    @property
+    def begins(self) -> str:
+        """What happens now, for people who are with the run."""
+        return f"attempt {self.attempt.number + 1} begins"
+
+    @property
+    def follows(self) -> str:
+        """What happens now, for people elsewhere: they cannot see whether the run's process is."""
+        if self.run.keeper is Keeper.MONITOR:
+            return f"{self.begins} on a node of the fleet"
+        run = self.run.id
+        return f"{self.begins} if run {run} is at work, else by `midwatch resume --run {run}`"
+
+
+async def reopening(journal: Journal, attempt: Attempt) -> Reopening:
+    """What is opened with the task of an attempt. Raises UsageError where it cannot be begun again.
+
+    What depends on it and has begun stays as it is, whatever came of it.
+    """
+    task = await journal.task(attempt.task)
+    run, tasks = await journal.run(task.run), await journal.tasks(task.run)
+    state, after = RunState(), 0
+    for each in tasks:
+        state.meet_task(each)
+    async for entry in journal.all_entries(run=run.id, kinds=TURNS):
+        state.fold(entry)
+        after = entry.id
+    of = state.tasks[task.id]
+    if why := _refusal(of, attempt.id):
+        raise UsageError(f"{task.name}: {why}")
+    assigned = {each.id: found for each in tasks if (found := assignment_of(each)) is not None}
+    if task.id not in assigned:
+        raise UsageError(f"{task.name}: only the program that it runs in can begin it again")
+    others = _opened_with(assigned[task.id], assigned, state.tasks)
+    return Reopening(
+        run=run,
+        task=task,
+        attempt=attempt,
+        others=tuple(each for each in tasks if each.id in others),
+        after=after,
+    )
+
+
+def _refusal(of: TaskState, attempt: int) -> str:
+    """Why a task cannot be begun again from an attempt; empty if it can."""
+    last = of.latest
+    if last is None or last.id != attempt:
+        return "a later attempt has taken over"
+    if not of.over:
+        return "it is not over: it goes on by itself"
+    if last.split:
+        return "it was split: begin that part again which failed"
+    return ""
+
+
+def _opened_with(
+    begun: Assignment, assigned: dict[int, Assignment], states: dict[int, TaskState]
+) -> set[int]:
+    """The other tasks that can go on by it, by journal id. Pure."""
+    names, found = {begun.task.id}, set[int]()
+    if begun.parent:
+        names.add(begun.parent)
+        found = {id for id, each in assigned.items() if each.task.id == begun.parent}
+        found = {id for id in found if states[id].over}
+    grew = True
+    while grew:
+        new = {
+            id
+            for id, each in assigned.items()
+            if id not in found and _only_waited(states[id]) and names & {*each.task.depends_on}
+        }
+        found |= new
+        names |= {assigned[id].task.id for id in new}
+        grew = bool(new)
+    return found
+
+
+def _only_waited(of: TaskState) -> bool:
+    """Whether a task failed before it began. What a person withdrew is `canceled`."""
+    return of.latest is None and of.transition.lifecycle is Lifecycle.FAILED
+
+
+async def store_reopening(
+    journal: Journal, what: Reopening, order: Intervention, *, step: int, at: datetime
+) -> Sequence[Entry]:
+    """Store a person's word with what it opens, as one; its entries.
+
+    `step` is the last of the attempt that is over. Raises UsageError where its task has moved.
+    """
+    word = f": {order.message}" if order.message else ""
+    reasons = {what.task.id: f"begun again by {order.author}{word}"}
+    reasons |= {each.id: f"{what.task.name} is begun again" for each in what.others}
+    states = [
+        Draft(record=TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason=reason), at=at, task=task)
+        for task, reason in reasons.items()
+    ]
+    issued = Draft(record=order, at=at, task=what.task.id, attempt=what.attempt.id)
+    entries = await journal.write(reopen, issued, states, step=step, after=what.after)
+    if entries is None:
+        raise UsageError(f"{what.task.name} has moved just now: look again")
+    return entries

@@ -1,0 +1,257 @@
+"""A run as a person reads it: a line for whatever happens, and at its end what came of each task.
+
+Pure.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from textwrap import wrap
+
+from midwatch_monitor.records import (
+    Acceptance,
+    Alert,
+    AlertState,
+    AttemptTransition,
+    Change,
+    Entry,
+    Escalation,
+    EscalationState,
+    Lifecycle,
+    Outage,
+    Resolution,
+    Step,
+)
+from midwatch_monitor.state.task import TaskState
+from midwatch_monitor.state.usage import Usage, spent_usage
+from midwatch_supervisor.present.file_changes import FileChange, changes_text
+from midwatch_supervisor.present.json_lines import Transcript
+from midwatch_supervisor.present.numbers import checks_text, counted, usage_text
+from midwatch_supervisor.present.record_text import line
+from midwatch_supervisor.present.text_line import brief, reserved
+from midwatch_supervisor.present.waiting import answer_commands, task_waits_for
+
+_BLOCKS = 4
+"""Of more tasks each has a line instead of a block."""
+_LABEL = 8
+_REASON = 300
+_CHECK = 80
+
+_COUNT = re.compile(r"(\d) (?=\w)")
+
+LabelledText = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResult:
+    """What came of one task."""
+
+    state: TaskState
+    branch: str = ""
+    """Empty where it did not work in git."""
+    folder: str = ""
+    """The workspace, as it is written from here; empty before the first attempt."""
+    files: tuple[FileChange, ...] | None = None
+    """Those that it changed; `None` where nobody knows."""
+    wanted: int = 0
+    """How many acceptance checks it has."""
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether there is a branch to take, and something on it."""
+        done = self.state.lifecycle is Lifecycle.COMPLETED
+        return done and bool(self.branch) and self.files != ()
+
+
+def run_end(results: Sequence[TaskResult], *, width: int, options: str = "") -> Iterator[str]:
+    """The lines at the end of a run, for a terminal of so many columns.
+
+    `options` stand behind every command that is named: ` --journal x.db`.
+    """
+    if len(results) <= _BLOCKS:
+        for result in results:
+            yield ""
+            yield from _block(result, width, options)
+        yield ""
+        return
+    yield ""
+    for result in results:
+        yield from _compact(result, width, options)
+    yield ""
+    yield from _rows(_sum(results, options), width)
+
+
+def _block(result: TaskResult, width: int, options: str) -> Iterator[str]:
+    state = result.state
+    yield f"{state.task.name}: {_standing(state)}"
+    where = ("branch", result.branch) if result.branch else ("folder", result.folder)
+    rows = (
+        *_reasons(state),
+        ("changes", "" if result.files is None else changes_text(result.files)),
+        where,
+        ("checks", _checks(result)),
+        ("tries", _tries(state)),
+        ("used", _used([state])),
+    )
+    yield from _rows([*rows, *_next(result, options)], width)
+
+
+def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
+    state = result.state
+    parts = (
+        _standing(state),
+        "" if result.files is None else changes_text(result.files),
+        checks_text(state.passed, state.total) if state.total else "",
+        counted(len(state.attempts), "attempt"),
+        _usage(replace(state.used, requests=0)) if state.used.tokens else "",
+    )
+    line = f"{state.task.name}: {', '.join(filter(None, parts))}"
+    yield from _wrapped(line, width, indent="  ")
+    answers = (row for row in _next(result, options) if row[0] == "answer")
+    yield from _rows([*_reasons(state), *answers], width)
+
+
+def _sum(results: Sequence[TaskResult], options: str) -> Iterator[LabelledText]:
+    yield "used", _used([each.state for each in results])
+    if any(each.files for each in results):
+        yield "look", f"midwatch diff TASK{options}"
+    if any(each.mergeable for each in results):
+        yield "take", f"midwatch merge TASK{options}"
+    if any(not each.state.over for each in results):
+        yield "go on", f"midwatch resume{options}"
+
+
+def _standing(state: TaskState) -> str:
+    """The status, with what speaks against a completed one."""
+    if state.lifecycle is Lifecycle.COMPLETED and state.verdict and not state.verdict.accepted:
+        return f"{state.status} (result rejected)"
+    return ", ".join(filter(None, (state.status, reserved(state.reservations))))
+
+
+def _reasons(state: TaskState) -> Iterator[LabelledText]:
+    if state.over and state.lifecycle is not Lifecycle.COMPLETED:
+        yield "why", brief(state.transition.reason, _REASON)
+    elif not state.over:
+        yield "waits", brief(f"for {task_waits_for(state)}", _REASON)
+
+
+def _checks(result: TaskResult) -> str:
+    """Which ran, and what they said; those of an earlier attempt say so."""
+    state = result.state
+    found = state.checks.values()
+    if not found:
+        return f"none of {result.wanted} ran" if result.wanted else "none"
+    failed = [_failure(each) for each in found if not each.passed]
+    passed = [brief(each.check, _CHECK) for each in found if each.passed]
+    parts = [checks_text(len(passed), len(found))]
+    parts += [f"failed: {', '.join(failed)}"] if failed else []
+    parts += [f"passed: {', '.join(passed)}"] if passed else []
+    earlier = state.attempts.get(state.checked or 0)
+    of = f" (attempt {earlier.attempt.number})" if earlier and earlier is not state.latest else ""
+    return f"{'; '.join(parts)}{of}"
+
+
+def _failure(check: Acceptance) -> str:
+    said = check.detail.splitlines()[0] if check.detail else "failed"
+    return f"{brief(check.check, _CHECK)} ({brief(said, _CHECK)})"
+
+
+def _tries(state: TaskState) -> str:
+    delivered = len(state.delivered)
+    parts = [counted(len(state.attempts), "attempt"), counted(state.alerts, "alert")]
+    if delivered:
+        parts.append(f"{counted(delivered, 'intervention')}, {state.recovered} recovered")
+    return ", ".join(parts)
+
+
+def _used(states: Sequence[TaskState]) -> str:
+    """What the workers used, then every other role that did."""
+    roles: dict[str, Usage] = {}
+    for state in states:
+        for (role, _), spent in state.spent.items():
+            roles[role] = roles.get(role, Usage()) + spent_usage(spent)
+    workers = sum((state.used for state in states), Usage())
+    parts = [_usage(workers), *(f"{brief(role)} {_usage(used)}" for role, used in roles.items())]
+    return "; ".join(parts)
+
+
+def _usage(used: Usage) -> str:
+    return usage_text(requests=used.requests, tokens=used.tokens, cost_usd=used.cost_usd)
+
+
+def _next(result: TaskResult, options: str) -> Iterator[LabelledText]:
+    """The commands to give now."""
+    name = result.state.task.name
+    if not result.state.over:
+        yield from (("answer", each + options) for each in answer_commands(result.state))
+        yield "go on", f"midwatch resume{options}"
+    if result.files:
+        yield "look", f"midwatch diff {name}{options}"
+    elif result.state.attempts and not result.mergeable:
+        yield "look", f"midwatch show {name}{options}"
+    if result.mergeable:
+        yield "take", f"midwatch merge {name}{options}"
+
+
+_COMMANDS = frozenset({"answer", "go on", "look", "take"})
+
+
+def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
+    """Values beside their labels; an empty one is left out, and a command is never broken."""
+    indent = " " * (_LABEL + 3)
+    for label, value in rows:
+        head = f"  {label:<{_LABEL}} "
+        if label in _COMMANDS and value:
+            yield head + value
+        elif value:
+            yield from _wrapped(head + value, width, indent=indent)
+
+
+def _wrapped(line: str, width: int, *, indent: str) -> list[str]:
+    """On as many lines as it takes; a count stays with what it counts."""
+    lines = wrap(
+        _COUNT.sub("\\1\xa0", line),
+        max(width, 2 * len(indent)),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [each.replace("\xa0", " ") for each in lines]
+
+
+_WIDTH = 240
+"""Characters of a line; `show` and the console have all of it."""
+
+
+def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = None) -> str | None:
+    """One line of progress, its time in `zone` (default: this machine's); `None` for nothing.
+
+    Nothing is said of alerts that do not fire yet or only end with their attempt, nor of an
+    escalation once it is open. The transcript has taken the entry.
+    """
+    if not _tells(entry):
+        return None
+    record = entry.record
+    told = line(record, transcript.about(entry), id=entry.id)
+    head = "" if told.what == "status" else f"{told.what}: "
+    step = f"step {record.number}, " if isinstance(record, Step) else ""
+    began = isinstance(record, AttemptTransition) and not record.lifecycle.over
+    worker = transcript.worker(entry) if began else ""
+    text = brief(f"{step}{head}{told.text}{f' ({worker})' if worker else ''}", _WIDTH)
+    return f"{entry.at.astimezone(zone):%H:%M:%S} {transcript.name(entry)}: {text}"
+
+
+def _tells(entry: Entry) -> bool:
+    match entry.record:
+        case Alert() as alert:
+            resolved = alert.state is AlertState.RESOLVED
+            return alert.firing or (resolved and alert.resolution is not Resolution.ENDED)
+        case Escalation() as asked:
+            return asked.state is EscalationState.OPEN
+        case Change(
+            outage=Outage() as outage
+        ):  # a refusal ends the run, with a sentence of its own
+            return outage.over or outage.next_try is not None
+        case _:
+            return True

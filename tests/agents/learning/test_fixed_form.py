@@ -1,0 +1,206 @@
+"""Lessons and summaries that no model wrote: a fixed form of what was said and seen."""
+
+from dataclasses import replace
+
+import pytest
+
+from midwatch_agents.learning.case import Alarm, Case, PastIntervention
+from midwatch_agents.learning.fixed_form import changed_files, fixed_lesson, fixed_summary
+from midwatch_agents.learning.text_safety import objection
+from midwatch_monitor.records import (
+    Acceptance,
+    Action,
+    Actor,
+    Analysis,
+    Cause,
+    Feedback,
+    Lesson,
+    Origin,
+    Outcome,
+    Sign,
+    Summary,
+)
+
+DIFF = """\
+diff --git a/app.py b/app.py
+--- a/app.py
++++ b/app.py
+@@ -1,4 +1,4 @@
+ def total(x):
+-    return int(x)
+---- old
++    return ceil(x)
+diff --git a/notes.md b/notes.md
+--- /dev/null
++++ b/notes.md
+@@ -0,0 +1 @@
++Totals are rounded up.
+"""
+CASE = Case(
+    task="totals",
+    title="Round the totals",
+    goal="Totals are rounded up.",
+    kind="coder",
+    tags=("Billing",),
+    files=("app.py", "tests/test_app.py"),
+    verdict=Feedback(accepted=False, comment="Negative amounts\nare wrong"),
+    verdict_id=99,
+    ending="unaccepted",
+    reason="1 of 2 checks failed",
+    analyses=(
+        Analysis(
+            what="Off by one", cause=Cause.PERMANENT, root="int() cuts", remedy="Use ceil", about=5
+        ),
+    ),
+    alarms=(Alarm(rule="cycle", summary="edit and test, 3 times", steps=(3, 5, 7)),),
+    interventions=(
+        PastIntervention(
+            action=Action.NUDGE, by=Actor.POLICY, message="Look", outcome=Outcome.NO_EFFECT
+        ),
+        PastIntervention(
+            action=Action.REPLAN,
+            by=Actor.SUPERVISOR,
+            message="List the negative amounts",
+            outcome=Outcome.RECOVERED,
+        ),
+    ),
+    turns=8,
+    steps=9,
+    checks=(Acceptance(check="pytest -q", passed=False, detail="1 failed"),),
+    sources=(12,),
+)
+SECRET = "ghp_" + "a1B2" * 9
+BARE = replace(CASE, verdict=None, analyses=(), alarms=(), interventions=(), checks=())
+
+
+def test_r22_a_persons_words_are_told_with_what_was_seen_and_wait_for_nobody() -> None:
+    assert fixed_lesson(CASE) == Lesson(
+        text=(
+            "A person rejected the result: Negative amounts are wrong. "
+            "Check failed: pytest -q. Alarm cycle at steps 3, 5, 7."
+        ),
+        failure_class="loop",
+        tags=("billing", "py", "pytest"),
+        kind="coder",
+        files=("app.py", "tests/test_app.py"),
+        steps=(3, 5, 7),
+        verdict=99,
+        origin=Origin.EXPLICIT,
+        sources=(12,),
+    )
+
+
+def test_what_an_operator_said_that_helped_is_a_persons_word_too() -> None:
+    said = replace(CASE.interventions[1], by=Actor.OPERATOR)
+    lesson = fixed_lesson(replace(CASE, interventions=(said,)))
+    assert lesson is not None
+    assert lesson.insights == ("This helped (replan): List the negative amounts.",)
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED, comment="it failed"),
+        Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, diff=DIFF),
+    ],
+)
+def test_words_of_workers_are_told_where_no_person_spoke_and_wait_for_one(
+    verdict: Feedback,
+) -> None:
+    lesson = fixed_lesson(replace(CASE, verdict=verdict))
+    assert lesson is not None
+    assert "The worker's own analysis: int() cuts." in lesson.text
+    assert {"Use ceil.", "This helped (replan): List the negative amounts."} <= {*lesson.insights}
+    assert lesson.waits
+
+
+def test_a_rejection_without_a_word_that_nothing_else_explains_waits_with_the_workers() -> None:
+    lesson = fixed_lesson(replace(CASE, verdict=Feedback(accepted=False), alarms=(), checks=()))
+    assert lesson is not None
+    assert lesson.text.endswith("The worker's own analysis: int() cuts.")
+    assert lesson.waits
+
+
+def test_r46_an_edit_by_a_person_teaches_by_what_was_changed_in_which_files() -> None:
+    edited = Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, diff=DIFF)
+    lesson = fixed_lesson(replace(BARE, verdict=edited))
+    assert lesson is not None
+    assert lesson.text == "A person changed the merged result afterwards, in app.py, notes.md."
+    assert lesson.insights == (
+        "The person's change begins: - return int(x) / ---- old / + return ceil(x) / "
+        "+Totals are rounded up.",
+    )
+    assert (lesson.files, lesson.origin) == (("app.py", "notes.md"), Origin.IMPLIED)
+
+
+def test_r46_work_that_was_taken_back_says_so() -> None:
+    taken = Feedback(
+        accepted=False, origin=Origin.IMPLIED, sign=Sign.REVERTED, comment="Revert: too slow"
+    )
+    lesson = fixed_lesson(replace(BARE, verdict=taken))
+    assert lesson is not None
+    assert lesson.text == "The merged result was taken back: Revert: too slow."
+    assert lesson.failure_class == "unknown"
+
+
+def test_r22_an_automatic_verdict_teaches_by_how_it_ended() -> None:
+    ended = Feedback(
+        accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED, comment="1 of 2 checks failed"
+    )
+    lesson = fixed_lesson(replace(CASE, verdict=ended))
+    assert lesson is not None
+    assert lesson.text.startswith("The attempt ended unaccepted: 1 of 2 checks failed. Check fail")
+    assert (lesson.failure_class, lesson.origin) == ("loop", Origin.AUTOMATIC)
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        None,
+        Feedback(accepted=True, comment="Good."),
+        Feedback(accepted=False),
+        Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED, comment="stopped"),
+    ],
+)
+def test_r53_where_nothing_specific_is_known_there_is_no_lesson(verdict: Feedback | None) -> None:
+    assert fixed_lesson(replace(BARE, verdict=verdict)) is None
+
+
+def test_s30_a_lesson_rests_on_its_own_attempt_and_on_steps_that_were_seen() -> None:
+    ended = Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED)
+    lesson = fixed_lesson(replace(CASE, verdict=ended, shown=(9,), steps=6))
+    assert lesson is not None
+    assert (lesson.steps, lesson.sources) == ((3, 5), (12,))
+
+
+def test_s12_a_summary_is_short_has_topics_and_the_turns_of_the_case() -> None:
+    assert fixed_summary(CASE) == Summary(
+        text=(
+            "The task was: Round the totals. "
+            "The attempt ended unaccepted after 8 turns: 1 of 2 checks failed. "
+            "It changed app.py, tests/test_app.py; it raised cycle; "
+            "it was told to nudge, replan."
+        ),
+        topics=("billing", "app.py", "test_app.py", "cycle", "round", "totals", "coder"),
+        turns=8,
+    )
+
+
+@pytest.mark.parametrize("case", [Case(), Case(title="Go", ending="done"), BARE, CASE])
+def test_s12_every_summary_has_three_to_seven_different_topics(case: Case) -> None:
+    summary = fixed_summary(case)
+    assert 3 <= len(set(summary.topics)) == len(summary.topics) <= 7
+    assert summary.text.count(". ") in {1, 2}
+
+
+def test_s48_a_summary_never_holds_what_may_not_stand_in_a_prompt() -> None:
+    case = replace(BARE, reason=f"It used {SECRET}.", tags=(SECRET,))
+    summary = fixed_summary(case)
+    assert summary.text == "The task was totals. The attempt ended unaccepted after 8 turns."
+    assert objection(*summary.topics) == ""
+
+
+def test_a_diff_names_its_files() -> None:
+    assert changed_files(DIFF) == ("app.py", "notes.md")
+    assert changed_files("--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-import os\n") == ("old.py",)
+    assert changed_files("-x\n+y\n") == ()
