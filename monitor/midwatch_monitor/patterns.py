@@ -3,8 +3,7 @@
 RE2 knows no lookaround, and its classes and word boundaries are those of ASCII.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import re2  # pyright: ignore[reportMissingTypeStubs]
@@ -39,7 +38,7 @@ class Pattern:
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Where it, or its group `secret`, stands in a text."""
         # As bytes: of a `str` RE2's wrapper works out the place of every character first.
-        data = text.encode()
+        data = text.encode(errors="surrogatepass")
         place, before = 0, 0
         for found in self._compiled.finditer(data):
             start, end = cast("tuple[int, int]", found.span(self._group))
@@ -48,9 +47,17 @@ class Pattern:
             if len(data) == len(text):
                 yield start, end
             else:
-                before += len(data[place:start].decode())
+                before += _length(data[place:start])
                 place = start
-                yield before, before + len(data[start:end].decode())
+                yield before, before + _length(data[start:end])
+
+    def findall(self, text: str) -> list[str]:
+        """What stands there."""
+        return [text[start:end] for start, end in self.spans(text)]
+
+
+def _length(data: bytes) -> int:
+    return len(data.decode(errors="surrogatepass"))
 
 
 class PatternSet:
@@ -70,25 +77,6 @@ class PatternSet:
     def within(self, text: str) -> Sequence[int]:
         """The same in their order, of a text that may hold half a surrogate pair."""
         return sorted(self._match(text.encode(errors="surrogatepass")) or ())
-
-
-class RarePattern:
-    """A pattern that `re` tries only on texts in which RE2 finds it, as it does in few.
-
-    Both read it as they do ASCII.
-    """
-
-    def __init__(self, pattern: str) -> None:
-        self._set = PatternSet((pattern,))
-        self._pattern = re.compile(pattern, re.ASCII)
-
-    def findall(self, text: str) -> list[str]:
-        """All that matches, or the group of it."""
-        return self._pattern.findall(text) if self._set.within(text) else []
-
-    def finditer(self, text: str) -> Iterable[re.Match[str]]:
-        """All matches."""
-        return self._pattern.finditer(text) if self._set.within(text) else ()
 
 
 def _options() -> Any:

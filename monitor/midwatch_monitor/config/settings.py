@@ -144,6 +144,9 @@ class ReflectSettings(Section):
     """From here on the tool answers: go on."""
     medium_confidence: Percent = 40
     """From here on the tool answers: check the approach. Below: stop and think."""
+    useful_confidence: Annotated[float, Field(ge=0.5, le=1)] = 0.7
+    """How often a useful confidence is higher in the attempt that succeeds, of one that does and
+    one that fails; a model whose own is shown to be below, and may be chance, is not gone by."""
     max_reflections: Annotated[int, Field(ge=1, le=1000)] = 20
     """Checkpoints accepted per plan step; more are refused, which ends any loop of reflecting."""
 

@@ -8,7 +8,9 @@ success rate may only rise with the stated confidence, and nothing else is assum
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
+from midwatch_monitor.metrics.statistics import Interval, area_under_curve
 from midwatch_monitor.records import Ending, Origin
 from midwatch_monitor.state.attempt import AttemptState
 
@@ -81,6 +83,22 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Separation:
+    """Whether a model states more confidence in attempts that succeed than in those that fail."""
+
+    area: float
+    """How often, of one that succeeded and one that failed: 0.5 is chance."""
+    interval: Interval
+
+    def worthless(self, useful: float) -> bool:
+        """Whether it is shown to be worth nothing: it may well be chance, and cannot be useful.
+
+        That it may be chance is not enough, for with few attempts it always may.
+        """
+        return self.interval.low <= 0.5 and self.interval.high < useful
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
     """What is known of one model; without a calibration there were too few attempts."""
 
@@ -97,6 +115,7 @@ class TrackRecord:
 
     `None` also where all attempts are of one task.
     """
+    separation: Separation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +185,19 @@ def calibrate(samples: Sequence[Sample]) -> Calibration | None:
     return _fit(tally)
 
 
+def separation(samples: Sequence[Sample]) -> Separation | None:
+    """How well one model's confidence parts success from failure; `None` where one is missing.
+
+    An attempt has the mean of what it said. Attempts at the same task tell little that is new, so
+    the interval counts the tasks.
+    """
+    parts = [[each for each in samples if each.succeeded is ok] for ok in (True, False)]
+    successes, failures = ([fmean(each.confidences) for each in part] for part in parts)
+    one, other = (len({each.task for each in part}) for part in parts)
+    found = area_under_curve(successes, failures, of=(one, other))
+    return None if found is None else Separation(area=found[0], interval=found[1])
+
+
 def track_records(samples: Iterable[Sample]) -> tuple[TrackRecord, ...]:
     """What is known of each model, in the order of their names."""
     models: dict[str, list[Sample]] = defaultdict(list)
@@ -208,6 +240,7 @@ def _track_record(model: str, samples: Sequence[Sample]) -> TrackRecord:
         if calibration
         else None,
         error_after=_held_out_error(samples) if calibration else None,
+        separation=separation(samples),
     )
 
 

@@ -71,6 +71,27 @@ def mean_difference(first: Sequence[float], second: Sequence[float]) -> Interval
     return Interval(low=apart - spread, high=apart + spread)
 
 
+def area_under_curve(
+    successes: Sequence[float], failures: Sequence[float], *, of: tuple[int, int]
+) -> tuple[float, Interval] | None:
+    """How often a success has the higher score of a success and a failure, a tie counting half.
+
+    This is the area under the ROC curve: 0.5 where the score separates nothing. The interval is
+    that of Hanley and McNeil (Radiology 143, 1982, p. 29). `of` says how many of each are counted
+    as independent; `None` where that is none.
+    """
+    one, other = of
+    if not (one and other):
+        return None
+    higher = sum((s > f) + (s == f) / 2 for s in successes for f in failures)
+    area = higher / (len(successes) * len(failures))
+    pairs_of_failures = area / (2 - area) - area**2
+    pairs_of_successes = 2 * area**2 / (1 + area) - area**2
+    spread = (other - 1) * pairs_of_failures + (one - 1) * pairs_of_successes
+    error = _Z * sqrt((area * (1 - area) + spread) / (one * other))
+    return area, Interval(low=max(0.0, area - error), high=min(1.0, area + error))
+
+
 def _quantile(freedom: float) -> float:
     """Student's quantile of a 95 % interval, by the first terms of its expansion around 1.96.
 

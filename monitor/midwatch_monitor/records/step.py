@@ -103,6 +103,9 @@ class Change:
     """Whether the worker has the `reflect` tool."""
     reflect_every: int | None = None
     """The reminder interval now in force, in requests; steady workers earn a longer one."""
+    confidence_counts: bool | None = None
+    """Whether the rules go by what the worker states of its confidence: not where that of its
+    model proved to be worth nothing."""
     plan_step: int | None = None
     plan_steps: int | None = None
     revision: int | None = None

@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from midwatch_monitor.patterns import PatternSet, RarePattern
+from midwatch_monitor.patterns import Pattern, PatternSet
 from midwatch_monitor.records import Edit, Step, StepKind, Writer
 from midwatch_monitor.rules.failure import failed, failing, says_no, signature, surroundings
 from midwatch_monitor.rules.identity import (
@@ -25,7 +25,7 @@ from midwatch_monitor.rules.speech import speaks
 from midwatch_monitor.shell import reverts
 from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates
 
-_CLAIM = RarePattern(
+_CLAIM = Pattern(
     r"(?i)\b(?:all|every|the)(?: of)?(?: the| my| our)?(?: \w+){0,2} (?:tests?|checks?|suite)"
     r"(?: \w+){0,2} (?:now |all |still )?(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|(?:is|are) green)\b"
     r"|\b(?:tests?|checks?|test suite) (?:is|are) (?:now |all )*(?:green|passing)\b"
@@ -61,10 +61,10 @@ def claims(step: Step) -> bool:
 
 def claims_success(text: str) -> bool:
     """Whether a text says that the tests pass, and not only that they should."""
-    for match in _CLAIM.finditer(text):
-        before = _SENTENCE.split(text[max(0, match.start() - 200) : match.start()])[-1]
-        doubted = _DOUBT.search(before) or _DOUBT_WITHIN.search(match[0])
-        after = text[match.end() : match.end() + 60]
+    for start, end in _CLAIM.spans(text):
+        before = _SENTENCE.split(text[max(0, start - 200) : start])[-1]
+        doubted = _DOUBT.search(before) or _DOUBT_WITHIN.search(text[start:end])
+        after = text[end : end + 60]
         if not (doubted or _EXCEPT.search(after) or _ASKED.search(after)):
             return True
     return False
@@ -79,7 +79,8 @@ _TESTS = (
 _RUN = r"(?:^|[\s;&|(/])(?:python[\d.]*|node|ruby|perl|php|java|bash|sh|\./\S+)\s"
 """Commands that run a program of the work."""
 _SWAPS = r"\bgit (?:-\S+ )*(?:bisect|switch|checkout|reset|merge|pull|rebase|cherry-pick)\b"
-_COMMAND = PatternSet((_TESTS, _RUN, _SWAPS))
+_RETURNS = r"\b(?:checkout|reset|restore|stash)\b"
+_COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS))
 _TEST_TOOL = re.compile(r"(?i)(?:^|_)(?:test|tests|pytest|check|checks)(?:_|$)")
 _SHORT = 500
 """Characters of a command that is remembered: what is short comes again, in every attempt."""
@@ -121,9 +122,9 @@ def _known(line: str) -> CommandFacts:
 
 
 def _read(line: str) -> CommandFacts:
-    tests, runs, swaps = map(_COMMAND.within(line).__contains__, range(3))
+    tests, runs, swaps, returns = map(_COMMAND.within(line).__contains__, range(4))
     check = Check.TESTS if tests else Check.RUN if runs else Check.NONE
-    put_back = reverts(line) if "git" in line else ()
+    put_back = reverts(line) if returns and "git" in line else ()
     return CommandFacts(check, put_back, swaps and not put_back, line.startswith("sleep "))
 
 

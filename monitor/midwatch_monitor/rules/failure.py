@@ -2,7 +2,7 @@
 
 import re
 
-from midwatch_monitor.patterns import PatternSet, RarePattern
+from midwatch_monitor.patterns import Pattern, PatternSet
 from midwatch_monitor.records import Step
 from midwatch_monitor.rules.identity import command, digest, mask, mask_lines
 from midwatch_monitor.shell.claimed_edits import changing, refused
@@ -13,7 +13,7 @@ _END = 1_000
 _BEGINNING = 200
 """Characters in which an editor says why it refused."""
 
-_TELLING = RarePattern(
+_TELLING = Pattern(
     r"(?m)^(?:Traceback \(most recent call last\):"
     r"|(?:E {2,})?[\w.]*(?:Error|Exception|Failure|Fault|Interrupt)\b.*"
     r"|(?:-+ )?(?:FAILED|ERROR|FAIL|error|fatal|panic|Error|Failed)\b(?:[:\[( \t!]).*"
@@ -28,13 +28,14 @@ _TELLING = RarePattern(
     r")$"
 )
 """Lines of an output that tell of a failure."""
-_REACHED = RarePattern(r"\b\d{1,6} (?:out )?of \d{1,6}\b")
+_REACHED = Pattern(r"\b\d{1,6} (?:out )?of \d{1,6}\b")
 """How far it came before it failed."""
-_COUNTED = RarePattern(
-    r"(?i)\b(\d{1,6}) (?:\w+ )?(?:failed|failures?|failing|errors?)\b"
-    r"|\b(?:failures|errors|failed)[=:] ?(\d{1,6})\b"
+_COUNTED = Pattern(
+    r"(?i)\b\d{1,6} (?:\w+ )?(?:failed|failures?|failing|errors?)\b"
+    r"|\b(?:failures|errors|failed)[=:] ?\d{1,6}\b"
 )
 """Where an output says how many fail."""
+_NUMBER = re.compile(r"\d+")
 
 _THERE = r"(?:cd \S+\s*(?:&&|;)\s*)*"
 """A change of the folder before the command that counts."""
@@ -137,5 +138,5 @@ def surroundings(output: str) -> str:
 
 def failing(output: str) -> int | None:
     """How many tests or checks fail, where the output counts them."""
-    counts = _COUNTED.finditer(output[-_TAIL:])
-    return max((int(each[1] or each[2]) for each in counts), default=None)
+    counts = _COUNTED.findall(output[-_TAIL:])
+    return max((int(_NUMBER.findall(each)[0]) for each in counts), default=None)

@@ -6,7 +6,7 @@ count of failures or of items says how the work stands, and stays.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from json.encoder import encode_basestring_ascii as quoted
@@ -45,7 +45,7 @@ _MASKS = (
     _Mask(
         "<time>",
         re.compile(
-            r"\b\d{4}-\d\d-\d\d"
+            r"\d(?<=\b\d)\d{3}-\d\d-\d\d"
             r"(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?Z| ?[+-]\d\d:?\d\d)?)?"
         ),
         r"\d{4}-\d\d-\d\d",
@@ -62,7 +62,7 @@ _MASKS = (
     _Mask(
         "<time>",
         re.compile(
-            r"(?<![\w:.])\d{1,2}:\d\d"
+            r"\d(?<![\w:.]\d)\d?:\d\d"
             r"(?::\d\d(?:[.,]\d+)?\b|(?<=[0-2]\d:[0-5]\d)(?![\w:.]))"
         ),
         r"\d:\d\d",
@@ -136,29 +136,47 @@ _MASKS = (
         r"/var/folders/|/tmp/|/pytest-of-|tmp[a-z0-9_]{8}",
     ),
 )
-_FOUND = PatternSet([each.rough for each in _MASKS])
+_LINES = (
+    _Mask(
+        "<line>",
+        re.compile(
+            r"(?i:\bline )\d+"
+            r"|(?<=[(\[])\d+,\d+(?=[)\]])"
+            r"|(?:(?<=\.[a-z])|(?<=\.[a-z]{2})|(?<=\.[a-z]{3})|(?<=\.[a-z]{4})):\d+(?::\d+)?"
+        ),
+        r"(?i:line )\d|[(\[]\d+,\d+[)\]]|\.[a-z]{1,4}:\d",
+    ),
+    # Java names the method, and its line after it.
+    _Mask(r"\1:<line>", re.compile(r"(\.[A-Za-z_]\w*):\d+\b"), r"\.[A-Za-z_]\w*:\d+\b"),
+)
+
+
+class _Masks:
+    """Masks a text, looking only once for all that may be in it."""
+
+    def __init__(self, masks: Sequence[_Mask]) -> None:
+        self._masks = masks
+        self._rough = PatternSet([each.rough for each in masks])
+
+    def sub(self, text: str) -> str:
+        for place in self._rough.within(text):
+            found = self._masks[place]
+            text = found.pattern.sub(found.instead, text)
+        return text
+
+
+_ALWAYS = _Masks(_MASKS)
+_WITH_LINES = _Masks((*_MASKS, *_LINES))
 
 
 def mask(text: str) -> str:
     """A text without times, durations, addresses, process numbers and temporary paths."""
-    for place in _FOUND.within(text):
-        found = _MASKS[place]
-        text = found.pattern.sub(found.instead, text)
-    return text
-
-
-_LINES = re.compile(
-    r"(?i:\bline )\d+"
-    r"|(?<=[(\[])\d+,\d+(?=[)\]])"
-    r"|(?:(?<=\.[a-z])|(?<=\.[a-z]{2})|(?<=\.[a-z]{3})|(?<=\.[a-z]{4})):\d+(?::\d+)?"
-)
-_METHODS = re.compile(r"(\.[A-Za-z_]\w*):\d+\b")
-"""Java names the method, and its line after it."""
+    return _ALWAYS.sub(text)
 
 
 def mask_lines(text: str) -> str:
     """A text without line numbers too: an edit above a failure moves it, and changes nothing."""
-    return _METHODS.sub(r"\1:<line>", _LINES.sub("<line>", mask(text)))
+    return _WITH_LINES.sub(text)
 
 
 Arguments = Mapping[str, object]

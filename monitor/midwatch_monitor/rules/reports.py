@@ -106,7 +106,37 @@ class ExplicitEscalationDetector(CheckpointDetector[ExplicitEscalation]):
         return (1.0, "the worker asks for help") if values[-1] else None
 
 
-class LowConfidenceDetector(CheckpointDetector[LowConfidence]):
+class ConfidenceDetector(CheckpointDetector[S]):
+    """Judges the stated confidence, unless that of the model proved to be worth nothing."""
+
+    __slots__ = ("_counts",)
+    hears = Facet.CHECKPOINT | Facet.CHANGE
+
+    def __init__(self, settings: S, severity: Severity, *, window: int = 1) -> None:
+        super().__init__(settings, severity, window=window)
+        self._counts = True
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        if isinstance(event, Change):
+            return self._change(event)
+        return super().observe(event, seen) if self._counts else ()
+
+    def _change(self, change: Change) -> Sequence[Answer]:
+        counted = self._counts
+        if change.model is not None:  # nothing is said of another model yet
+            self._counts = True
+        if change.confidence_counts is not None:
+            self._counts = change.confidence_counts
+        if self._counts or not counted:
+            return ()
+        self.restart()
+        return _cleared(self.rule)
+
+    def _read(self, checkpoint: Checkpoint) -> int:
+        return checkpoint.confidence
+
+
+class LowConfidenceDetector(ConfidenceDetector[LowConfidence]):
     """The stated confidence is under the threshold, not at it."""
 
     __slots__ = ()
@@ -114,9 +144,6 @@ class LowConfidenceDetector(CheckpointDetector[LowConfidence]):
 
     def __init__(self, settings: LowConfidence) -> None:
         super().__init__(settings, settings.severity)
-
-    def _read(self, checkpoint: Checkpoint) -> int:
-        return checkpoint.confidence
 
     def _shown(self, values: Sequence[int]) -> tuple[float, str] | None:
         stated, below = values[-1], self._settings.below
@@ -144,7 +171,7 @@ class MultipleBlockersDetector(CheckpointDetector[MultipleBlockers]):
         return count, f"{count} blocker{'s' if count > 1 else ''} in one checkpoint"
 
 
-class DecliningConfidenceDetector(CheckpointDetector[DecliningConfidence]):
+class DecliningConfidenceDetector(ConfidenceDetector[DecliningConfidence]):
     """The stated confidence fell over a full window by the threshold, or more, and does not rise.
 
     Where the last checkpoint is more confident than the one before it, the fall is over: of 80, 28
@@ -157,9 +184,6 @@ class DecliningConfidenceDetector(CheckpointDetector[DecliningConfidence]):
 
     def __init__(self, settings: DecliningConfidence) -> None:
         super().__init__(settings, settings.severity, window=settings.window)
-
-    def _read(self, checkpoint: Checkpoint) -> int:
-        return checkpoint.confidence
 
     def _shown(self, values: Sequence[int]) -> tuple[float, str] | None:
         first, last = values[0], values[-1]

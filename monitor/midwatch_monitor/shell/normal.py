@@ -119,7 +119,7 @@ def _joined(pieces: Sequence[str]) -> str:
 
 
 def _unbroken(word: str) -> str:
-    return word if {"'", '"'} & set(word) else word.replace("\\\n", "")
+    return word if "'" in word or '"' in word else word.replace("\\\n", "")
 
 
 def _body(text: str, runner: str, depth: int) -> str:

@@ -4,18 +4,27 @@ In linear time; nothing makes it raise.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import product
+from typing import NamedTuple
 
 UNKNOWN = "\0"
 """Stands for what only running the command could tell. No shell word can contain it."""
 
-_BLANKS = re.compile(r"[ \t\r]+")
-_COMMENT = re.compile(r"#[^\n]*")
-_REDIRECT = re.compile(r"\d*(?:<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)|&>>|&>")
-_OPERATOR = re.compile(r"&&|\|\||;;|\|&|[;&|()]")
+_TOKEN = re.compile(
+    r"""(?:[ \t\r]++|\#[^\n]*+|\\\n)*+
+    (?:(?P<newline>\n)
+      |(?![<>]\()(?P<redirect>\d*+(?:<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)|&>>|&>)
+      |(?P<operator>&&|\|\||;;|\|&|[;&|()])
+      |(?P<word>(?:[^ \t\r\n;&|()<>\\'"$`]++|\\.|'[^']*+'|\$(?![({'])
+          |"(?:[^"\\$`]++|\\.|\$(?![({]))*+")++(?=[ \t\r\n;&|()<>]|\Z))
+      |(?P<odd>(?=.)))""",
+    re.VERBOSE | re.DOTALL,
+)
+"""A token with what stands before it. A word with a substitution in it, or a quote that is never
+closed, is `odd`: only reading its parts shows where it ends."""
 _PLAIN = re.compile(r"[^ \t\r\n;&|()<>\\'\"$`]+")
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*|\d|[@*#?!$-]")
@@ -57,13 +66,16 @@ class TokenKind(Enum):
     """The body of a here-document; it stands after the newline that ends its line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class Token(NamedTuple):
     """One token, with its text as it stands in the command."""
 
     kind: TokenKind
     raw: str
-    parts: tuple[Part, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The pieces of a word."""
+        return _Word(self.raw, 0).parts
 
     @property
     def quoted(self) -> bool:
@@ -71,45 +83,94 @@ class Token:
         return any(part.kind is not PartKind.BARE for part in self.parts)
 
 
+_KINDS = {
+    "newline": TokenKind.NEWLINE,
+    "redirect": TokenKind.REDIRECT,
+    "operator": TokenKind.OPERATOR,
+}
+
+
 def tokens(text: str) -> list[Token]:
     """The tokens of a command. What is not closed ends with the text."""
-    return _Lexer(text.replace(UNKNOWN, "").replace("\r\n", "\n")).read()
+    text = text.replace(UNKNOWN, "").replace("\r\n", "\n")
+    read: list[Token] = []
+    marks: list[tuple[str, bool]] = []
+    at, operator = 0, ""
+    while found := _TOKEN.match(text, at):
+        group = found.lastgroup or ""
+        kind, at = _KINDS.get(group, TokenKind.WORD), found.end()
+        start = found.start(group)
+        if group == "odd":
+            at = _Word(text, start).end
+        token = Token(kind, text[start:at])
+        read.append(token)
+        if kind is TokenKind.REDIRECT:
+            operator = token.raw.lstrip("0123456789")
+        elif kind is TokenKind.NEWLINE:
+            at = _read_bodies(text, at, marks, read)
+            operator, marks = "", []
+        elif kind is TokenKind.WORD:
+            if operator in {"<<", "<<-"}:
+                marks.append(("".join(part.text for part in token.parts), operator == "<<-"))
+            operator = ""
+    return read
 
 
-class _Lexer:
-    def __init__(self, text: str) -> None:
+def _read_bodies(text: str, at: int, marks: list[tuple[str, bool]], read: list[Token]) -> int:
+    """Add the bodies of here-documents with these marks; answers where the last one ends."""
+    for mark, tabs in marks:
+        lines: list[str] = []
+        while at < len(text):
+            end = text.find("\n", at) + 1 or len(text)
+            line = text[at:end].lstrip("\t") if tabs else text[at:end]
+            at = end
+            if line.rstrip("\r\n") == mark:
+                break
+            lines.append(line)
+        read.append(Token(TokenKind.BODY, "".join(lines)))
+    return at
+
+
+class _Word:
+    """Reads the parts of the word that begins at a place of a text, and where it ends."""
+
+    def __init__(self, text: str, at: int) -> None:
         self._text = text
-        self._at = 0
-        self._read: list[Token] = []
+        self._at = at
         self._parts: list[Part] = []
-        self._marks: list[tuple[str, bool]] = []
-        self._operator = ""
-        self._starts: dict[str, Callable[[], None]] = {
-            "\\": self._escaped,
-            "'": self._single,
-            '"': self._double,
-            "$": self._dollar,
-            "`": self._backtick,
-        }
+        if text.startswith(("<(", ">("), at):
+            self._at = closing(text, at + 2)
+            self._put(PartKind.QUOTED, UNKNOWN)
+        while self._at < len(text) and self._piece():
+            pass
 
-    def read(self) -> list[Token]:
-        while self._at < len(self._text):
-            if self._take(_BLANKS) or self._take(_COMMENT):
-                continue
-            if self._text.startswith("\\\n", self._at):
-                self._at += 2
-            elif self._text[self._at] == "\n":
-                self._newline()
-            elif self._text.startswith(("<(", ">("), self._at):
-                self._word(substitution=True)
-            elif found := self._take(_REDIRECT):
-                self._operator = found.lstrip("0123456789")
-                self._add(TokenKind.REDIRECT, found)
-            elif found := self._take(_OPERATOR):
-                self._add(TokenKind.OPERATOR, found)
-            else:
-                self._word()
-        return self._read
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(self._parts)
+
+    @property
+    def end(self) -> int:
+        return self._at
+
+    def _piece(self) -> bool:
+        """Read one more part; answers whether there is one."""
+        if found := self._take(_PLAIN):
+            self._put(PartKind.BARE, found)
+            return True
+        match self._text[self._at]:
+            case "\\":
+                self._escaped()
+            case "'":
+                self._single()
+            case '"':
+                self._double()
+            case "$":
+                self._dollar()
+            case "`":
+                self._backtick()
+            case _:
+                return False
+        return True
 
     def _take(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self._text, self._at)
@@ -118,50 +179,8 @@ class _Lexer:
         self._at = found.end()
         return found.group()
 
-    def _add(self, kind: TokenKind, raw: str, parts: tuple[Part, ...] = ()) -> None:
-        self._read.append(Token(kind=kind, raw=raw, parts=parts))
-
     def _put(self, kind: PartKind, text: str) -> None:
         self._parts.append(Part(kind=kind, text=text))
-
-    def _newline(self) -> None:
-        self._at += 1
-        self._operator = ""
-        self._add(TokenKind.NEWLINE, "\n")
-        for mark, tabs in self._marks:
-            self._add(TokenKind.BODY, self._body(mark, tabs=tabs))
-        self._marks.clear()
-
-    def _body(self, mark: str, *, tabs: bool) -> str:
-        lines: list[str] = []
-        while self._at < len(self._text):
-            end = self._text.find("\n", self._at) + 1 or len(self._text)
-            line = self._text[self._at : end]
-            self._at = end
-            line = line.lstrip("\t") if tabs else line
-            if line.rstrip("\r\n") == mark:
-                break
-            lines.append(line)
-        return "".join(lines)
-
-    def _word(self, *, substitution: bool = False) -> None:
-        start = self._at
-        self._parts = []
-        if substitution:
-            self._at = closing(self._text, self._at + 2)
-            self._put(PartKind.QUOTED, UNKNOWN)
-        while self._at < len(self._text):
-            if found := self._take(_PLAIN):
-                self._put(PartKind.BARE, found)
-            elif part := self._starts.get(self._text[self._at]):
-                part()
-            else:
-                break
-        self._add(TokenKind.WORD, self._text[start : self._at], tuple(self._parts))
-        if self._operator in {"<<", "<<-"}:
-            mark = "".join(part.text for part in self._parts)
-            self._marks.append((mark, self._operator == "<<-"))
-        self._operator = ""
 
     def _escaped(self) -> None:
         after = self._text[self._at + 1 : self._at + 2]

@@ -6,7 +6,14 @@ from collections import defaultdict
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.metrics.calibration import Calibration, Sample, calibrate, success
+from midwatch_monitor.metrics.calibration import (
+    Calibration,
+    Sample,
+    Separation,
+    calibrate,
+    separation,
+    success,
+)
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
@@ -71,6 +78,16 @@ class Calibrator:
                 return self._fitted[model]
         except Exception as error:  # whoever asks shows or decides something without it
             log.warning("the confidence of %s cannot be calibrated: %s", model, error)
+            return None
+
+    async def separation(self, model: str) -> Separation | None:
+        """How well a model's confidence parts success from failure; `None` as above."""
+        try:
+            async with self._lock:
+                await self._catch_up()
+                return separation(tuple(self._samples.get(model, {}).values()))
+        except Exception as error:
+            log.warning("what %s says of its confidence cannot be weighed: %s", model, error)
             return None
 
     async def _catch_up(self) -> None:

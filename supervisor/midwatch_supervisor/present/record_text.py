@@ -147,6 +147,11 @@ def _status(lifecycle: Lifecycle, text: str) -> TextLine:
     return TextLine(LIFECYCLE_SIGNS[lifecycle], "status", text, tone)
 
 
+_NOT_COUNTED = (
+    "stated confidence worth nothing so far: low_confidence and declining_confidence are silent"
+)
+
+
 def _change(change: Change) -> TextLine:
     if change.node is not None:
         text = f"continues on {brief(change.node)}"
@@ -157,6 +162,7 @@ def _change(change: Change) -> TextLine:
         return _outage(change.outage, change.at or change.outage.since)
     facts = (
         f"model {brief(change.model)}" if change.model else "",
+        _NOT_COUNTED if change.confidence_counts is False else "",
         f"plan step {change.plan_step}" if change.plan_step else "",
         brief(change.doing) or (change.activity.value if change.activity else ""),
         f"sandbox {brief(change.sandbox)}" if change.sandbox else "",

@@ -135,7 +135,7 @@ class AttemptRun:
             node=self.resources.node if fleet else None, sandbox=self.resources.sandbox_kind.value
         )
         if recorder.lifecycle is Lifecycle.SUBMITTED:
-            await recorder.record(*self._begin_records(), here)
+            await recorder.record(*self._begin_records(), here, *await self._confidence())
         elif recorder.lifecycle is Lifecycle.WORKING:
             # It goes on after a break: that time was no silence.
             await recorder.record(Change(lifecycle=Lifecycle.WORKING), here)
@@ -179,6 +179,14 @@ class AttemptRun:
             return working(), planning
         plan = self.plan or own_plan(self.assignment.task)
         return working(), *circumstances(plan, budget, self.resources.settings)
+
+    async def _confidence(self) -> tuple[Change, ...]:
+        """Whether the rules must not go by what the worker will state of its confidence."""
+        found = await self.resources.calibrator.separation(self.attempt.model)
+        useful = self.resources.settings.reflect.useful_confidence
+        if found is None or not found.worthless(useful):
+            return ()
+        return (Change(confidence_counts=False),)
 
     def _introduction(self) -> Introduction:
         return Introduction(

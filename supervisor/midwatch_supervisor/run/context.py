@@ -13,6 +13,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Attempt, Plan, Record, Run, Task
+from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.workspaces.placement import Placement
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
@@ -74,6 +75,8 @@ class RunResources:
     """This process, for the leases of its attempts."""
     clock: Clock
     learning: Learning
+    calibrator: Calibrator
+    """What each model's stated confidence was worth so far."""
     snapshot_store: SnapshotStore | None = None
     """Where work is saved and found again that may go on elsewhere; `None` outside a fleet."""
 

@@ -21,6 +21,7 @@ from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
+from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.present.assignment import Assignment, assignment_in, branch_of, whole_of
 from midwatch_supervisor.run.context import LearningFrom, RunResources
@@ -219,6 +220,7 @@ def _resources(
         holder=f"{node}:{os.getpid()}",
         clock=clock,
         learning=learning(journal, settings=settings, clock=clock, bus=bus),
+        calibrator=Calibrator(journal),
     )
 
 

@@ -1,5 +1,7 @@
 """What stated confidence is worth: levels, the pull of the prior, the error before and after."""
 
+from dataclasses import replace
+
 import pytest
 
 from midwatch_monitor.metrics.calibration import (
@@ -8,9 +10,11 @@ from midwatch_monitor.metrics.calibration import (
     Level,
     Prediction,
     Sample,
+    Separation,
     TrackRecord,
     calibrate,
     expected_error,
+    separation,
     success,
     track_records,
 )
@@ -182,3 +186,51 @@ def test_each_model_has_a_record_of_its_own() -> None:
 
 def test_no_attempt_is_no_record() -> None:
     assert track_records([]) == ()
+
+
+def separated(*samples: Sample) -> Separation:
+    found = separation(samples)
+    assert found is not None
+    return found
+
+
+def mixed(count: int) -> list[Sample]:
+    """As many successes as failures, which said the same."""
+    return [sample(each, 60 + 10 * (each // 2 % 4), ok=each % 2 == 0) for each in range(count)]
+
+
+def test_separation_is_how_often_the_success_was_the_more_confident() -> None:
+    won, lost = sample(1, 70, 90, ok=True), (sample(2, 80, ok=False), sample(3, 60, ok=False))
+    assert separated(won, *lost).area == 0.75
+
+
+def test_where_all_succeed_or_all_fail_nothing_is_said_of_separation() -> None:
+    assert separation(alike(9, 9, 80)) is separation(alike(9, 0, 80)) is separation([]) is None
+
+
+def test_confidence_that_says_the_same_of_success_and_failure_is_worth_nothing() -> None:
+    found = separated(*mixed(40))
+    assert found.area == 0.5
+    assert found.worthless(0.7)
+
+
+def test_few_attempts_do_not_show_that_confidence_is_worth_nothing() -> None:
+    assert not separated(*mixed(20)).worthless(0.7)
+
+
+def test_the_same_task_again_shows_nothing_new() -> None:
+    again = [replace(each, task=f"task-{each.attempt // 4}") for each in mixed(40)]
+    assert not separated(*again).worthless(0.7)
+
+
+def test_confidence_that_tells_a_little_is_worth_something() -> None:
+    telling = [sample(n, 60 + 10 * (n // 2 % 4) + 15 * (n % 2), ok=n % 2 == 1) for n in range(400)]
+    found = separated(*telling)
+    assert 0.5 < found.interval.low < found.area < found.interval.high
+    assert not found.worthless(1)
+
+
+def test_confidence_against_the_truth_is_worth_nothing() -> None:
+    assert separated(*(sample(n, 50 + 40 * (n % 2), ok=n % 2 == 0) for n in range(20))).worthless(
+        0.5
+    )

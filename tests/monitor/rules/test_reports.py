@@ -342,3 +342,25 @@ def test_a_report_that_was_refused_is_none_that_is_missing() -> None:
     refused = Step(number=run.step, kind=StepKind.TOOL, tool="reflect", ok=False, request=7)
     assert run.feed(refused) == (Clear(key=KEY),)
     assert missed(run.work(8)) is None
+
+
+def _change(detector: Detector, **fields: object) -> Sequence[Answer]:
+    return detector.observe(Change(**fields), Seen(Act(0, work=False)))
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [
+        LowConfidenceDetector(LowConfidence(below=30)),
+        DecliningConfidenceDetector(DecliningConfidence(window=3, drop=20)),
+    ],
+)
+def test_confidence_worth_nothing_is_no_alarm_until_another_model_goes_on(
+    detector: Detector,
+) -> None:
+    falling = confident(80, 50, 10)
+    assert last_value(detector, falling) is not None
+    assert _change(detector, confidence_counts=False) == (Clear(key=AlertKey(rule=detector.rule)),)
+    assert last_value(detector, falling) is None
+    assert _change(detector, model="another") == ()
+    assert last_value(detector, falling) is not None

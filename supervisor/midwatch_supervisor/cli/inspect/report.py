@@ -13,11 +13,16 @@ from cyclopts import App, Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.metrics.calibration import MIN_ATTEMPTS, TrackRecord, track_records
+from midwatch_monitor.metrics.calibration import (
+    MIN_ATTEMPTS,
+    Separation,
+    TrackRecord,
+    track_records,
+)
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import project_named
 from midwatch_supervisor.cli.output import new_file, refuse_existing, write_json, write_line
-from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.report.html import page
 from midwatch_supervisor.report.learning import learning_lines, learning_sections
@@ -163,20 +168,23 @@ _EXPLAINED = (
 )
 
 
-async def calibration(*, journal: JournalOption = None, json: JsonOption = False) -> None:
+async def calibration(
+    *, journal: JournalOption = None, config: ConfigOption = None, json: JsonOption = False
+) -> None:
     """Print how far each model's stated confidence can be trusted, over all runs."""
+    useful = settings_in_force(config).reflect.useful_confidence
     async with await journal_to_read(journal) as opened:
         records = track_records(await Calibrator(opened).samples())
         if json:
             for record in records:
-                write_json(_line(record))
+                write_json(_line(record, useful))
         elif records:
-            _print_records(records)
+            _print_records(records, useful)
         else:
             write_line(f"no attempt that reported its confidence is over in {opened.name}")
 
 
-def _line(record: TrackRecord) -> dict[str, object]:
+def _line(record: TrackRecord, useful: float) -> dict[str, object]:
     """One model. Errors go from 0 to 1, and what is not claimed is null or empty."""
     fitted = record.calibration
     curve = [
@@ -191,10 +199,22 @@ def _line(record: TrackRecord) -> dict[str, object]:
         "error_before": rounded(record.error_before),
         "error_after": rounded(record.error_after),
         "curve": curve,
+        **_separation(record.separation, useful),
     }
 
 
-def _print_records(records: Sequence[TrackRecord]) -> None:
+def _separation(found: Separation | None, useful: float) -> dict[str, object]:
+    if found is None:
+        return {"separation": None, "separation_interval": None, "worthless": False}
+    ends = (found.interval.low, found.interval.high)
+    return {
+        "separation": rounded(found.area),
+        "separation_interval": [rounded(end) for end in ends],
+        "worthless": found.worthless(useful),
+    }
+
+
+def _print_records(records: Sequence[TrackRecord], useful: float) -> None:
     heads = (*_HEADINGS, *(f"{reported} %" for reported in REPORTED))
     rows = table(heads, map(_row, records), words=tuple(range(len(heads))))
     for line in table_lines(rows):
@@ -203,9 +223,20 @@ def _print_records(records: Sequence[TrackRecord]) -> None:
         if record.calibration is None:
             few = f"{record.attempts} of {MIN_ATTEMPTS}"
             write_line(f"{record.model}: not enough attempts ({few})")
+        if record.separation is not None and record.separation.worthless(useful):
+            write_line(f"{record.model}: {_worthless(record.separation)}")
     if any(record.calibration for record in records):
         for line in _EXPLAINED:
             write_line(line)
+
+
+def _worthless(found: Separation) -> str:
+    low, high = found.interval.low, found.interval.high
+    return (
+        "its stated confidence is worth nothing. Of an attempt that succeeded and one that failed, "
+        f"the first stated more in {found.area:.2f} of the cases ({low:.2f} to {high:.2f}; chance "
+        "is 0.50). low_confidence and declining_confidence are silent in its new attempts."
+    )
 
 
 def _row(record: TrackRecord) -> tuple[TableCell, ...]:

@@ -22,6 +22,7 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Run, Task
+from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.fleet.nodes.task_failures import TaskFailures
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
@@ -200,6 +201,7 @@ def resources_for(machine: Machine, run: Run) -> RunResources:
         learning=RunLearning(
             machine.journal, settings=settings, clock=machine.clock, bus=machine.bus
         ),
+        calibrator=Calibrator(machine.journal),
         snapshot_store=machine.snapshot_store,
     )
 

@@ -80,7 +80,33 @@ async def test_a_model_is_one_object(journal: Journal, at: datetime, capsys: Cap
         "error_before": 0.25,
         "error_after": 0.1122,
         "curve": [{"reported": said, "calibrated": rate} for said, rate in worth.items()],
+        "separation": 0.8,
+        "separation_interval": [0.6001, 0.9999],
+        "worthless": False,
     }
+
+
+async def unsure(journal: Journal, at: datetime) -> None:
+    """Forty attempts of which every other one succeeds, whatever it stated."""
+    for number in range(40):
+        await finish(journal, at, confidence=60 + 10 * (number // 2 % 4), ok=number % 2 == 0)
+
+
+async def test_a_confidence_worth_nothing_is_said_to_be(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    await unsure(journal, at)
+    await overconfident(journal, at)
+    assert await midwatch("calibration") == 0
+    assert "worth nothing" not in capsys.readouterr().out
+    for _ in range(3):
+        await unsure(journal, at)
+    assert await midwatch("calibration") == 0
+    (said,) = [each for each in capsys.readouterr().out.splitlines() if "worth nothing" in each]
+    assert said.startswith("m: its stated confidence is worth nothing. Of an attempt that ")
+    assert "low_confidence and declining_confidence are silent" in said
+    assert await midwatch("calibration", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["worthless"] is True
 
 
 @pytest.mark.parametrize("json_option", [True, False])

@@ -1,0 +1,69 @@
+"""The rules do not go by the confidence of a model whose confidence proved to be worth nothing."""
+
+from datetime import datetime
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.config.settings import ReflectSettings
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.records import Alert, Change, Commit, Ending
+from midwatch_stage.factories import draft, ended, reflecting
+from midwatch_stage.harness import RunHarness
+
+MODEL = f"scripted:{__name__}@0"
+UNSURE = '{"progress_percent": 10, "confidence": 10, "decision": "continue"}'
+TASKS = f"""
+    models: {{worker: "{MODEL}", supervisor: none}}
+    workers: {{clerk: {{kind: task, tools: []}}}}
+    defaults: {{max_attempts: 1}}
+    tasks:
+      - {{id: unsure, goal: Look., acceptance: ["true"]}}
+"""
+
+
+def script_for(role: Role, key: str) -> Script:
+    reflect = Turn(calls=(Call(tool="reflect", args=UNSURE),))
+    return Script(phases=(Phase(turns=(reflect, Turn(say="Done."))),))
+
+
+async def worked_before(harness: RunHarness, at: datetime) -> None:
+    """Forty attempts of the model, of which every other one succeeded, whatever it stated."""
+    journal = harness.journal
+    for number in range(40):
+        run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
+        task = await journal.add_task(run=run.id, name=f"t{number}", title="", spec="{}", at=at)
+        whose = {"worker": "worker", "model": MODEL, "node": "here", "workspace": "w"}
+        attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
+        records = (
+            reflecting(1, 40, 60 + 10 * (number // 2 % 4)),
+            ended(Ending.STUCK if number % 2 else Ending.DONE),
+        )
+        drafts = (draft(each, task=task.id, attempt=attempt.id) for each in records)
+        await journal.commit(Commit(drafts=tuple(drafts)))
+
+
+async def silenced(harness: RunHarness) -> list[Change]:
+    return [each for each in await harness.told(Change) if each.confidence_counts is not None]
+
+
+async def test_without_a_track_record_low_confidence_is_an_alarm(harness: RunHarness) -> None:
+    assert await harness.run(TASKS) == 0
+    assert [each.key.rule for each in await harness.told(Alert)][:1] == ["low_confidence"]
+    assert await silenced(harness) == []
+
+
+async def test_confidence_worth_nothing_is_no_alarm_and_the_timeline_says_so(
+    harness: RunHarness, at: datetime
+) -> None:
+    await worked_before(harness, at)
+    assert await harness.run(TASKS) == 0
+    assert await harness.told(Alert) == []
+    (said,) = await silenced(harness)
+    assert said.confidence_counts is False
+
+
+async def test_what_counts_as_useful_is_a_setting(harness: RunHarness, at: datetime) -> None:
+    reflect = ReflectSettings(useful_confidence=0.5)
+    harness.settings = harness.settings.model_copy(update={"reflect": reflect})
+    await worked_before(harness, at)
+    assert await harness.run(TASKS) == 0
+    assert await silenced(harness) == []
