@@ -27,7 +27,12 @@ from midwatch_supervisor.operator.refusal import (
     out_of_reach,
     questions,
 )
-from midwatch_supervisor.present.intervention_text import action_text, request_name, request_text
+from midwatch_supervisor.present.intervention_text import (
+    action_text,
+    proposal_text,
+    request_name,
+    request_text,
+)
 from midwatch_supervisor.present.numbers import budget_text, grant_text, parse_grant
 from midwatch_supervisor.tui.state.row import Need, Row
 
@@ -325,11 +330,7 @@ def _request_question(command: Command, row: Row, request: WorkerRequest) -> Dia
 
 
 def _proposal_question(command: Command, name: str, held: Intervention) -> DialogQuestion | None:
-    plan = "".join(f"\n{n}. {title}" for n, title in enumerate(held.plan, start=1))
-    quote = (
-        f"{action_text(held.action, held.terms)} by {held.by}: "
-        f"{held.message or '(no message)'}{plan}"
-    )
+    quote = f"{action_text(held.action, held.terms)} by {held.by}: {proposal_text(held)}"
     if command is Command.APPROVE:
         if held.action not in _FAR_REACHING:
             return None
