@@ -45,7 +45,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.operator.refusal import OpenQuestion
+from midwatch_supervisor.operator.questions import OpenQuestion
 from midwatch_supervisor.operator.tasks import Reopening, reopening, store_reopening
 
 _NO_TERMS = Terms()

@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.operator.refusal import (
+from midwatch_supervisor.operator.questions import (
     OpenQuestion,
     act_refusal,
     is_held,
@@ -76,12 +76,6 @@ class Command(StrEnum):
     def of_alerts(self) -> bool:
         """Whether it is about the alerts that fire."""
         return self in {Command.ACKNOWLEDGE, Command.SILENCE}
-
-    @property
-    def answers_alerts(self) -> bool:
-        """Whether it answers the firing alerts; by those its outcome is judged."""
-        answers = {Command.GUIDE, Command.RESTART, Command.GRANT, Command.SWITCH}
-        return self.of_alerts or self in answers
 
     @property
     def effect(self) -> "Effect":
