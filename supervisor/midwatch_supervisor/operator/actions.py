@@ -33,6 +33,9 @@ from midwatch_monitor.records import (
     GuidelinesAct,
     GuidelinesMark,
     Intervention,
+    KnownFact,
+    KnownGuidelines,
+    KnownLesson,
     Lesson,
     LessonAct,
     LessonMark,
@@ -45,8 +48,15 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
+from midwatch_supervisor.operator.learning_marks import (
+    FACT_ACTS,
+    GUIDELINES_ACTS,
+    LESSON_ACTS,
+    LearningMark,
+)
 from midwatch_supervisor.operator.questions import OpenQuestion
 from midwatch_supervisor.operator.tasks import Reopening, reopening, store_reopening
+from midwatch_supervisor.present.known_text import Known
 
 _NO_TERMS = Terms()
 GO_ON = "Go on."
@@ -323,10 +333,22 @@ def refused(id: int, *, author: str, message: str = "") -> Intervention:
 class LearningActions(_Author):
     """A person's side of lessons, facts and guidelines, each known by its journal id.
 
-    It decides nothing: whether a mark makes sense, callers know. Every method answers the mark's
+    It decides nothing: whether a mark makes sense, `refusal` says. Every method answers the mark's
     journal id. It raises JournalError where there is nothing of that kind with that id, and
     StaleIncarnationError where somebody else settled a version of the guidelines meanwhile.
     """
+
+    async def mark(
+        self, mark: LearningMark, known: Known, comment: str = "", *, rating: int = 0
+    ) -> int:
+        """Store a mark that makes sense."""
+        match known:
+            case KnownLesson():
+                return await self.mark_lesson(known.id, LESSON_ACTS[mark], comment, rating=rating)
+            case KnownFact():
+                return await self.mark_fact(known.id, FACT_ACTS[mark], comment)
+            case KnownGuidelines():
+                return await self.mark_guidelines(known.id, GUIDELINES_ACTS[mark], comment)
 
     async def mark_lesson(
         self, lesson: int, act: LessonAct, comment: str = "", *, rating: int = 0

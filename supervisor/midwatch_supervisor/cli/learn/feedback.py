@@ -36,8 +36,8 @@ from midwatch_supervisor.cli.learn.options import write_note
 from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
 from midwatch_supervisor.present.lookup import FoundTask, find
-from midwatch_supervisor.present.text_line import by
 
 app = App(name="feedback")
 
@@ -288,23 +288,16 @@ def _verdict_fields(given: _Verdict) -> Mapping[str, object]:
         "task": given.task.name,
         "attempt": given.attempt.id,
         "number": given.attempt.number,
-        "accepted": given.verdict.accepted,
-        "origin": given.verdict.origin,
-        "sign": given.verdict.sign,
-        "author": given.verdict.author,
-        "comment": given.verdict.comment,
+        **verdict_fields(given.verdict),
         "diff": given.verdict.diff,
     }
 
 
 def _verdict_line(given: _Verdict) -> str:
     """A verdict on one line for people; a diff only as its length."""
-    verdict = given.verdict
     id = "" if given.id is None else f"{given.id} "
     when = f"{given.at.astimezone():%Y-%m-%d %H:%M}"
-    what = "accepted" if verdict.accepted else "rejected"
-    comment = f": {' '.join(verdict.comment.split())}" if verdict.comment.strip() else ""
-    diff = f" (diff of {len(verdict.diff)} characters)" if verdict.diff else ""
+    diff = given.verdict.diff
+    more = f" (diff of {len(diff)} characters)" if diff else ""
     name = f"{given.task.name}#{given.attempt.number}"
-    why = f"({verdict.origin}, {verdict.sign}){by(verdict.author)}{comment}"
-    return f"{id}{when} {name} {what} {why}{diff}"
+    return f"{id}{when} {name} {verdict_line(given.verdict)}{more}"
