@@ -213,6 +213,11 @@ class AttemptState:
         return self.lifecycle.over
 
     @property
+    def rejected(self) -> bool:
+        """Whether it has ended, and its result was not accepted."""
+        return self.over and self.verdict is not None and not self.verdict.accepted
+
+    @property
     def split(self) -> bool:
         """Whether smaller tasks took over."""
         return self.transition.ending is Ending.SPLIT
@@ -356,9 +361,7 @@ class AttemptState:
         `needs_approval` says whether the answer still does.
         """
         found = self.interventions.answer(request)
-        if found is None:
-            return None
-        return replace(found.intervention, needs_approval=found.needs_approval)
+        return found and replace(found.intervention, needs_approval=found.needs_approval)
 
     @property
     def asked_since(self) -> datetime | None:

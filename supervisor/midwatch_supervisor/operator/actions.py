@@ -53,7 +53,7 @@ from midwatch_supervisor.operator.learning_marks import (
     LESSON_ACTS,
     LearningMark,
 )
-from midwatch_supervisor.operator.refusal import OpenQuestion
+from midwatch_supervisor.operator.questions import OpenQuestion
 from midwatch_supervisor.operator.tasks import Reopening, reopening, store_reopening
 from midwatch_supervisor.present.known_text import Known
 

@@ -137,6 +137,12 @@ def action_text(action: Action, terms: Terms) -> str:
     return f"{action}{bracketed(terms_text(terms))}"
 
 
+def proposal_text(proposed: Intervention) -> str:
+    """What an intervention that waits for approval would say and plan, in lines."""
+    said = proposed.message or "(no message)"
+    return "\n".join(filter(None, (said, numbered(proposed.plan))))
+
+
 def terms_text(terms: Terms) -> str:
     """What exactly an action does, where its name does not say it; empty if it does."""
     parts = (

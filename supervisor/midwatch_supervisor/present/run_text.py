@@ -29,6 +29,7 @@ from midwatch_supervisor.present.file_changes import FileChange, changes_text
 from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.numbers import checks_text, counted, usage_text
 from midwatch_supervisor.present.record_text import line
+from midwatch_supervisor.present.signs import status_text
 from midwatch_supervisor.present.text_line import brief, reserved
 from midwatch_supervisor.present.waiting import answer_commands, task_waits_for
 
@@ -79,7 +80,7 @@ def run_end(results: Sequence[TaskResult], *, width: int, options: str = "") -> 
     for result in results:
         yield from _compact(result, width, options)
     yield ""
-    yield from _rows(_sum(results, options), width)
+    yield from _rows(_sum(results), width, options)
 
 
 def _block(result: TaskResult, width: int, options: str) -> Iterator[str]:
@@ -94,7 +95,7 @@ def _block(result: TaskResult, width: int, options: str) -> Iterator[str]:
         ("tries", _tries(state)),
         ("used", _used([state])),
     )
-    yield from _rows([*rows, *_next(result, options)], width)
+    yield from _rows([*rows, *_next(result)], width, options)
 
 
 def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
@@ -108,25 +109,25 @@ def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
     )
     line = f"{state.task.name}: {', '.join(filter(None, parts))}"
     yield from _wrapped(line, width, indent="  ")
-    answers = (row for row in _next(result, options) if row[0] == "answer")
-    yield from _rows([*_reasons(state), *answers], width)
+    answers = (row for row in _next(result) if row[0] == "answer")
+    yield from _rows([*_reasons(state), *answers], width, options)
 
 
-def _sum(results: Sequence[TaskResult], options: str) -> Iterator[LabelledText]:
+def _sum(results: Sequence[TaskResult]) -> Iterator[LabelledText]:
     yield "used", _used([each.state for each in results])
     if any(each.files for each in results):
-        yield "look", f"midwatch diff TASK{options}"
+        yield "look", "midwatch diff TASK"
     if any(each.mergeable for each in results):
-        yield "take", f"midwatch merge TASK{options}"
+        yield "take", "midwatch merge TASK"
     if any(not each.state.over for each in results):
-        yield "go on", f"midwatch resume{options}"
+        yield "go on", "midwatch resume"
 
 
 def _standing(state: TaskState) -> str:
     """The status, with what speaks against a completed one."""
-    if state.lifecycle is Lifecycle.COMPLETED and state.verdict and not state.verdict.accepted:
-        return f"{state.status} (result rejected)"
-    return ", ".join(filter(None, (state.status, reserved(state.reservations))))
+    accepted = state.verdict.accepted if state.verdict else None
+    reservations = "" if accepted is False else reserved(state.reservations)
+    return ", ".join(filter(None, (status_text(state.status, accepted=accepted), reservations)))
 
 
 def _reasons(state: TaskState) -> Iterator[LabelledText]:
@@ -180,30 +181,30 @@ def _usage(used: Usage) -> str:
     return usage_text(requests=used.requests, tokens=used.tokens, cost_usd=used.cost_usd)
 
 
-def _next(result: TaskResult, options: str) -> Iterator[LabelledText]:
+def _next(result: TaskResult) -> Iterator[LabelledText]:
     """The commands to give now."""
     name = result.state.task.name
     if not result.state.over:
-        yield from (("answer", each + options) for each in answer_commands(result.state))
-        yield "go on", f"midwatch resume{options}"
+        yield from (("answer", each) for each in answer_commands(result.state))
+        yield "go on", "midwatch resume"
     if result.files:
-        yield "look", f"midwatch diff {name}{options}"
+        yield "look", f"midwatch diff {name}"
     elif result.state.attempts and not result.mergeable:
-        yield "look", f"midwatch show {name}{options}"
+        yield "look", f"midwatch show {name}"
     if result.mergeable:
-        yield "take", f"midwatch merge {name}{options}"
+        yield "take", f"midwatch merge {name}"
 
 
 _COMMANDS = frozenset({"answer", "go on", "look", "take"})
 
 
-def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
+def _rows(rows: Iterable[LabelledText], width: int, options: str) -> Iterator[str]:
     """Values beside their labels; an empty one is left out, and a command is never broken."""
     indent = " " * (_LABEL + 3)
     for label, value in rows:
         head = f"  {label:<{_LABEL}} "
         if label in _COMMANDS and value:
-            yield head + value
+            yield f"{head}{value}{options}"
         elif value:
             yield from _wrapped(head + value, width, indent=indent)
 

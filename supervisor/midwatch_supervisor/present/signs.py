@@ -45,8 +45,14 @@ _STATUS_SIGNS: Mapping[AttemptStatus, str] = {
 }
 
 
+def status_text(status: AttemptStatus, *, accepted: bool | None) -> str:
+    """Where a task stands, in a word, with what speaks against a completed one."""
+    rejected = accepted is False and status is AttemptStatus.COMPLETED
+    return f"{status} (result rejected)" if rejected else status.value
+
+
 def standing_sign(state: AttemptState) -> str:
     """Where an attempt stands in one sign; one whose result was not accepted has no tick."""
-    if state.verdict is not None and not state.verdict.accepted and state.over:
+    if state.rejected:
         return LIFECYCLE_SIGNS[Lifecycle.FAILED]
     return _STATUS_SIGNS.get(state.status, LIFECYCLE_SIGNS[state.lifecycle])

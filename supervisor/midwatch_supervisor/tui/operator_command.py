@@ -20,14 +20,19 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.operator.refusal import (
+from midwatch_supervisor.operator.questions import (
     OpenQuestion,
     act_refusal,
     is_held,
     out_of_reach,
     questions,
 )
-from midwatch_supervisor.present.intervention_text import action_text, request_name, request_text
+from midwatch_supervisor.present.intervention_text import (
+    action_text,
+    proposal_text,
+    request_name,
+    request_text,
+)
 from midwatch_supervisor.present.numbers import budget_text, grant_text, parse_grant
 from midwatch_supervisor.tui.state.row import Need, Row
 
@@ -71,12 +76,6 @@ class Command(StrEnum):
     def of_alerts(self) -> bool:
         """Whether it is about the alerts that fire."""
         return self in {Command.ACKNOWLEDGE, Command.SILENCE}
-
-    @property
-    def answers_alerts(self) -> bool:
-        """Whether it answers the firing alerts; by those its outcome is judged."""
-        answers = {Command.GUIDE, Command.RESTART, Command.GRANT, Command.SWITCH}
-        return self.of_alerts or self in answers
 
     @property
     def effect(self) -> "Effect":
@@ -325,11 +324,7 @@ def _request_question(command: Command, row: Row, request: WorkerRequest) -> Dia
 
 
 def _proposal_question(command: Command, name: str, held: Intervention) -> DialogQuestion | None:
-    plan = "".join(f"\n{n}. {title}" for n, title in enumerate(held.plan, start=1))
-    quote = (
-        f"{action_text(held.action, held.terms)} by {held.by}: "
-        f"{held.message or '(no message)'}{plan}"
-    )
+    quote = f"{action_text(held.action, held.terms)} by {held.by}: {proposal_text(held)}"
     if command is Command.APPROVE:
         if held.action not in _FAR_REACHING:
             return None

@@ -19,7 +19,7 @@ from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Action, Attempt, Delivery, Entry, Intervention, OutcomeReport
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
-from midwatch_supervisor.operator.refusal import is_held, questions
+from midwatch_supervisor.operator.questions import alerts_answered, is_held, questions
 from midwatch_supervisor.present.intervention_text import action_text, request_text, terms_text
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.plain import one_line
@@ -365,7 +365,7 @@ async def _write(
         attempt,
         command.effect.action,
         message,
-        about=[each.key for each in row.state.firing] if command.answers_alerts else (),
+        about=alerts_answered(row.state, command.effect.action),
         terms=terms,
         petition=pending.id,
     )

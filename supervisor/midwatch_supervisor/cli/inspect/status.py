@@ -21,6 +21,7 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
+from midwatch_supervisor.present.signs import status_text
 from midwatch_supervisor.present.text_line import brief, reserved
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
 
@@ -244,7 +245,7 @@ def _row(line: StatusLine) -> tuple[str, ...]:
     return (
         line.task,
         _or_dash(line.number),
-        _stands(line),
+        status_text(line.stands, accepted=line.accepted),
         _or_dash(line.health),
         _node(line),
         f"{done}/{line.plan_steps}" if line.plan_steps else "-",
@@ -255,11 +256,6 @@ def _row(line: StatusLine) -> tuple[str, ...]:
         str(line.alerts),
         brief(line.waits_for or "-", _WAITS_WIDTH),
     )
-
-
-def _stands(line: StatusLine) -> str:
-    rejected = line.accepted is False and line.status is Lifecycle.COMPLETED
-    return f"{line.stands} (result rejected)" if rejected else line.stands.value
 
 
 def _node(line: StatusLine) -> str:

@@ -23,7 +23,7 @@ from midwatch_supervisor.cli.inspect.status import latest, standing, status_line
 from midwatch_supervisor.cli.journals import journal_to_read
 from midwatch_supervisor.cli.operate.approval import question_states
 from midwatch_supervisor.cli.operate.tell import OpenAttempt, begun_attempt
-from midwatch_supervisor.operator.refusal import OpenQuestion, question_name, questions
+from midwatch_supervisor.operator.questions import OpenQuestion, question_name, questions
 from midwatch_supervisor.present.intervention_text import (
     alert_text,
     intervention_text,

@@ -25,7 +25,7 @@ from midwatch_supervisor.cli.journals import (
 )
 from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.operator.refusal import OpenQuestion, question_name, questions
+from midwatch_supervisor.operator.questions import OpenQuestion, question_name, questions
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.present.record_text import answer_text
 

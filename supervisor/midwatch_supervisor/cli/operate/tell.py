@@ -19,13 +19,12 @@ from midwatch_supervisor.cli.journals import (
 from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.actions import GRANTED
-from midwatch_supervisor.operator.refusal import act_refusal, is_held
+from midwatch_supervisor.operator.questions import act_refusal, alerts_answered, is_held
 from midwatch_supervisor.operator.tasks import reopening
 from midwatch_supervisor.present.lookup import assignment_of, find, models_of, task_state
 from midwatch_supervisor.present.numbers import grant_text
 
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
-_HOLDING = frozenset({Action.PAUSE, Action.RESUME, Action.STOP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,13 +224,12 @@ async def _send(
         raise UsageError(f"{target.name}: {why}")
     if dry_run:
         return f"{target.name}: {order.what} would be sent"
-    firing = () if order.action in _HOLDING else target.state.firing
     async with operator_in(journal, author) as operator:
         number = await operator.act(
             target.state.attempt,
             order.action,
             order.message,
-            about=[alert.key for alert in firing],
+            about=alerts_answered(target.state, order.action),
             terms=order.terms,
             petition=order.request,
         )

@@ -17,11 +17,16 @@ from textual.strip import Strip
 
 from midwatch_monitor.records import Activity, Alert, Course, Lifecycle, Severity
 from midwatch_monitor.state.intervention import InterventionState
-from midwatch_supervisor.present.intervention_text import author_text, request_text, terms_text
+from midwatch_supervisor.present.intervention_text import (
+    action_text,
+    author_text,
+    proposal_text,
+    request_text,
+)
 from midwatch_supervisor.present.numbers import budget_text, steps_text
 from midwatch_supervisor.present.plain import one_line, plain
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
-from midwatch_supervisor.present.text_line import Tone, because, blocked, bracketed
+from midwatch_supervisor.present.text_line import Tone, because, blocked
 from midwatch_supervisor.present.waiting import Wait, attempt_waits_for
 from midwatch_supervisor.tui.operator_command import offers
 from midwatch_supervisor.tui.state.attention import waiting_attempt
@@ -165,11 +170,9 @@ class Preview:
     def _proposed(self, held: InterventionState, count: int, width: int) -> list[PreviewLine]:
         issued = held.intervention
         more = f" (1 of {count})" if count > 1 else ""
-        act = f"{issued.action}{bracketed(terms_text(issued.terms))}".upper()
+        act = action_text(issued.action, issued.terms).upper()
         title = f"PROPOSED{more}: {act} by {issued.by}{self._waited()}"
-        plan = "".join(f"\n{n}. {step}" for n, step in enumerate(issued.plan, start=1))
-        said = f"{issued.message or '(no message)'}{plan}"
-        return self._answerable(title, said, width)
+        return self._answerable(title, proposal_text(issued), width)
 
     def _answerable(self, title: str, said: str, width: int) -> list[PreviewLine]:
         c = self.colours

@@ -4,12 +4,12 @@ it is, how it fares and what it waits for.
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.widgets import Static
 
 from midwatch_agents.sandbox import SandboxKind
-from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.present.learning_text import verdict_text
@@ -17,7 +17,6 @@ from midwatch_supervisor.present.numbers import amount, budget_text, counted, do
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, standing_sign
 from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.present.waiting import attempt_waits_for
-from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need
@@ -30,6 +29,11 @@ from midwatch_supervisor.tui.widgets.palette import (
     status_style,
 )
 from midwatch_supervisor.tui.widgets.table import span
+
+if TYPE_CHECKING:
+    # The first frame needs neither, and what they import takes a while.
+    from midwatch_monitor.metrics.calibration import Calibration
+    from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 
 NEEDED = "!"
 """Before whatever needs a person."""
@@ -125,10 +129,10 @@ class TitleLine(Static):
 
 
 def header(
-    timeline: AttemptTimeline,
+    timeline: "AttemptTimeline",
     now: datetime,
     colours: Palette,
-    calibration: Calibration | None = None,
+    calibration: "Calibration | None" = None,
     *,
     adrift: bool = False,
 ) -> tuple[Text, Text]:
@@ -167,7 +171,7 @@ def _standing(state: AttemptState, colours: Palette, *, adrift: bool) -> list[Ce
     return parts
 
 
-def _progress(state: AttemptState, calibration: Calibration | None) -> str:
+def _progress(state: AttemptState, calibration: "Calibration | None") -> str:
     parts = [f"step {state.last_step}"]
     if count := len(state.plan.steps):
         parts.append(f"plan {min(state.plan.current, count)}/{count}")
@@ -190,7 +194,7 @@ def _asked(state: AttemptState, colours: Palette, *, adrift: bool) -> tuple[Cell
     return ((text, style), ("  ", colours.text)) if text else ()
 
 
-def _verdict(timeline: AttemptTimeline, colours: Palette) -> tuple[Cell, ...]:
+def _verdict(timeline: "AttemptTimeline", colours: Palette) -> tuple[Cell, ...]:
     """The newest verdict on its result, if anybody spoke one."""
     if not timeline.verdicts:
         return ()

@@ -22,10 +22,10 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_supervisor.present.intervention_text import request_text, terms_text
+from midwatch_supervisor.present.intervention_text import action_text, request_text
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, LOST_SIGN
-from midwatch_supervisor.present.text_line import Tone, blocked, bracketed
+from midwatch_supervisor.present.text_line import Tone, blocked
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.node_list import LostNode, Unplaced
 from midwatch_supervisor.tui.state.row import Need, Row
@@ -148,7 +148,7 @@ def _wanted(row: Row) -> tuple[str, datetime | None]:
     if held := state.interventions.held:
         issued = held[0].intervention
         more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
-        act = f"{issued.action}{bracketed(terms_text(issued.terms))}{more}"
+        act = f"{action_text(issued.action, issued.terms)}{more}"
         said = f"{issued.by} wants to {act}: {issued.message or '(no message)'}"
         return said, state.needed_since
     if row.need > Need.STUCK:

@@ -210,9 +210,7 @@ class Row:
     @property
     def rejected(self) -> bool:
         """Whether it completed, and its result was not accepted."""
-        verdict = self.state.verdict
-        done = self.lifecycle is Lifecycle.COMPLETED
-        return done and verdict is not None and not verdict.accepted
+        return self.lifecycle is Lifecycle.COMPLETED and self.state.rejected
 
     @property
     def status(self) -> str:

@@ -171,7 +171,7 @@ def health_style(health: Health, colours: Palette) -> Style:
 
 def status_style(state: AttemptState, colours: Palette) -> Style:
     """The style of where an attempt stands."""
-    if state.verdict is not None and not state.verdict.accepted and state.over:
+    if state.rejected:
         return colours.warn
     return colours[_STATUSES.get(state.status, "text")]
 

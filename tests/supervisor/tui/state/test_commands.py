@@ -32,7 +32,7 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_stage.rows import row
-from midwatch_supervisor.operator.refusal import is_held
+from midwatch_supervisor.operator.questions import alerts_answered, is_held
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
     Command,
@@ -151,7 +151,12 @@ def test_a_switch_needs_another_model(models: tuple[str, ...], refused: bool) ->
 def test_every_command_but_verdicts_and_decisions_is_an_intervention_of_its_own() -> None:
     acting = {each for each in Command if each.effect.action is not None}
     assert acting == {each for each in Command if not (each.of_decision or each.of_result)}
-    assert acting >= {each for each in Command if each.answers_alerts}
+
+
+def test_what_holds_or_ends_an_attempt_answers_no_alert() -> None:
+    firing = row(WORKING, ALERT).state
+    silent = {each for each in Action if not alerts_answered(firing, each)}
+    assert silent == {Action.PAUSE, Action.RESUME, Action.STOP}
 
 
 def test_every_command_has_a_key_and_no_key_is_used_twice() -> None:

@@ -1,8 +1,8 @@
-"""What waits for a person's word in an attempt, and which acts would come to nothing. Pure."""
+"""What waits for a person's word in an attempt, and what an act on it would come to. Pure."""
 
 from collections.abc import Mapping
 
-from midwatch_monitor.records import Action
+from midwatch_monitor.records import Action, AlertKey
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
 from midwatch_supervisor.present.intervention_text import reach_text, request_name
@@ -30,6 +30,12 @@ def is_held(state: AttemptState) -> bool:
     """Whether an attempt stands still until a person speaks, or soon will."""
     coming = () if state.over else state.interventions.under_way
     return state.parked or any(each.action is Action.PAUSE for each in coming)
+
+
+def alerts_answered(state: AttemptState, action: Action) -> tuple[AlertKey, ...]:
+    """The alerts that an act is meant to resolve, and by which its outcome is judged."""
+    holds = action in {Action.PAUSE, Action.RESUME, Action.STOP}
+    return () if holds else tuple(alert.key for alert in state.firing)
 
 
 def act_refusal(state: AttemptState, action: Action | None, *, held: bool) -> str:
