@@ -295,11 +295,11 @@ def write(journal: "Journal", attempt: "Attempt", at: datetime) -> "Callable[...
 
 @pytest.fixture
 def until(journal: "Journal") -> "Callable[[Record], Awaitable[Entry]]":
-    """Waits for a record to stand in the journal; half a minute at most."""
+    """Waits for a record to stand in the journal; two minutes at most."""
 
     async def wait(record: "Record") -> "Entry":
         after = 0
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while True:
                 for entry in await journal.entries(after):
                     after = entry.id

@@ -110,8 +110,8 @@ class ConsoleDriver(Generic[J]):
         return self.before
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Wait for the console; half a minute at most."""
-        async with asyncio.timeout(30):
+        """Wait for the console; two minutes at most."""
+        async with asyncio.timeout(120):
             while not happened():
                 await self.pilot.pause()
         await self.pilot.pause()
@@ -127,6 +127,11 @@ class ConsoleDriver(Generic[J]):
         """What stands in the journal since the last record of the run, all acts stored."""
         await self.until(lambda: not self.app.storing)
         return [entry.record for entry in await self.journal.entries(self.before)]
+
+    async def first_screen(self) -> None:
+        """Leave whatever is open before the first screen."""
+        while len(self.app.screen_stack) > 1:
+            await self.app.pop_screen()
 
     async def open_attempt(self, task: str = "fix") -> AttemptScreen:
         """Open an attempt's view and wait until it has read the journal."""

@@ -300,7 +300,7 @@ async def test_requirement_15_who_attaches_midway_gets_all_from_the_beginning_in
     entries: list[Entry] = []
     async with await Journal.open_to_read(journal_file) as own:
         feed = Feed(own, run=1, bus=LocalBus(), poll_seconds=0.01, hertz=1_000)
-        async with asyncio.timeout(30), aclosing(feed.batches()) as batches:
+        async with asyncio.timeout(120), aclosing(feed.batches()) as batches:
             async for batch in batches:
                 entries += batch.entries
                 (harness.folder / "go").touch()
