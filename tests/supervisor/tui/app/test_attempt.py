@@ -78,13 +78,17 @@ Sit = Callable[..., AbstractAsyncContextManager[Seat]]
 
 @asynccontextmanager
 async def sitting(
-    folder: Path, *, bare: bool = False, size: tuple[int, int] = (120, 40), **task: str
+    folder: Path,
+    *,
+    bare: bool = False,
+    size: tuple[int, int] = (120, 40),
+    poll_seconds: float = 60,
+    **task: str,
 ) -> AsyncGenerator[Seat]:
     """Opens the console on a journal with one attempt, which holds everything unless told."""
     async with await Journal.open(folder / "journal.db") as journal:
         await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-        # The diff is read again while it is looked at, and the journal without hints.
-        async with console_on(journal, size=size, poll_seconds=0.1) as driver:
+        async with console_on(journal, size=size, poll_seconds=poll_seconds) as driver:
             await driver.add(title="Fix it", **task)
             last = await journal.last_id()
             await driver.write(*([WORKING] if bare else everything(last + 8)))
@@ -197,7 +201,7 @@ async def test_what_comes_while_another_screen_is_in_front_is_not_missed(sit: Si
 
 
 async def test_a_task_that_has_not_begun_opens_nothing(sit: Sit) -> None:
-    async with sit(bare=True) as seat:
+    async with sit(bare=True, poll_seconds=0.1) as seat:  # nobody hints at it
         task = await seat.journal.add_task(run=1, name="later", title="", spec="{}", at=AT)
         await seat.until(lambda: task.id in seat.app.board.queued)
         seat.app.open_attempt(seat.app.board.queued[task.id])
