@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
 from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
-from textual.widgets import TabbedContent
+from textual.widgets import Input, TabbedContent, TextArea
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
@@ -21,6 +22,19 @@ from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.widgets.line_list import LineList
 
 J = TypeVar("J", bound=Journal)
+
+
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys one after the other; each is carried out before the next, but for letters typed.
+
+    To wait for every widget after each letter takes longer than all else that typing does.
+    """
+    left = list(keys)
+    while left:
+        typing = isinstance(pilot.app.focused, Input | TextArea)
+        letters = len([*takewhile(lambda key: len(key) == 1, left)]) if typing else 0
+        now, left = left[: letters or 1], left[letters or 1 :]
+        await pilot.press(*now)
 
 
 class RecordingConsole(Console):
@@ -118,8 +132,7 @@ class ConsoleDriver(Generic[J]):
 
     async def press(self, *keys: str) -> None:
         """Press keys one after the other, and wait until what they say is stored."""
-        for key in keys:
-            await self.pilot.press(key)
+        await press(self.pilot, *keys)
         await self.pilot.pause()
         await self.until(lambda: not self.app.storing)
 

@@ -32,7 +32,7 @@ def demo(folder: Path) -> list[Line]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

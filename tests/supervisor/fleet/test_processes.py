@@ -54,7 +54,7 @@ def task_file(*items: str) -> str:
 
 async def ended(process: Process) -> tuple[int | None, str, str]:
     """The exit code, and what was said on both streams."""
-    out, errors = await asyncio.wait_for(process.communicate(), 60)
+    out, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, out.decode(), errors.decode()
 
 

@@ -32,7 +32,7 @@ def script_for(role: Role, key: str) -> Script:
 
 
 async def ended(process: Process) -> tuple[int | None, str, str]:
-    out, errors = await asyncio.wait_for(process.communicate(), 100)
+    out, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, out.decode(), errors.decode()
 
 

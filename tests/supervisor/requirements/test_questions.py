@@ -285,7 +285,7 @@ async def test_requirement_15_a_reader_of_the_output_that_takes_nothing_holds_no
     process = await harness.start("run", "tasks.yaml", "--json", pipesize=4096, limit=1024)
     await harness.until(lambda: is_over(harness))
     assert process.stdout is not None
-    lines = (await asyncio.wait_for(process.stdout.read(), 60)).splitlines()
+    lines = (await asyncio.wait_for(process.stdout.read(), 300)).splitlines()
     assert await process.wait() == 0
     assert sum(json.loads(line)["type"] == "step" for line in lines) == len(
         await harness.told(Step)

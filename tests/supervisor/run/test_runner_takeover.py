@@ -61,7 +61,7 @@ async def resumed(harness: RunHarness) -> Process:
 
 async def ended(process: Process) -> tuple[int | None, str]:
     """The exit code, and what was said on standard error."""
-    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    _, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, errors.decode()
 
 

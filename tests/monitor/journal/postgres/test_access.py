@@ -249,7 +249,7 @@ async def test_a_password_that_is_changed_meanwhile_is_said_at_once_and_waited_f
             while not caplog.messages:
                 await asyncio.wait([asked], timeout=0.05)
             assert not asked.done()
-        assert await asyncio.wait_for(asked, 20) == []
+        assert await asyncio.wait_for(asked, 120) == []
     (said,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert said.getMessage() == (
         "the journal's database lets us in no more, trying again: password authentication failed "
@@ -273,7 +273,7 @@ async def test_a_server_that_has_no_room_is_waited_for(shared: str, role: str) -
     await asyncio.wait([opening], timeout=0.3)
     assert not opening.done()
     tell(shared, f"ALTER ROLE {role} CONNECTION LIMIT -1")
-    await (await asyncio.wait_for(opening, 20)).close()
+    await (await asyncio.wait_for(opening, 120)).close()
 
 
 async def test_rights_that_are_taken_away_meanwhile_are_named(shared: str, role: str) -> None:

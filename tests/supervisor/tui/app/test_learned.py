@@ -28,7 +28,7 @@ from midwatch_monitor.records import (
     Recall,
     Record,
 )
-from midwatch_stage.console import RecordingConsole
+from midwatch_stage.console import RecordingConsole, press
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.learning_text import NOTHING
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
@@ -62,8 +62,7 @@ class Reader:
 
     async def press(self, *keys: str) -> None:
         """Press keys, and wait until what they write is written."""
-        for key in keys:
-            await self.pilot.press(key)
+        await press(self.pilot, *keys)
         await self.pilot.pause()
         for worker in [each for each in self.app.workers if each.group == "acts"]:
             await worker.wait()
