@@ -86,13 +86,13 @@ async def test_what_a_command_left_behind_is_ended_whatever_it_has_dropped(
     (tmp_path / "b").mkdir()
     mine, other = unwalled(tmp_path, "test.left"), unwalled(tmp_path / "b", "test.other")
     for each in (mine, other):
-        assert (await each.run(f"{left}\n{WAIT}", shell=True, timeout=60)).exit_code == 0
+        assert (await each.run(f"{left}\n{WAIT}", shell=True, timeout=300)).exit_code == 0
     assert await end_leftovers("test.left") >= 1
     free = "flock --nonblock lock true"
-    assert (await mine.run(free, shell=True, timeout=60)).exit_code == 0
-    assert (await other.run(free, shell=True, timeout=60)).exit_code == 1
+    assert (await mine.run(free, shell=True, timeout=300)).exit_code == 0
+    assert (await other.run(free, shell=True, timeout=300)).exit_code == 1
     assert await end_leftovers("test.other") >= 1
-    assert (await other.run(free, shell=True, timeout=60)).exit_code == 0
+    assert (await other.run(free, shell=True, timeout=300)).exit_code == 0
 
 
 async def test_what_is_left_of_a_command_whose_time_is_over_is_ended_too(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_what_is_left_of_a_command_whose_time_is_over_is_ended_too(tmp_pat
         await mine.run(late, shell=True, timeout=3)
     assert (tmp_path / "begun").exists()
     assert await end_leftovers("test.late") >= 1
-    free = await mine.run("flock --nonblock lock true", shell=True, timeout=60)
+    free = await mine.run("flock --nonblock lock true", shell=True, timeout=300)
     assert free.exit_code == 0
 
 
@@ -111,15 +111,15 @@ async def test_what_is_left_of_a_command_whose_time_is_over_is_ended_too(tmp_pat
     [("true", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill $$", 143), ("no-such-program", 127)],
 )
 async def test_a_command_ends_as_it_does_by_itself(command: str, code: int, tmp_path: Path) -> None:
-    result = await unwalled(tmp_path, "test.code").run(command, shell=True, timeout=60)
+    result = await unwalled(tmp_path, "test.code").run(command, shell=True, timeout=300)
     assert result.exit_code == code
 
 
 async def test_a_program_that_is_missing_is_told_by_its_name(tmp_path: Path) -> None:
-    result = await unwalled(tmp_path, "test.code").run(["no-such-program"], timeout=60)
+    result = await unwalled(tmp_path, "test.code").run(["no-such-program"], timeout=300)
     assert (result.exit_code, "no-such-program" in result.stderr) == (127, True)
 
 
 async def test_a_reader_that_goes_ends_a_command_that_writes(tmp_path: Path) -> None:
-    result = await unwalled(tmp_path, "test.pipe").run("yes | head -1", shell=True, timeout=60)
+    result = await unwalled(tmp_path, "test.pipe").run("yes | head -1", shell=True, timeout=300)
     assert (result.stdout, result.stderr, result.exit_code) == ("y\n", "", 0)

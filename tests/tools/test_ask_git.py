@@ -35,7 +35,7 @@ async def pulse(repository: Path, tmp_path: Path) -> AsyncGenerator[int]:
 
 async def silence(pulse: int) -> None:
     """Wait until nobody holds the pipe."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while True:
             try:
                 if not os.read(pulse, 9):

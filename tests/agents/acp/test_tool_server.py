@@ -38,7 +38,7 @@ async def ask(client: Process, *lines: str) -> dict[str, object]:
     assert client.stdin is not None
     assert client.stdout is not None
     client.stdin.write("".join(f"{line}\n" for line in lines).encode())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         return json.loads(await client.stdout.readline())
 
 

@@ -381,7 +381,7 @@ async def test_a_monitor_that_fails_tries_again(
     monitor = Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=clock)
     await recorder.record(report(10))
     running = asyncio.create_task(monitor.run())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while monitor.fault is None:
             await journal.last_id()
     await recorder.record(act())

@@ -173,7 +173,7 @@ async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
     failing.fails = frozenset({"attempt 1"})
     hints = bus.subscribe()
     work = asyncio.create_task(monitor.run())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await failing.failed.wait()
         failing.fails = frozenset()
         told: list[Hint] = []
@@ -195,7 +195,7 @@ async def test_those_who_always_have_something_to_say_do_not_keep_the_monitor_fr
             await two[1].record(Change())
             return found
 
-    async with await Busy.open(location) as busy, asyncio.timeout(30):
+    async with await Busy.open(location) as busy, asyncio.timeout(120):
         monitor = Monitor(
             journal=busy, bus=bus, settings=Settings(), run=1, clock=lambda: at, guards=Some(1)
         )

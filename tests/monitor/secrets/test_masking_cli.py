@@ -13,6 +13,7 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_stage import spilling
 from midwatch_stage.made_up import NAMED, SECRETS, key_block
+from midwatch_supervisor.cli import main
 
 TOKEN = "only-words-in-this-one"
 PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -98,8 +99,13 @@ async def test_the_log_of_the_journal_has_no_secret(spilled: tuple[Path, str]) -
     ],
     ids=" ".join,
 )
-def test_no_command_tells_a_secret(spilled: tuple[Path, str], argv: tuple[str, ...]) -> None:
-    assert told(midwatch(spilled[0], *argv)) == []
+def test_no_command_tells_a_secret(
+    spilled: tuple[Path, str], capsys: pytest.CaptureFixture[str], argv: tuple[str, ...]
+) -> None:
+    assert main([*argv, "--journal", str(spilled[0] / ".midwatch" / "journal.db")]) == 0
+    printed = "".join(capsys.readouterr())
+    assert printed
+    assert told(printed) == []
 
 
 def test_a_run_prints_no_secret_as_it_goes(spilled: tuple[Path, str]) -> None:
@@ -108,7 +114,7 @@ def test_a_run_prints_no_secret_as_it_goes(spilled: tuple[Path, str]) -> None:
 
 
 def test_what_an_older_midwatch_recorded_is_masked_when_it_is_told(
-    spilled: tuple[Path, str], tmp_path: Path
+    spilled: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = tmp_path / "old.db"
     with sqlite3.connect(spilled[0] / ".midwatch" / "journal.db") as source:
@@ -123,7 +129,8 @@ def test_what_an_older_midwatch_recorded_is_masked_when_it_is_told(
         target.close()
     source.close()
     for command in ("show", "export"):
-        text = midwatch(spilled[0], command, "spill", "--journal", str(old))
+        assert main([command, "spill", "--journal", str(old)]) == 0
+        text = "".join(capsys.readouterr())
         assert told(text) == []
         assert "[masked: xai key " in text
 
@@ -185,17 +192,11 @@ async def test_a_mode_is_tightened_and_never_loosened(tmp_path: Path) -> None:
         assert mode(file) == 0o400
 
 
-def test_a_bad_pattern_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_bad_pattern_is_named_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = tmp_path / "own.yaml"
     config.write_text("secrets:\n  patterns:\n    ours: 'ours_[0-9'\n")
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "config", "check", str(config)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 2
-    assert f"{config}:3: secrets.patterns.ours: is no pattern that RE2 knows" in (
-        done.stdout + done.stderr
-    )
+    assert main(["config", "check", str(config)]) == 2
+    said = f"{config}:3: secrets.patterns.ours: is no pattern that RE2 knows"
+    assert said in "".join(capsys.readouterr())

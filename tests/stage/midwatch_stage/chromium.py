@@ -59,10 +59,10 @@ class Page:
         return answer["result"].get("value")
 
     async def until(self, shown: Callable[[str], bool]) -> str:
-        """Wait until the rows are as wanted, a minute at most; the rows."""
+        """Wait until the rows are as wanted, five minutes at most; the rows."""
         seen = ""
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 while not shown(seen := await self.text()):  # noqa: ASYNC110 — no event
                     await asyncio.sleep(0.05)
         except TimeoutError:
@@ -86,7 +86,7 @@ class Page:
     async def _call(self, method: str, **params: Any) -> dict[str, Any]:
         id = next(self._ids)
         await self._socket.send_json({"id": id, "method": method, "params": params} | self._session)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while (answer := json.loads(await self._socket.receive_str())).get("id") != id:
                 pass
         assert "error" not in answer, answer
@@ -110,7 +110,7 @@ async def chromium(folder: Path) -> AsyncGenerator[Page]:
     )
     try:
         assert browser.stderr is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             said = (await browser.stderr.readuntil(b"/devtools/browser/")).decode()
             said += (await browser.stderr.readline()).decode()
         (address,) = re.findall(r"ws://\S+", said)

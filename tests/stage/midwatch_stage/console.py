@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
 from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
-from textual.widgets import TabbedContent
+from textual.widgets import Input, TabbedContent, TextArea
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
@@ -21,6 +22,19 @@ from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.widgets.line_list import LineList
 
 J = TypeVar("J", bound=Journal)
+
+
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys one after the other; each is carried out before the next, but for letters typed.
+
+    To wait for every widget after each letter takes longer than all else that typing does.
+    """
+    left = list(keys)
+    while left:
+        typing = isinstance(pilot.app.focused, Input | TextArea)
+        letters = len([*takewhile(lambda key: len(key) == 1, left)]) if typing else 0
+        now, left = left[: letters or 1], left[letters or 1 :]
+        await pilot.press(*now)
 
 
 class RecordingConsole(Console):
@@ -110,16 +124,15 @@ class ConsoleDriver(Generic[J]):
         return self.before
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Wait for the console; half a minute at most."""
-        async with asyncio.timeout(30):
+        """Wait for the console; two minutes at most."""
+        async with asyncio.timeout(120):
             while not happened():
                 await self.pilot.pause()
         await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
         """Press keys one after the other, and wait until what they say is stored."""
-        for key in keys:
-            await self.pilot.press(key)
+        await press(self.pilot, *keys)
         await self.pilot.pause()
         await self.until(lambda: not self.app.storing)
 
@@ -127,6 +140,11 @@ class ConsoleDriver(Generic[J]):
         """What stands in the journal since the last record of the run, all acts stored."""
         await self.until(lambda: not self.app.storing)
         return [entry.record for entry in await self.journal.entries(self.before)]
+
+    async def first_screen(self) -> None:
+        """Leave whatever is open before the first screen."""
+        while len(self.app.screen_stack) > 1:
+            await self.app.pop_screen()
 
     async def open_attempt(self, task: str = "fix") -> AttemptScreen:
         """Open an attempt's view and wait until it has read the journal."""

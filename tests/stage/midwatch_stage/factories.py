@@ -23,7 +23,6 @@ from midwatch_monitor.records import (
     Cause,
     Change,
     Checkpoint,
-    Course,
     Decision,
     Delivery,
     DeliveryState,
@@ -366,11 +365,3 @@ def turn(*calls: "Call", say: str = "") -> "Turn":
     from midwatch_agents.scripted import Turn
 
     return Turn(calls=calls, say=say)
-
-
-def reflect_call(
-    progress: int = 10, confidence: int = 80, course: Course = Course.CONTINUE, **args: object
-) -> "Call":
-    """A call of `reflect` by a scripted model."""
-    said: dict[str, object] = {"confidence": confidence, "decision": course.value}
-    return call("reflect", progress_percent=progress, **said, **args)

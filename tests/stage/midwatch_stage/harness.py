@@ -103,9 +103,9 @@ class RunHarness:
         return [entry.record for entry in entries if isinstance(entry.record, kind)]
 
     async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
-        """Wait for something to be true; a minute at most, as processes may have to start first."""
+        """Wait for something to be true; five minutes at most: processes start first."""
         nothing = LocalBus().subscribe()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not (await now if isawaitable(now := happened()) else now):
                 await nothing.wait(0.01)
 

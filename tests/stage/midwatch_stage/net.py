@@ -105,7 +105,7 @@ class Net:
         assert await child.stdout.readline() == b"up\n"
         return child
 
-    async def until(self, happened: Callable[[], bool], seconds: float = 30) -> None:
+    async def until(self, happened: Callable[[], bool], seconds: float = 120) -> None:
         """Wait for something to be true."""
         nothing = LocalBus().subscribe()
         async with timeout(seconds):
@@ -114,7 +114,7 @@ class Net:
 
     async def entries(self, hints: Subscription, count: int) -> list[int]:
         """The entries of so many hints."""
-        async with timeout(30):
+        async with timeout(120):
             return [(await anext(hints)).entry for _ in range(count)]
 
     async def end(self) -> None:

@@ -83,7 +83,7 @@ async def _take_spans() -> None:
     assert process.stdout is not None
     line = (await process.stdout.readline()).decode()
     url = line.partition("spans to ")[2].partition(";")[0]
-    exporter = OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=10)
+    exporter = OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=60)
     with tracing(exporter) as tracer:
         for _ in range(6):
             tool_span(tracer, "look_up", "{}", FOUND)

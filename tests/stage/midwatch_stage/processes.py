@@ -19,7 +19,7 @@ def children(of: int) -> list[int]:
 
 
 async def ended(process: int) -> None:
-    """Wait for a process to be gone; a minute at most."""
+    """Wait for a process to be gone; five minutes at most."""
     try:
         descriptor = os.pidfd_open(process)
     except ProcessLookupError:
@@ -27,7 +27,7 @@ async def ended(process: int) -> None:
     over = asyncio.Event()
     asyncio.get_running_loop().add_reader(descriptor, over.set)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await over.wait()
     finally:
         asyncio.get_running_loop().remove_reader(descriptor)

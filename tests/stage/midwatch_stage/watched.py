@@ -137,9 +137,9 @@ class Fleet:
                 yield entry.record
 
     async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
-        """Wait for something to be true; half a minute at most."""
+        """Wait for something to be true; two minutes at most."""
         nothing = LocalBus().subscribe()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not (now if isinstance(now := happened(), bool) else await now):
                 await nothing.wait(0.01)
 

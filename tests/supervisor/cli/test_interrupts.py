@@ -34,7 +34,7 @@ def interrupted(moment: str, *words: str, folder: Path) -> subprocess.CompletedP
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
 

@@ -162,7 +162,7 @@ class Scene:
     async def first(self, kind: type[T], count: int = 1, *, attempt: int | None = None) -> T:
         """The record of a kind that makes it `count`, once it is there."""
         nothing = LocalBus().subscribe()
-        async with self.supervised(), asyncio.timeout(30):
+        async with self.supervised(), asyncio.timeout(120):
             while len(found := await self.told(kind, attempt=attempt)) < count:
                 await nothing.wait(0.01)
         return found[count - 1]

@@ -104,7 +104,7 @@ class Boss:
     async def at_work(self) -> AsyncGenerator[None]:
         helper = asyncio.create_task(self.supervision.run())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 yield
         finally:
             helper.cancel()
@@ -329,7 +329,7 @@ async def test_what_is_always_asked_anew_keeps_nobody_from_answering(
                 await write(Delivery(intervention=99, state=DeliveryState.APPROVED))
             return found
 
-    async with await Busy.open(location) as busy, asyncio.timeout(30):
+    async with await Busy.open(location) as busy, asyncio.timeout(120):
         boss = Boss(busy, "a", at, Settings())
         boss.may_answer.set()
         await boss.leases.take([asked.attempt])
@@ -353,7 +353,7 @@ async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again
                     await answered.wait()
             return found
 
-    async with await Late.open(location) as late, asyncio.timeout(30):
+    async with await Late.open(location) as late, asyncio.timeout(120):
         boss = Boss(late, "a", at, Settings())
         await boss.leases.take([asked.attempt])
         first = asyncio.create_task(boss.supervision.settle())
@@ -384,7 +384,7 @@ async def test_who_approves_just_in_time_is_not_overruled(
             return found
 
     policy = PolicySettings(person=PersonSettings(timeout_minutes=1))
-    async with await Late.open(location) as late, asyncio.timeout(30):
+    async with await Late.open(location) as late, asyncio.timeout(120):
         boss = Boss(late, "a", at, Settings(policy=policy))
         boss.may_answer.set()
         await boss.leases.take([asked.attempt])

@@ -32,7 +32,7 @@ def demo(folder: Path) -> list[Line]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -139,7 +139,7 @@ def test_its_report_agrees_with_its_last_line(first: tuple[Path, list[Line]]) ->
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     found = [json.loads(line) for line in done.stdout.splitlines()]

@@ -46,7 +46,7 @@ async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> Non
     before, until = steps, loop.time() + 0.1
     while loop.time() < until:
         pass
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await left.wait()
     assert steps <= before + 2
     keeping.cancel()

@@ -163,9 +163,9 @@ class Fleet:
         return [entry.record for entry in entries if isinstance(entry.record, kind)]
 
     async def until(self, happened: Callable[[], Awaitable[bool]]) -> None:
-        """Wait for something to be true; half a minute at most."""
+        """Wait for something to be true; two minutes at most."""
         nothing = LocalBus().subscribe()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not await happened():
                 await nothing.wait(0.05)
 

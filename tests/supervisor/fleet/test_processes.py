@@ -54,7 +54,7 @@ def task_file(*items: str) -> str:
 
 async def ended(process: Process) -> tuple[int | None, str, str]:
     """The exit code, and what was said on both streams."""
-    out, errors = await asyncio.wait_for(process.communicate(), 60)
+    out, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, out.decode(), errors.decode()
 
 
@@ -86,9 +86,9 @@ class Company:
         return sorted(each.name.split("-")[1] for each in self.folder.glob(f"began-*-{node}"))
 
     async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
-        """Wait for something to be true; a minute at most, and no longer than the processes."""
+        """Wait for something to be true; five minutes at most, and no longer than the processes."""
         nothing = LocalBus().subscribe()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not (await now if isawaitable(now := happened()) else now):
                 failed = [each for each in self._processes if each.returncode]
                 for process in failed if len(failed) > self.killed else ():

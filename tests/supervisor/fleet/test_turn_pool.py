@@ -141,7 +141,7 @@ async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -
     newer = asyncio.create_task(mine.do(ticket(1), ()))
     await asyncio.sleep(0)
     await mine.drop()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         assert await asyncio.gather(older, newer) == ["given back", "given back: taken for lost"]
     assert times == [1]
 

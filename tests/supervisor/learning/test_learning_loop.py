@@ -50,7 +50,7 @@ def midwatch(folder: Path, *words: str) -> list[Line]:
         env={key: value for key, value in os.environ.items() if key != "MIDWATCH_JOURNAL"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -205,7 +205,7 @@ async def past(journal: Journal) -> Past:
 
 async def until(happened: Callable[[], Awaitable[bool]]) -> None:
     nothing = LocalBus().subscribe()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not await happened():
             await nothing.wait(0.01)
 

@@ -53,7 +53,7 @@ async def at_night(
 async def ended(process: Process) -> None:
     if process.returncode is None:
         process.terminate()
-    await asyncio.wait_for(process.communicate(), 60)
+    await asyncio.wait_for(process.communicate(), 300)
 
 
 def texts(phone: Receiver) -> list[str]:
@@ -97,7 +97,7 @@ async def test_the_phone_has_the_alert_in_time_and_its_command_answers_the_agent
         before = len(model.asked)
         words = shlex.split(command.replace("your answer", ANSWER))
         telling = await harness.start(*words[1:])
-        out, errors = await asyncio.wait_for(telling.communicate(), 60)
+        out, errors = await asyncio.wait_for(telling.communicate(), 300)
         assert telling.returncode == 0, (out, errors)
         await heard(harness, model, before)
         delay = (phone.times[0] - await first_alert(harness.journal)).total_seconds()

@@ -32,7 +32,7 @@ def script_for(role: Role, key: str) -> Script:
 
 
 async def ended(process: Process) -> tuple[int | None, str, str]:
-    out, errors = await asyncio.wait_for(process.communicate(), 100)
+    out, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, out.decode(), errors.decode()
 
 
@@ -148,5 +148,5 @@ def test_nothing_of_it_is_imported_where_nobody_is_called() -> None:
         "import sys; import midwatch_supervisor.cli.run.conduct, "
         "midwatch_supervisor.fleet.monitors.fleet_monitor; sys.exit('apprise' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=300)
     assert done.returncode == 0

@@ -127,7 +127,7 @@ async def test_guidance_reaches_a_run_of_another_process_at_its_next_request(roo
     await room.harness.until((room.harness.folder / "held").exists)
     id = await room.desk.act(attempt, Action.NUDGE, "Look up.")
     room.let_go()
-    assert await asyncio.wait_for(process.wait(), 60) == 0
+    assert await asyncio.wait_for(process.wait(), 300) == 0
     arrived = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
     assert await room.harness.told(Delivery) == [arrived]
     bodies = [message.body.decode() for message in await room.harness.journal.messages(attempt.id)]
@@ -142,7 +142,7 @@ async def test_a_decision_that_waits_is_approved_from_another_process(room: Room
     held, asked = await room.entry(attempt, Intervention)
     assert asked.needs_approval
     await room.desk.approve(attempt, held.id, step=1)
-    assert await asyncio.wait_for(process.wait(), 60) == 0
+    assert await asyncio.wait_for(process.wait(), 300) == 0
     stamps = [(each.intervention, each.state) for each in await room.harness.told(Delivery)]
     assert stamps == [(held.id, DeliveryState.APPROVED), (held.id, DeliveryState.DELIVERED)]
 
@@ -160,4 +160,4 @@ async def test_an_attempt_that_waits_for_a_person_goes_on_within_a_second(room: 
     assert state.lifecycle is Lifecycle.WORKING
     assert answered.at - issued.at < SECOND
     room.let_go()
-    assert await asyncio.wait_for(process.wait(), 60) == 0
+    assert await asyncio.wait_for(process.wait(), 300) == 0

@@ -19,6 +19,7 @@ from midwatch_monitor.records import (
     Intervention,
     Step,
 )
+from midwatch_stage.command import midwatch
 from midwatch_stage.fake_agents import (
     GREETS,
     Asked,
@@ -161,7 +162,7 @@ async def test_where_all_wait_the_run_ends_and_what_is_allowed_meanwhile_is_allo
 
 
 async def test_killed_while_it_waits_it_goes_on_with_what_a_command_said(
-    harness: RunHarness, fake: Fake
+    harness: RunHarness, fake: Fake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks = beside(harness, fake(ASKS, GREETS, more=ASK))
     (harness.folder / "tasks.yaml").write_text(tasks)
@@ -173,12 +174,15 @@ async def test_killed_while_it_waits_it_goes_on_with_what_a_command_said(
     await process.wait()
     await enough(harness, asked)
     wanted = f"permission to run `touch ran`: `midwatch approve {asked.id}` or `reject {asked.id}`"
-    assert wanted in await said(harness, "status")
-    assert wanted in await said(harness, "show", "hello")
-    assert await said(harness, "approve", str(asked.id)) == (
-        f"approved permission {asked.id} for hello#1\n"
-    )
-    await said(harness, "resume", "--headless")
+    where = ("--journal", harness.journal.name)
+    for command in (("status",), ("show", "hello")):
+        assert await midwatch(*command, *where) == 0
+        assert wanted in capsys.readouterr().out
+    assert await midwatch("approve", str(asked.id), *where) == 0
+    assert capsys.readouterr().out == f"approved permission {asked.id} for hello#1\n"
+    again = await harness.start("resume", "--headless")
+    _, errors = await again.communicate()
+    assert again.returncode == 0, errors
     assert await ran(harness) == [True]
 
 
@@ -189,17 +193,10 @@ async def test_rejected_by_a_command_between_two_runs_it_is_told_the_words(
     (harness.folder / "midwatch.yaml").write_text("run: {sandbox: off}\n")
     assert await harness.run(fake(hears, GREETS, more=ASK)) == 3
     asked = await question(harness)
-    await said(harness, "reject", str(asked.id), "--comment", "Only greet.")
+    where = ("--journal", harness.journal.name)
+    assert await midwatch("reject", str(asked.id), "--comment", "Only greet.", *where) == 0
     assert await harness.resume() == 0
     assert await ran(harness) == []
-
-
-async def said(harness: RunHarness, *words: str) -> str:
-    """What a command prints that ends well."""
-    process = await harness.start(*words)
-    output, errors = await process.communicate()
-    assert process.returncode == 0, errors
-    return output.decode()
 
 
 async def test_a_command_that_is_named_like_a_tool_of_midwatch_is_asked_for(

@@ -163,7 +163,7 @@ async def test_one_that_dies_fails_with_its_last_words(harness: RunHarness, fake
     assert "it is all too much" in ended[0].reason
 
 
-@pytest.mark.parametrize("loads", [False, True])
+@pytest.mark.parametrize("loads", [True, pytest.param(False, marks=pytest.mark.matrix)])
 async def test_one_that_was_killed_goes_on_where_it_was(
     harness: RunHarness, fake: Fake, *, loads: bool
 ) -> None:

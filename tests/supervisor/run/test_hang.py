@@ -199,6 +199,6 @@ async def test_a_thread_that_never_ends_does_not_keep_the_process(harness: RunHa
     process = await harness.start("run", "tasks.yaml", "--headless", "--config", "midwatch.yaml")
     await harness.until((harness.folder / "blocked").exists)
     await harness.say(STOP)
-    out, errors = await asyncio.wait_for(process.communicate(), 60)
+    out, errors = await asyncio.wait_for(process.communicate(), 300)
     assert (process.returncode, errors) == (4, b"")
     assert b"fix: failed" in out

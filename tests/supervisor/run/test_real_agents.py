@@ -200,7 +200,7 @@ async def test_gemini_that_somebody_starts_is_guided_and_stopped_over_its_hooks(
         )
         await harness.until(lambda: "from your policy]" in asked_of(stub))
         await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR, message="Enough."))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await agent.wait()
         await harness.until(lambda: ended(harness))
         watching.terminate()

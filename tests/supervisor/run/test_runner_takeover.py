@@ -15,8 +15,6 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (
     AttemptTransition,
-    Commit,
-    Draft,
     Ending,
     Lifecycle,
     Step,
@@ -63,7 +61,7 @@ async def resumed(harness: RunHarness) -> Process:
 
 async def ended(process: Process) -> tuple[int | None, str]:
     """The exit code, and what was said on standard error."""
-    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    _, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, errors.decode()
 
 
@@ -169,15 +167,3 @@ async def test_a_workspace_that_was_half_made_is_made_anew(
 
 async def submitted(harness: RunHarness) -> bool:
     return bool(await harness.told(AttemptTransition))
-
-
-async def test_a_late_result_does_not_change_a_status(harness: RunHarness) -> None:
-    open_gate(harness)
-    assert await harness.run(tasks()) == 0
-    before = await harness.journal.entries()
-    late = TaskTransition(lifecycle=Lifecycle.FAILED, reason="too late")
-    draft = Draft(record=late, at=before[-1].at, task=1)
-    with pytest.raises(Exception, match="task 1 is already completed; a late result cannot"):
-        await harness.journal.commit(Commit(drafts=(draft,)))
-    assert await harness.resume() == 0
-    assert await harness.journal.entries() == before

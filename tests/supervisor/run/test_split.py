@@ -233,7 +233,7 @@ async def test_a_run_tells_of_the_tasks_that_a_split_made(harness: RunHarness) -
     await harness.say(split())
     await harness.until(lambda: grounds.joinpath("big.2-1").exists())
     (harness.folder / "go").touch()
-    out, errors = await asyncio.wait_for(process.communicate(), 30)
+    out, errors = await asyncio.wait_for(process.communicate(), 300)
     assert (process.returncode, errors) == (0, b"")
     done = json.loads(out.splitlines()[-1])
     assert [(each["id"], each["status"]) for each in done["tasks"]] == [
@@ -249,6 +249,6 @@ async def test_the_whole_of_a_split_task_is_what_is_merged(
     (harness.folder / "go").touch()
     assert await run == 0
     process = await harness.start("merge", "big")
-    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    _, errors = await asyncio.wait_for(process.communicate(), 300)
     assert (process.returncode, errors) == (0, b"")
     assert names(project) == ["old.txt", "one.txt", "two.txt"]

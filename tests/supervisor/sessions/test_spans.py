@@ -39,7 +39,7 @@ async def port(journal: Journal, agents: ForeignAgents) -> AsyncGenerator[int]:
 
 def exporter(port: int) -> OTLPSpanExporter:
     url = f"http://127.0.0.1:{port}/v1/traces"
-    return OTLPSpanExporter(endpoint=url, compression=Compression.Gzip, timeout=10)
+    return OTLPSpanExporter(endpoint=url, compression=Compression.Gzip, timeout=60)
 
 
 def loops(port: int, times: int, args: str | None = '{"city": "Bern"}') -> None:
@@ -101,7 +101,7 @@ async def post(
     """The status that a request is answered with; 0 where the connection is cut."""
 
     def ask() -> int:
-        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             said = {"Content-Type": type, **{k.replace("_", "-"): v for k, v in headers.items()}}
             connection.request("POST", path, sent, said)

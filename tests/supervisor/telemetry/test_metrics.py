@@ -82,7 +82,7 @@ async def test_they_are_served_anew_for_whoever_asks(
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             line = (await process.stdout.readline()).decode()
             url = line.split()[2].rstrip(",")
             text = await asyncio.to_thread(read, url)
@@ -97,7 +97,7 @@ async def test_they_are_served_anew_for_whoever_asks(
 
 
 def read(url: str) -> str:
-    with urlopen(url, timeout=10) as answer:
+    with urlopen(url, timeout=60) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         return answer.read().decode()
 

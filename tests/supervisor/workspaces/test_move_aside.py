@@ -137,4 +137,4 @@ async def test_what_still_runs_in_the_way_is_ended(folder: Path) -> None:
     argv = (sys.executable, "-c", "input()")
     process = await asyncio.create_subprocess_exec(*argv, stdin=PIPE, env={MARK: mark})
     await way(folder, None)
-    assert await asyncio.wait_for(process.wait(), 60) == -9
+    assert await asyncio.wait_for(process.wait(), 300) == -9

@@ -203,7 +203,7 @@ async def test_a_run_in_one_process_clones_a_url_too(
 ) -> None:
     prepare(harness.folder, "make", "use", workspace=f"file://{harness.folder}/shop")
     process = await harness.start("run", "tasks.yaml", "--headless")
-    said = await asyncio.wait_for(process.communicate(), 60)
+    said = await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode == 0, said
     assert await harness.told(Snapshot) == []
     git(harness.folder, "clone", "--quiet", "shop", "mine")

@@ -200,7 +200,7 @@ async def test_a_commit_that_is_cancelled_is_made_all_the_same(
     pipe = workspace.folder / ".gitignore"  # git waits for who writes to it
     os.mkfifo(pipe)
     keeping = asyncio.create_task(keep(workspace, "Second"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while (writer := await asyncio.to_thread(opened, pipe)) is None:
             pass
         pipe.unlink()

@@ -150,7 +150,7 @@ def cut_short(perform: Perform) -> Callable[..., Awaitable[None]]:
             return ""
 
         working = asyncio.create_task(perform(*turns, settings=QUICK, tools=(read_log,)))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await hanging.wait()
         working.cancel()
         await asyncio.wait({working})

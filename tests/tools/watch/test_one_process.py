@@ -105,7 +105,7 @@ async def test_a_supervisor_nudges_in_the_same_process(
     bus = LocalBus()
 
     async def run_slow_tests() -> str:
-        async with asyncio.timeout(30), bus.subscribe() as hints:
+        async with asyncio.timeout(120), bus.subscribe() as hints:
             while heard and not await interventions(journal_file):
                 await hints.wait(0.1)  # which leaves the supervisor time to speak
         return FAILED
@@ -300,7 +300,7 @@ async def test_an_agent_that_begins_to_wait_for_a_person_is_a_call(
 
     watch = Watch(journal=str(journal_file), on_waiting=answer, seconds=count().__next__)
     agent = worker([("be_paused", {})], [("run_tests", {})], tools=(be_paused, run_tests))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         await agent.run("Mend the sum.", capabilities=[watch])
         await asyncio.gather(*answers)
     assert heard == ["Wait for me."]

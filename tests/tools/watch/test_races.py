@@ -75,7 +75,7 @@ async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_b
     recorder.before = before
     agent = worker([("quick", {}), ("slow", {})], [("quick", {})], tools=(quick, slow))
     watch = AttemptWatch(recorder, root=workspace, bus=bus)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await agent.run("Make it.", capabilities=[watch])
     steps = [each.record for each in await journal.entries(kinds=(Step,))]
     made = [(s.tool, e.path, e.writer) for s in steps if isinstance(s, Step) for e in s.edits]
@@ -101,7 +101,7 @@ async def test_an_agent_that_is_cancelled_while_its_watch_begins_is_not_taken_fo
     watch = Slow(root=workspace, journal=journal.name)
     watch.begins = asyncio.Event()
     work = asyncio.create_task(worker().run("Fix it.", capabilities=[watch]))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await watch.begins.wait()
         work.cancel()
         await asyncio.wait({work})
@@ -132,7 +132,7 @@ async def test_a_board_is_read_to_its_end_though_its_neighbours_always_write_on(
             await recorder.record(flagged)
             return await super().entries(after, **rest)
 
-    async with await Busy.open(location) as busy, asyncio.timeout(30):
+    async with await Busy.open(location) as busy, asyncio.timeout(120):
         text = await Board(journal=busy, task=task, attempt=second).section(DataBlocks("0badcafe"))
     assert "- fix, attempt 1" in text
 
@@ -193,7 +193,7 @@ async def test_no_call_of_a_turn_is_judged_before_it_is_known_who_spoke(
     held: Held, entrance: Entrance
 ) -> None:
     calls = [asyncio.create_task(entrance.ask(_call(3), ())) for _ in range(2)]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await held.asked.wait()
         held.go.set()
         assert await asyncio.gather(*calls) == [ALLOWED, ALLOWED]

@@ -73,7 +73,7 @@ def crash(journal: Journal, machine: Machine, perform: Perform) -> Callable[...,
 
     async def run(*turns: Any, steps: int = 0) -> None:
         working = asyncio.create_task(perform(*turns, tools=(machine.act, machine.hang)))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await machine.hanging.wait()
             while len(await journal.entries(kinds=[Step])) < steps:
                 pass

@@ -1,6 +1,5 @@
 """A watched agent: what it does and says is recorded, judged and answered."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -303,25 +302,3 @@ async def test_a_spent_budget_ends_the_run(journal: Journal, perform: Perform) -
     with pytest.raises(BudgetSpentError, match="out of budget: 2 of 2 requests"):
         await perform(*turns, budget=Budget(requests=Meter(limit=2)))
     assert len(await records_of(journal, Step)) == 2
-
-
-async def test_two_workers_in_parallel_never_mix(
-    journal: Journal, attempt: Attempt, perform: Perform
-) -> None:
-    other = await journal.add_attempt(
-        task=attempt.task,
-        number=2,
-        worker="coder",
-        model="m",
-        node="here",
-        workspace="/w",
-        at=attempt.started_at,
-    )
-    turns = [[reflecting(n, 80, notes="first")] for n in range(5)]
-    others = [[reflecting(n, 80, notes="other")] for n in range(5)]
-    await asyncio.gather(perform(*turns), perform(*others, of=other))
-    for who, notes in ((attempt, "first"), (other, "other")):
-        steps = await records_of(journal, Step, who.id)
-        said = [step.checkpoint.notes for step in steps if step.checkpoint]
-        assert said == [notes] * 5
-        assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6]

@@ -20,7 +20,7 @@ HINT = Hint(entry=1, kind="step", task=1, attempt=1, step=1)
 async def kept(client: Client) -> NodeStatus | None:
     """What the broker keeps as the status of b."""
     await client.subscribe(STATUS, qos=1)
-    async with timeout(30):
+    async with timeout(120):
         async for message in client.messages:
             return decode_status(message.payload, "b")
     return None
@@ -86,7 +86,7 @@ async def test_a_node_can_say_where_to_look_and_nothing_else(guarded: Net) -> No
             await client.publish("elsewhere", b"stop", qos=1)
         a.publish(HINT)
         assert await hints.wait() == [HINT]
-        async with timeout(30):
+        async with timeout(120):
             first = await anext(aiter(witness.messages))
         assert first.topic.value == "midwatch/v1/midwatch/attempts/1/events"
 

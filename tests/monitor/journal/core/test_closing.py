@@ -30,7 +30,7 @@ def test_closing_a_reader_waits_for_no_answer_that_does_not_come(store: Store) -
 
     reader = Reader(store.reading, name="it", patience=Patience(0))
     answer = reader.submit(stuck, Event())
-    assert asked.wait(10)
+    assert asked.wait(60)
     reader.close(cut.set)
     assert answer.result(0)
     assert cut.is_set()

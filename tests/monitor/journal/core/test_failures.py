@@ -83,10 +83,10 @@ def holding(writer: Writer) -> threading.Event:
 
     def work(_: Connection) -> None:
         begun.set()
-        go.wait(10)
+        go.wait(60)
 
     writer.submit(work)
-    assert begun.wait(10)
+    assert begun.wait(60)
     return go
 
 

@@ -62,7 +62,7 @@ async def settled_together(
 
     def hold(_: Connection) -> None:
         begun.set()
-        go.wait(10)
+        go.wait(60)
 
     before = journal.transactions + 1
     holding = asyncio.create_task(journal.write(hold))

@@ -39,7 +39,7 @@ async def started(program: str, location: str, *arguments: str) -> Process:
 
 async def finished(process: Process) -> list[int]:
     """The ids that it printed."""
-    out, errors = await asyncio.wait_for(process.communicate(), 60)
+    out, errors = await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode == 0, errors.decode()
     return [int(line) for line in out.split()]
 
@@ -53,7 +53,7 @@ async def test_a_killed_process_loses_nothing_that_was_acknowledged(
 ) -> None:
     process = await started(WRITER, location, "doomed", "1000000")
     assert process.stdout is not None
-    said = [int(await asyncio.wait_for(process.stdout.readline(), 60)) for _ in range(50)]
+    said = [int(await asyncio.wait_for(process.stdout.readline(), 300)) for _ in range(50)]
     process.send_signal(signal.SIGKILL)
     rest, _ = await process.communicate()
     whole = rest[: rest.rfind(b"\n") + 1]

@@ -150,5 +150,5 @@ def test_a_journal_is_made_and_opened_without_alembic(tmp_path: Path) -> None:
         "print('alembic' in sys.modules)\n"
     )
     line = [sys.executable, "-c", program, str(tmp_path / "journal.db")]
-    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout == "False\n"

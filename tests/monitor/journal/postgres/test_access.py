@@ -13,8 +13,8 @@ from sqlalchemy import Connection, make_url, text
 
 from midwatch_monitor.errors import JournalAccessError, JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_stage.command import midwatch
 from midwatch_stage.database import Database
-from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.journals import journal_to_watch
 
 READER = (
@@ -58,10 +58,6 @@ async def shared(postgres: str) -> str:
     """The URL of an empty journal in which the role will be granted rights."""
     await (await Journal.open(postgres)).close()
     return postgres
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
 
 
 async def refusal(url: str) -> str:
@@ -248,12 +244,12 @@ async def test_a_password_that_is_changed_meanwhile_is_said_at_once_and_waited_f
     guarded: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with await Journal.open(guarded) as journal:
-        async with locked_out(guarded, journal), asyncio.timeout(30):
+        async with locked_out(guarded, journal), asyncio.timeout(120):
             asked = asyncio.ensure_future(journal.runs())
             while not caplog.messages:
                 await asyncio.wait([asked], timeout=0.05)
             assert not asked.done()
-        assert await asyncio.wait_for(asked, 20) == []
+        assert await asyncio.wait_for(asked, 120) == []
     (said,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert said.getMessage() == (
         "the journal's database lets us in no more, trying again: password authentication failed "
@@ -277,7 +273,7 @@ async def test_a_server_that_has_no_room_is_waited_for(shared: str, role: str) -
     await asyncio.wait([opening], timeout=0.3)
     assert not opening.done()
     tell(shared, f"ALTER ROLE {role} CONNECTION LIMIT -1")
-    await (await asyncio.wait_for(opening, 20)).close()
+    await (await asyncio.wait_for(opening, 120)).close()
 
 
 async def test_rights_that_are_taken_away_meanwhile_are_named(shared: str, role: str) -> None:

@@ -1,6 +1,5 @@
 """`midwatch db` over real databases."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -30,15 +29,11 @@ from midwatch_monitor.records import (
     Result,
     Wanted,
 )
+from midwatch_stage.command import midwatch
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.matrix import DATABASES
-from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
 
 
 def lines(capsys: Capture) -> list[dict[str, Any]]:

@@ -224,7 +224,7 @@ def test_a_machine_without_any_network_is_enough() -> None:
     """A new network namespace has nothing but loopback, and that is down."""
     words = ("bwrap", "--unshare-net", "--dev-bind", "/", "/", sys.executable, "-c", PROGRAM)
     done = subprocess.run(
-        [*words, "doctor"], capture_output=True, text=True, check=False, timeout=60, env=os.environ
+        [*words, "doctor"], capture_output=True, text=True, check=False, timeout=300, env=os.environ
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "`midwatch run` has what it needs here" in done.stdout

@@ -43,7 +43,7 @@ def hook(
     words = [sys.executable, "-c", program, "hook", agent]
     environ = {**os.environ, "MIDWATCH_STATE": str(state)}
     return subprocess.run(
-        words, input=payload, env=environ, capture_output=True, timeout=60, check=False
+        words, input=payload, env=environ, capture_output=True, timeout=300, check=False
     )
 
 
@@ -200,7 +200,7 @@ def test_a_person_at_a_terminal_is_asked(settings: Path, answered: str, code: in
 def test_a_person_who_mistypes_is_told(settings: Path) -> None:
     ours, theirs = pty.openpty()
     words = [sys.executable, "-c", PROGRAM, "hook", "instal"]
-    done = subprocess.run(words, stdin=theirs, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(words, stdin=theirs, capture_output=True, timeout=300, check=False)
     os.close(ours)
     os.close(theirs)
     assert done.returncode == 2

@@ -1,6 +1,5 @@
 """`midwatch cancel` over a real journal."""
 
-import asyncio
 import json
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +24,8 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
+from midwatch_stage.command import midwatch
 from midwatch_stage.matrix import DATABASES
-from midwatch_supervisor.cli import main
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
 
@@ -37,10 +36,6 @@ SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 
 both = pytest.mark.parametrize("location", DATABASES, indirect=True)
-
-
-async def midwatch(*words: str) -> int:
-    return await asyncio.to_thread(main, words)
 
 
 @pytest.fixture(autouse=True)

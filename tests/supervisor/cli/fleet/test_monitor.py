@@ -188,7 +188,7 @@ async def test_an_embedded_agent_that_loops_is_nudged_by_a_monitor_beside_it(
     )
     async with fleet.monitor("--json") as monitor:
         agent = worker(*[[("again", dict[str, Any]())]] * 9, tools=(again,))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             result = await agent.run("Fix it.", capabilities=[watch])
         monitor.terminate()
         out, err = await monitor.communicate()

@@ -92,7 +92,7 @@ async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
         )
         assert process.stdout is not None
         seen = list[int]()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while 7 not in seen:
                 line = json.loads(await process.stdout.readline())
                 if line["type"] == "step":
@@ -150,7 +150,7 @@ async def test_agents_that_send_spans_are_watched_beside_another_attach(home: Pa
 
 
 def _send(url: str) -> None:
-    exporter = OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=10)
+    exporter = OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=60)
     with tracing(exporter) as tracer:
         for _ in range(6):
             tool_span(tracer, "look_up", "{}", "not found")

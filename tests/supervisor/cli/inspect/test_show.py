@@ -1,9 +1,7 @@
 """`midwatch show` over a real journal."""
 
-import asyncio
 import json
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -18,12 +16,10 @@ from midwatch_monitor.records import (
     AlertState,
     Attempt,
     AttemptTransition,
-    Commit,
     Decision,
     Delivery,
     DeliveryState,
     Diagnosis,
-    Draft,
     Ending,
     Fault,
     Intervention,
@@ -33,27 +29,19 @@ from midwatch_monitor.records import (
     Plan,
     PlanStep,
     PlanStepState,
-    Record,
     Resolution,
     Severity,
     Step,
     StepKind,
     Task,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch, write
 from midwatch_supervisor.present.assignment import Assignment
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 Capture = pytest.CaptureFixture[str]
 KEY = AlertKey(rule="cycle", subject="a.py")
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
 
 
 async def task_of(journal: Journal, at: datetime, *, name: str = "totals") -> Task:
@@ -69,12 +57,6 @@ async def attempt_of(journal: Journal, task: Task, at: datetime, *, number: int 
     return await journal.add_attempt(
         task=task.id, number=number, worker="coder", model="m", node="here", workspace="w", at=at
     )
-
-
-async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> None:
-    for record in records:
-        draft = Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
-        await journal.commit(Commit(drafts=(draft,)))
 
 
 async def eventful(journal: Journal, attempt: Attempt, at: datetime) -> int:

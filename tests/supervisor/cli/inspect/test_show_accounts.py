@@ -3,7 +3,6 @@
 import asyncio
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +17,9 @@ from midwatch_monitor.records import (
     BudgetRequest,
     Cause,
     Change,
-    Commit,
     Completion,
     Decision,
     Diagnosis,
-    Draft,
     Ending,
     Grant,
     Intervention,
@@ -30,12 +27,14 @@ from midwatch_monitor.records import (
     Plan,
     PlanCheck,
     PlanStep,
-    Record,
     Ruling,
     Spending,
     Terms,
 )
+from midwatch_stage.command import write
 from midwatch_supervisor.cli import main
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 Capture = pytest.CaptureFixture[str]
 REVISION = PlanCheck(
@@ -47,19 +46,6 @@ REVISION = PlanCheck(
     ruling=Ruling.PENDING,
 )
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
-
-
-async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
-    """Write records about an attempt; the id of the last."""
-    drafts = tuple(
-        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
-    )
-    return (await journal.commit(Commit(drafts=drafts)))[-1].id
 
 
 async def shown(capsys: Capture) -> list[str]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,13 +26,10 @@ from midwatch_monitor.records import (
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli import main
 
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+
 Capture = pytest.CaptureFixture[str]
 CENT = Lesson(text="Round the price, not the sum.", failure_class="loop", origin=Origin.EXPLICIT)
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
 
 
 async def shown(capsys: Capture, *argv: str) -> str:

@@ -1,6 +1,5 @@
 """`midwatch status` over a real journal."""
 
-import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -23,11 +22,9 @@ from midwatch_monitor.records import (
     BudgetRequest,
     Change,
     Checkpoint,
-    Commit,
     Completion,
     Delivery,
     DeliveryState,
-    Draft,
     Ending,
     Grant,
     Intervention,
@@ -42,9 +39,12 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
+from midwatch_stage.command import midwatch, write
 from midwatch_stage.worker import scripted
 from midwatch_supervisor.cli import main
 from midwatch_tools import Watch
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 Capture = pytest.CaptureFixture[str]
 
@@ -52,27 +52,10 @@ WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look up.")
 
 
-async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
-    """Write records about an attempt; the id of the last."""
-    drafts = tuple(
-        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
-    )
-    return (await journal.commit(Commit(drafts=drafts)))[-1].id
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
 async def lines(capsys: Capture, *argv: str) -> list[dict[str, object]]:
     capsys.readouterr()
     assert await midwatch("status", "--json", *argv) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
 
 
 def alert(severity: Severity, state: AlertState = AlertState.FIRING) -> Alert:

@@ -34,7 +34,7 @@ async def served(journal_file: Path) -> AsyncGenerator[tuple[str, int]]:
     try:
         assert server.stdout is not None
         assert server.stderr is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             assert (await server.stderr.readline()).startswith(b"Starting the server")
             yield (await server.stdout.readline()).split()[-1].decode(), server.pid
     finally:

@@ -106,7 +106,7 @@ async def watching(url: str) -> AsyncGenerator[tuple[Console, Pilot[int]]]:
 
 
 async def until(pilot: Pilot[int], happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not happened():
             await pilot.pause()
 
@@ -157,13 +157,13 @@ async def test_what_a_person_says_on_one_machine_is_heard_on_another_at_once(
     monkeypatch.setenv("MIDWATCH_FLEET__BROKER__URL", broker.url)
     settings = FleetSettings(broker=BrokerSettings(url=broker.url))
     async with bus_for(settings, name="node-a", environ={}) as bus, bus.subscribe() as hints:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not bus.counters.connected:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.01)
         argv = ("tell", str(attempt.id), "Look up.", "--journal", journal.name)
         assert await asyncio.to_thread(main, argv) == 0
         (said,) = await journal.entries(kinds=(Intervention,))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             heard = await anext(hints)
         assert (heard.entry, heard.kind, heard.attempt) == (said.id, "intervention", attempt.id)
 

@@ -103,7 +103,7 @@ async def test_at_a_terminal_it_asks(
         stderr=theirs,
     )
     os.write(own, f"{answer}\n".encode())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         assert await process.wait() == code
     said = os.read(own, 4_096).decode()
     os.close(own)

@@ -1,10 +1,8 @@
 """`midwatch learn`: what is still to be learned from, at once or in the quiet hours."""
 
-import asyncio
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +13,12 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.records import Chore, Ending, Study, StudyState, Summary
+from midwatch_stage.command import midwatch
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.learn.learn import nightly
 from midwatch_supervisor.present.assignment import Assignment
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 Capture = pytest.CaptureFixture[str]
 TOLD = "It edited the rounding in totals.py five times before it ran the tests."
@@ -52,17 +52,6 @@ async def _reflect(messages: list[ModelMessage], info: AgentInfo) -> ModelRespon
 
 async def _fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     raise ConnectionError("gone")
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(  # pyright: ignore[reportUnusedFunction]
-    journal_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
 
 
 async def lines(capsys: Capture, *argv: str, code: int = 0) -> list[dict[str, Any]]:

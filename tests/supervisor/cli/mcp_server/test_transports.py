@@ -62,7 +62,7 @@ async def test_it_ends_when_it_is_told_to_though_its_client_holds_the_streams(
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         assert await process.stdout.readline()
         process.send_signal(sign)
         assert await process.wait() == (0 if sign is signal.SIGTERM else 130)
@@ -121,13 +121,13 @@ async def served(attempt: Attempt, journal_file: Path, tmp_path: Path) -> AsyncG
     process = await asyncio.create_subprocess_exec(*command(*words), cwd=tmp_path, stdout=PIPE)
     yield await _address(process)
     process.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         assert await process.wait() == 0
 
 
 async def _address(process: Process) -> str:
     assert process.stdout is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         line = (await process.stdout.readline()).decode()
     found = re.fullmatch(
         r"MCP is at (http://127\.0\.0\.1:\d+/mcp), with `Authorization: Bearer` and "
@@ -154,7 +154,7 @@ async def test_over_http_an_agent_of_pydantic_ai_reads_it_by_the_client_of_fastm
 ) -> None:
     toolset = MCPToolset[object](served, headers={"Authorization": f"Bearer {TOKEN}"})
     agent = Agent[object](TestModel(call_tools=["waiting", "list_attempts"]), toolsets=[toolset])
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         answer = await agent.run("How does it stand?")
     told = json.loads(answer.output)
     assert "(nothing)" in told["waiting"]
@@ -195,7 +195,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
         env={**os.environ, "MIDWATCH_JOURNAL": str(tmp_path / "j.db")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")

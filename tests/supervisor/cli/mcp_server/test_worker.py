@@ -160,7 +160,7 @@ async def test_a_pause_holds_the_answer_until_somebody_lets_it_go_on(
     await worker.say("reflect", **GOOD)
     await actor.say("pause", attempt="claude")
     call = asyncio.create_task(worker.say("reflect", **GOOD))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while '"waits_for": "a person' not in await actor.say("waiting"):
             assert not call.done()
     await actor.say("resume", attempt="claude", message="Go on with totals.")
@@ -173,7 +173,7 @@ async def test_guidance_in_an_answer_that_nobody_waited_for_comes_with_the_next(
     await worker.say("reflect", **GOOD)
     await actor.say("pause", attempt="claude")
     given_up = asyncio.create_task(worker.say("reflect", **GOOD))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while '"waits_for": "a person' not in await actor.say("waiting"):
             assert not given_up.done()
     given_up.cancel()
@@ -198,7 +198,7 @@ async def test_an_attempt_that_is_held_ends_with_the_connection_too(
         await Caller(client).tools()
         await actor.say("pause", attempt="claude")
         held = asyncio.create_task(Caller(client).say("reflect", **GOOD))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while '"waits_for": "a person' not in await actor.say("waiting"):
                 assert not held.done()
         held.cancel()

@@ -90,7 +90,7 @@ def stdin(text: bytes, folder: Path) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     return subprocess.CompletedProcess(
         done.args, done.returncode, done.stdout.decode(), done.stderr.decode()

@@ -60,7 +60,7 @@ async def started(harness: RunHarness, *words: str) -> Process:
 
 async def ended(process: Process) -> tuple[int | None, str, str]:
     """The exit code, and what was still said on standard output and standard error."""
-    out, errors = await asyncio.wait_for(process.communicate(), 60)
+    out, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, out.decode(), errors.decode()
 
 
@@ -94,7 +94,7 @@ async def test_a_second_interrupt_leaves_at_once(harness: RunHarness, folder: Pa
     process = await started(harness, "--headless")
     assert process.stderr is not None
     process.send_signal(signal.SIGINT)
-    assert (await asyncio.wait_for(process.stderr.readline(), 60)).decode() == NOTICE
+    assert (await asyncio.wait_for(process.stderr.readline(), 300)).decode() == NOTICE
     process.send_signal(signal.SIGINT)
     code, _, errors = await ended(process)
     assert (code, errors) == (130, "")

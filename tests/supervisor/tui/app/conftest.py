@@ -1,6 +1,7 @@
 """A journal with fixed times in which six tasks stand differently, for pictures of the screens."""
 
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -330,10 +331,10 @@ async def given(log: JournalWriter, lesson: int, fact: int, version: int) -> Att
     return attempt
 
 
-@pytest.fixture
-async def shop(tmp_path: Path) -> AsyncGenerator[Journal]:
+@asynccontextmanager
+async def shop_in(folder: Path) -> AsyncGenerator[Journal]:
     """A journal of a project from which something was learned; new guidelines are proposed."""
-    async with await Journal.open(tmp_path / "journal.db") as journal:
+    async with await Journal.open(folder / "journal.db") as journal:
         run = await journal.add_run(source="tasks.yaml", settings="{}", at=BEGIN)
         log = JournalWriter(journal, run.id)
         attempt, lesson = await rejected(log)
@@ -347,6 +348,19 @@ async def shop(tmp_path: Path) -> AsyncGenerator[Journal]:
         other = await given(log, lesson, fact, version)
         proposed = Guidelines(version=2, text=AFTER, base=version, sources=(attempt.id, other.id))
         await log.tell(other, proposed)
+        yield journal
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncGenerator[Journal]:
+    async with shop_in(tmp_path) as journal:
+        yield journal
+
+
+@pytest.fixture(scope="module")
+async def shop_to_read(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Journal]:
+    """The same, for tests that write nothing."""
+    async with shop_in(tmp_path_factory.mktemp("shop")) as journal:
         yield journal
 
 

@@ -116,30 +116,24 @@ async def test_empty_guidance_is_not_sent_and_escape_gives_it_up(sit: Sit) -> No
         assert await seat.written() == []
 
 
-@pytest.mark.parametrize(
-    ("state", "issued"),
-    [
-        (WORKING, replace(MINE, action=Action.PAUSE)),
-        (PARKED, replace(MINE, action=Action.RESUME, message="Go on.")),
-        (replace(MINE, action=Action.PAUSE), replace(MINE, action=Action.RESUME, message="Go on.")),
-    ],
-)
-async def test_one_key_pauses_and_lets_go_on(sit: Sit, state: Record, issued: Intervention) -> None:
-    async with sit(state) as seat:
-        await seat.press("p")
-        assert await seat.written() == [issued]
-
-
-@pytest.mark.parametrize(
-    ("answer", "written"),
-    [("y", [replace(MINE, action=Action.STOP)]), ("escape", []), ("enter", [])],
-)
-async def test_a_stop_is_issued_only_when_it_was_agreed_to(
-    sit: Sit, answer: str, written: list[Record]
-) -> None:
+async def test_one_key_pauses_and_lets_go_on(sit: Sit) -> None:
+    pause = replace(MINE, action=Action.PAUSE)
+    resume = replace(MINE, action=Action.RESUME, message="Go on.")
     async with sit() as seat:
-        await seat.press("x", answer)
-        assert await seat.written() == written
+        await seat.press("p", "p")
+        await seat.write(PARKED)
+        await seat.press("p")
+        entries = await seat.journal.entries()
+        issued = [each.record for each in entries if isinstance(each.record, Intervention)]
+        assert issued == [pause, resume, resume]
+
+
+async def test_a_stop_is_issued_only_when_it_was_agreed_to(sit: Sit) -> None:
+    async with sit() as seat:
+        await seat.press("x", "escape", "x", "enter", "escape")
+        assert await seat.written() == []
+        await seat.press("x", "y")
+        assert await seat.written() == [replace(MINE, action=Action.STOP)]
 
 
 async def test_a_restart_carries_its_note(sit: Sit) -> None:
@@ -192,11 +186,12 @@ async def test_approving_tells_what_was_approved(sit: Sit) -> None:
         assert seat.app.told == ["fix#1: approved: nudge: Look [b]up."]
 
 
-@pytest.mark.parametrize("comment", ["", "no"])
-async def test_rejecting_asks_for_a_comment_that_may_be_empty(sit: Sit, comment: str) -> None:
+async def test_rejecting_asks_for_a_comment_that_may_be_empty(sit: Sit) -> None:
     async with sit(HELD) as seat:
-        await seat.press("r", *comment, "enter")
-        assert await seat.written() == [stamp(seat.before, DeliveryState.REJECTED, comment)]
+        for comment in ("", "no"):
+            await seat.press("r", *comment, "enter")
+            assert await seat.written() == [stamp(seat.before, DeliveryState.REJECTED, comment)]
+            await seat.write(HELD)
 
 
 async def test_modifying_issues_the_operators_words_instead(sit: Sit) -> None:
@@ -218,15 +213,13 @@ async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(sit: S
         assert seat.app.told == ["fix#1: that decision was settled meanwhile"]
 
 
-@pytest.mark.parametrize(
-    ("keys", "action"), [(("c",), Action.ACKNOWLEDGE), (("s", "y"), Action.SILENCE)]
-)
-async def test_alerts_are_acknowledged_and_silenced(
-    sit: Sit, keys: tuple[str, ...], action: Action
-) -> None:
+async def test_alerts_are_acknowledged_and_silenced(sit: Sit) -> None:
     async with sit(ALERT) as seat:
-        await seat.press(*keys)
-        assert await seat.written() == [replace(MINE, action=action, answers=(ALERT.key,))]
+        await seat.press("c", "s", "y")
+        acts = (Action.ACKNOWLEDGE, Action.SILENCE)
+        assert await seat.written() == [
+            replace(MINE, action=action, answers=(ALERT.key,)) for action in acts
+        ]
 
 
 async def test_an_act_that_makes_no_sense_is_refused(sit: Sit) -> None:
@@ -271,13 +264,12 @@ async def test_the_keys_of_a_filter_do_not_act(sit: Sit) -> None:
         assert seat.app.told == []
 
 
-@pytest.mark.parametrize("way", [("enter",), ("3",)])
-async def test_the_same_keys_act_in_the_attempt_view_and_the_attention_queue(
-    sit: Sit, way: tuple[str, ...]
-) -> None:
+async def test_the_same_keys_act_in_the_attempt_view_and_the_attention_queue(sit: Sit) -> None:
     async with sit(PARKED) as seat:
-        await seat.press(*way, "i", *"80", "enter")
-        assert await seat.written() == [replace(MINE, message="80")]
+        await seat.press("3", "i", *"80", "enter")
+        await seat.first_screen()
+        await seat.press("1", "enter", "i", *"81", "enter")
+        assert await seat.written() == [replace(MINE, message=said) for said in ("80", "81")]
 
 
 async def test_without_a_line_nothing_is_acted_on(sit: Sit) -> None:
@@ -301,11 +293,12 @@ async def test_a_revision_is_approved_with_what_was_proposed(sit: Sit) -> None:
         assert await seat.written() == [replace(approved, petition=seat.before)]
 
 
-@pytest.mark.parametrize(("comment", "heard"), [("", "Refused."), ("no", "no")])
-async def test_a_request_is_refused_with_a_reason(sit: Sit, comment: str, heard: str) -> None:
+async def test_a_request_is_refused_with_a_reason(sit: Sit) -> None:
     async with sit(BUDGET) as seat:
-        await seat.press("r", *comment, "enter")
-        assert await seat.written() == [replace(MINE, message=heard, petition=seat.before)]
+        for comment, heard in (("", "Refused."), ("no", "no")):
+            await seat.press("r", *comment, "enter")
+            assert await seat.written() == [replace(MINE, message=heard, petition=seat.before)]
+            await seat.write(BUDGET)
 
 
 async def test_a_request_that_was_answered_while_the_dialog_stood_open_is_left_alone(

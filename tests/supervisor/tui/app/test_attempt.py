@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,24 +76,41 @@ Seat = ConsoleDriver[Journal]
 Sit = Callable[..., AbstractAsyncContextManager[Seat]]
 
 
+@asynccontextmanager
+async def sitting(
+    folder: Path,
+    *,
+    bare: bool = False,
+    size: tuple[int, int] = (120, 40),
+    poll_seconds: float = 60,
+    **task: str,
+) -> AsyncGenerator[Seat]:
+    """Opens the console on a journal with one attempt, which holds everything unless told."""
+    async with await Journal.open(folder / "journal.db") as journal:
+        await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+        async with console_on(journal, size=size, poll_seconds=poll_seconds) as driver:
+            await driver.add(title="Fix it", **task)
+            last = await journal.last_id()
+            await driver.write(*([WORKING] if bare else everything(last + 8)))
+            yield driver
+
+
 @pytest.fixture
 def sit(tmp_path: Path) -> Sit:
-    """Opens the console on a journal with one attempt, which holds everything unless told."""
+    return partial(sitting, tmp_path)
 
-    @asynccontextmanager
-    async def seat(
-        *, bare: bool = False, size: tuple[int, int] = (120, 40), **task: str
-    ) -> AsyncGenerator[Seat]:
-        async with await Journal.open(tmp_path / "journal.db") as journal:
-            await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-            # The diff is read again while it is looked at, and the journal without hints.
-            async with console_on(journal, size=size, poll_seconds=0.1) as driver:
-                await driver.add(title="Fix it", **task)
-                last = await journal.last_id()
-                await driver.write(*([WORKING] if bare else everything(last + 8)))
-                yield driver
 
-    return seat
+@pytest.fixture(scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Seat]:
+    async with sitting(tmp_path_factory.mktemp("attempt")) as driver:
+        yield driver
+
+
+@pytest.fixture
+async def seat(shared: Seat) -> Seat:
+    """The console before an attempt that holds everything, for tests that write nothing."""
+    await shared.first_screen()
+    return shared
 
 
 def cursor_line(seat: Seat) -> str:
@@ -103,29 +121,25 @@ def detail(seat: Seat) -> str:
     return seat.app.screen.query_one(Detail).text
 
 
-async def test_the_header_says_where_the_attempt_stands(sit: Sit) -> None:
-    async with sit() as seat:
-        view = await seat.open_attempt()
-        standing = str(view.query_one("#standing", Static).content)
-        waiting = str(view.query_one("#waiting", Static).content)
-        assert standing == (
-            "fix#1  ▶ working  ● ok  step 4  plan 2/2  progress 40%  confidence 30%"
-            "  coder with m on n  Fix it"
-        )
-        assert waiting == (
-            "waits for a decision  idle 0s  used: 0 requests, 0 tokens, $0.00, 0 min"
-        )
+async def test_the_header_says_where_the_attempt_stands(seat: Seat) -> None:
+    view = await seat.open_attempt()
+    standing = str(view.query_one("#standing", Static).content)
+    waiting = str(view.query_one("#waiting", Static).content)
+    assert standing == (
+        "fix#1  ▶ working  ● ok  step 4  plan 2/2  progress 40%  confidence 30%"
+        "  coder with m on n  Fix it"
+    )
+    assert waiting == ("waits for a decision  idle 0s  used: 0 requests, 0 tokens, $0.00, 0 min")
 
 
-async def test_enter_shows_all_of_a_step_and_escape_closes_it_then_goes_back(sit: Sit) -> None:
-    async with sit() as seat:
-        view = await seat.open_attempt()
-        await seat.press("g", "j", "j", "j", "enter")
-        assert detail(seat).endswith("output:\nx = [b]1[/b]  1")
-        await seat.press("escape")
-        assert not view.query_one(Detail).open
-        await seat.press("escape")
-        assert not isinstance(seat.app.screen, AttemptScreen)
+async def test_enter_shows_all_of_a_step_and_escape_closes_it_then_goes_back(seat: Seat) -> None:
+    view = await seat.open_attempt()
+    await seat.press("g", "j", "j", "j", "enter")
+    assert detail(seat).endswith("output:\nx = [b]1[/b]  1")
+    await seat.press("escape")
+    assert not view.query_one(Detail).open
+    await seat.press("escape")
+    assert not isinstance(seat.app.screen, AttemptScreen)
 
 
 async def test_a_detail_can_be_scrolled_by_keys(sit: Sit) -> None:
@@ -139,14 +153,13 @@ async def test_a_detail_can_be_scrolled_by_keys(sit: Sit) -> None:
         await seat.until(lambda: detail.scroll_y == 0)
 
 
-async def test_enter_on_an_alert_jumps_to_its_evidence_and_e_goes_round(sit: Sit) -> None:
-    async with sit() as seat:
-        view = await seat.open_attempt()
-        await seat.press("f3", "g", "enter")
-        assert view.side == "timeline"
-        assert "3 ◀ · write_file" in cursor_line(seat)
-        await seat.press("e")
-        assert "1 ◀ · write_file" in cursor_line(seat)
+async def test_enter_on_an_alert_jumps_to_its_evidence_and_e_goes_round(seat: Seat) -> None:
+    view = await seat.open_attempt()
+    await seat.press("f3", "g", "enter")
+    assert view.side == "timeline"
+    assert "3 ◀ · write_file" in cursor_line(seat)
+    await seat.press("e")
+    assert "1 ◀ · write_file" in cursor_line(seat)
 
 
 async def test_the_keys_turn_through_all_sides(sit: Sit) -> None:
@@ -188,7 +201,7 @@ async def test_what_comes_while_another_screen_is_in_front_is_not_missed(sit: Si
 
 
 async def test_a_task_that_has_not_begun_opens_nothing(sit: Sit) -> None:
-    async with sit(bare=True) as seat:
+    async with sit(bare=True, poll_seconds=0.1) as seat:  # nobody hints at it
         task = await seat.journal.add_task(run=1, name="later", title="", spec="{}", at=AT)
         await seat.until(lambda: task.id in seat.app.board.queued)
         seat.app.open_attempt(seat.app.board.queued[task.id])
@@ -232,19 +245,18 @@ async def test_an_attempt_without_anything_says_so_on_every_side(sit: Sit) -> No
             assert active.query_one(".empty").display
 
 
-@pytest.mark.parametrize("size", [(20, 5), (200, 60)])
-async def test_every_side_can_be_drawn_at_any_size(sit: Sit, size: tuple[int, int]) -> None:
-    async with sit(size=size) as seat:
-        await seat.open_attempt()
-        for key in ("f2", "f3", "f4", "f5", "f6", "f7", "f8", "space", "T"):
-            await seat.press(key)
-        assert seat.app.export_screenshot()
-
-
-async def test_what_agents_wrote_does_nothing_on_the_screen(sit: Sit) -> None:
+async def test_every_side_can_be_drawn_at_any_size(sit: Sit) -> None:
     async with sit() as seat:
         await seat.open_attempt()
-        await seat.press("enter", "g", "j", "j", "j")
-        drawn = seat.app.export_screenshot()
-        assert "[b]1[/b]" in detail(seat)
-        assert not {"\x1b", "\u202e"} & set(drawn)
+        for size in ((20, 5), (200, 60)):
+            await seat.pilot.resize_terminal(*size)
+            await seat.press("f2", "f3", "f4", "f5", "f6", "f7", "f8", "space", "T")
+            assert seat.app.export_screenshot()
+
+
+async def test_what_agents_wrote_does_nothing_on_the_screen(seat: Seat) -> None:
+    await seat.open_attempt()
+    await seat.press("enter", "g", "j", "j", "j")
+    drawn = seat.app.export_screenshot()
+    assert "[b]1[/b]" in detail(seat)
+    assert not {"\x1b", "\u202e"} & set(drawn)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,12 +25,18 @@ def reflects(number: int, confidence: int, notes: str = "") -> Step:
     return reflecting(number, 10 * number, confidence, notes=notes)
 
 
-@pytest.fixture
-async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
-    async with await Journal.open(tmp_path / "journal.db") as journal:
+@asynccontextmanager
+async def watching(folder: Path) -> AsyncGenerator[Watch]:
+    async with await Journal.open(folder / "journal.db") as journal:
         await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
         async with console_on(journal, size=(120, 30), hertz=1000) as driver:
             yield driver
+
+
+@pytest.fixture
+async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
+    async with watching(tmp_path) as driver:
+        yield driver
 
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -40,33 +47,53 @@ def said(watch: Watch, name: str) -> list[str]:
     return [" ".join(line.split()) for line in watch.lines(name)]
 
 
-@pytest.fixture
-async def busy(watch: Watch) -> Watch:
+async def three_tasks(watch: Watch) -> None:
+    """One works, one is in a loop, one waits for an answer."""
     await watch.write(
         WORKING, reflects(1, 80, "Begun."), reflects(2, 70, "[red]Half."), task="fine"
     )
     await watch.write(WORKING, CYCLE, task="loops")
     await watch.write(WORKING, reflects(1, 60), PARKED, task="port")
+
+
+@pytest.fixture
+async def busy(watch: Watch) -> Watch:
+    await three_tasks(watch)
     return watch
 
 
-async def test_a_number_shows_its_pane_and_the_keys_go_there(busy: Watch) -> None:
+@pytest.fixture(scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Watch]:
+    async with watching(tmp_path_factory.mktemp("panes")) as driver:
+        await three_tasks(driver)
+        yield driver
+
+
+@pytest.fixture
+async def looking(shared: Watch) -> Watch:
+    """The same at its first pane, for tests that write nothing and change no order."""
+    await shared.first_screen()
+    await shared.press("1", "g")
+    return shared
+
+
+async def test_a_number_shows_its_pane_and_the_keys_go_there(looking: Watch) -> None:
     for key, name in zip("2341", ("checkpoints", "attention", "overview", "fleet"), strict=True):
-        await busy.press(key)
-        focused = busy.app.focused
-        assert busy.tab == f"{name}-tab"
+        await looking.press(key)
+        focused = looking.app.focused
+        assert looking.tab == f"{name}-tab"
         assert focused is not None
         assert any(parent.id == f"{name}-tab" for parent in focused.ancestors)
 
 
-async def test_a_click_on_a_tab_shows_its_pane_as_it_is_now(busy: Watch) -> None:
-    await busy.pilot.click("#--content-tab-checkpoints-tab")
-    await busy.until(lambda: busy.list("checkpoints").count == 3)
+async def test_a_click_on_a_tab_shows_its_pane_as_it_is_now(looking: Watch) -> None:
+    await looking.pilot.click("#--content-tab-checkpoints-tab")
+    await looking.until(lambda: looking.list("checkpoints").count == 3)
 
 
-async def test_the_stream_tells_each_checkpoint_with_its_change(busy: Watch) -> None:
-    await busy.press("2")
-    assert said(busy, "checkpoints") == [
+async def test_the_stream_tells_each_checkpoint_with_its_change(looking: Watch) -> None:
+    await looking.press("2")
+    assert said(looking, "checkpoints") == [
         "20:00:00 fine#1 1 10% 80% - continue - Begun.",
         "20:00:00 fine#1 1 20% 70% -10 continue - [red]Half.",
         ">20:00:00 port#1 1 10% 60% - continue - -",
@@ -91,16 +118,18 @@ async def test_a_filter_holds_for_checkpoints_that_come_later(busy: Watch) -> No
     assert busy.list("checkpoints").count == 5
 
 
-async def test_escape_closes_the_filter_and_the_keys_go_to_the_lines(busy: Watch) -> None:
-    await busy.press("3", "slash")
-    assert isinstance(busy.app.focused, Input)
-    await busy.press("escape")
-    assert busy.app.focused is busy.list("attention")
+async def test_escape_closes_the_filter_and_the_keys_go_to_the_lines(looking: Watch) -> None:
+    await looking.press("3", "slash")
+    assert isinstance(looking.app.focused, Input)
+    await looking.press("escape")
+    assert looking.app.focused is looking.list("attention")
 
 
-async def test_the_queue_names_what_waits_for_an_answer_before_what_is_stuck(busy: Watch) -> None:
-    await busy.press("3")
-    assert said(busy, "attention") == [
+async def test_the_queue_names_what_waits_for_an_answer_before_what_is_stuck(
+    looking: Watch,
+) -> None:
+    await looking.press("3")
+    assert said(looking, "attention") == [
         ">? 0s answer port#1 Which [b]port? -",
         "■ 0s stuck loops#1 the same three acts cycle",
     ]
@@ -161,13 +190,13 @@ async def test_an_answered_attempt_leaves_the_queue_and_the_count_on_its_tab(bus
 
 
 async def test_enter_opens_the_attempt_of_the_line_and_escape_goes_back(
-    busy: Watch,
+    looking: Watch,
 ) -> None:
     for keys, task in (("1g", "port"), ("2", "port"), ("3j", "loops"), ("2g", "fine")):
-        await busy.press(*keys, "enter")
-        assert busy.opened == task
-    await busy.press("3", "enter", "escape")
-    assert (busy.opened, busy.tab) == (None, "attention-tab")
+        await looking.press(*keys, "enter")
+        assert looking.opened == task
+    await looking.press("3", "enter", "escape")
+    assert (looking.opened, looking.tab) == (None, "attention-tab")
 
 
 async def test_n_opens_one_after_the_other_that_needs_a_person(busy: Watch) -> None:
@@ -212,9 +241,9 @@ async def test_where_nothing_folds_z_says_so_and_a_heading_is_no_attempt(busy: W
     assert await busy.written() == []
 
 
-async def test_the_overview_counts_who_does_what(busy: Watch) -> None:
-    await busy.press("4")
-    said = " ".join(busy.app.query_one(OverviewPane).text.split())
+async def test_the_overview_counts_who_does_what(looking: Watch) -> None:
+    await looking.press("4")
+    said = " ".join(looking.app.query_one(OverviewPane).text.split())
     assert "1 working" in said
     assert "1 stuck" in said
     assert "1 waiting" in said

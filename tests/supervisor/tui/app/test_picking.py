@@ -18,6 +18,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.console import ConsoleDriver, console_on
 from midwatch_stage.factories import AT, alert, delivery, intervention, reflecting, transition
+from midwatch_stage.matrix import matrix
 from midwatch_supervisor.tui.widgets.footer import Footer
 
 Watch = ConsoleDriver[Journal]
@@ -56,7 +57,7 @@ async def test_a_checkpoint_that_the_cursor_follows_takes_no_act(watch: Watch) -
     assert await watch.written() == []
 
 
-@pytest.mark.parametrize("key", ["k", "up", "g"])
+@pytest.mark.parametrize("key", matrix("k", "g"))
 async def test_a_checkpoint_that_was_picked_takes_an_act(watch: Watch, key: str) -> None:
     held = await two_checkpoints(watch)
     await watch.press(key, "a")

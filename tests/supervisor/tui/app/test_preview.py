@@ -34,28 +34,27 @@ def shown(seat: ConsoleDriver[Journal]) -> PreviewView:
     return seat.app.query_one(PreviewView)
 
 
-@pytest.mark.parametrize(
-    ("width", "height", "place"),
-    [
-        (160, 45, "beside"),
-        (140, 24, "beside"),
-        (120, 36, "below"),
-        (139, 28, "below"),
-        (120, 27, ""),
-        (80, 24, ""),
-        (40, 10, ""),
-    ],
-)
-async def test_the_preview_stands_where_there_is_room(
-    opened: Open, width: int, height: int, place: str
-) -> None:
-    async with opened(width, height) as seat:
-        lists = seat.app.query_one(TabbedContent).region
-        region = shown(seat).region
-        found = ""
-        if region.area:
-            found = "beside" if region.x >= lists.right else "below" if region.y else "over"
-        assert found == place
+async def test_the_preview_stands_where_there_is_room(opened: Open) -> None:
+    places = {
+        (160, 45): "beside",
+        (140, 24): "beside",
+        (120, 36): "below",
+        (139, 28): "below",
+        (120, 27): "",
+        (80, 24): "",
+        (40, 10): "",
+    }
+    async with opened(160, 45) as seat:
+        assert {size: await place(seat, size) for size in places} == places
+
+
+async def place(seat: ConsoleDriver[Journal], size: tuple[int, int]) -> str:
+    """Where the preview stands on a terminal of this size."""
+    await seat.pilot.resize_terminal(*size)
+    lists, region = seat.app.query_one(TabbedContent).region, shown(seat).region
+    if not region.area:
+        return ""
+    return "beside" if region.x >= lists.right else "below" if region.y else "over"
 
 
 async def test_the_preview_follows_the_cursor_and_what_happens(opened: Open) -> None:

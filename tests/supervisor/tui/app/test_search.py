@@ -1,6 +1,7 @@
 """Finding lines: the search of an attempt's lists, the filter of the others, and where one is."""
 
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,13 +42,34 @@ STEPS = (
 )
 
 
-@pytest.fixture
-async def seat(tmp_path: Path) -> AsyncGenerator[Seat]:
-    """The view of an attempt with some hundred lines, in a terminal that shows a third of them."""
+@asynccontextmanager
+async def sitting(folder: Path) -> AsyncGenerator[Seat]:
+    """A console on an attempt with some hundred lines, in a terminal that shows a third of them."""
     async with (
-        await Journal.open(tmp_path / "journal.db") as journal,
+        await Journal.open(folder / "journal.db") as journal,
         console_of(journal, *STEPS, size=(120, 30)) as driver,
     ):
+        yield driver
+
+
+@pytest.fixture(scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Seat]:
+    async with sitting(tmp_path_factory.mktemp("search")) as driver:
+        yield driver
+
+
+@pytest.fixture
+async def seat(shared: Seat) -> Seat:
+    """The attempt's view, opened anew, for tests that write nothing."""
+    await shared.first_screen()
+    shared.app.noticed.clear()
+    await shared.open_attempt()
+    return shared
+
+
+@pytest.fixture
+async def writing(tmp_path: Path) -> AsyncGenerator[Seat]:
+    async with sitting(tmp_path) as driver:
         await driver.open_attempt()
         yield driver
 
@@ -118,23 +140,19 @@ async def test_away_from_a_match_the_place_only_counts_them(seat: Seat) -> None:
     assert place(seat) == "3 found"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "kinds"),
-    [
-        ("is:failed", ["run_command", "check"]),
-        ("is:edit", ["edit_file"]),
-        ("is:check", ["checkpoint"]),
-        ("is:alert is:checkpoint", ["checkpoint", "alert"]),
-    ],
-)
-async def test_a_word_for_a_kind_leaves_only_such_lines(
-    seat: Seat, wanted: str, kinds: list[str]
-) -> None:
+async def test_a_word_for_a_kind_leaves_only_such_lines(seat: Seat) -> None:
     every = seat.list("timeline").count
-    await seat.press("slash", *wanted, "enter")
-    lines = seat.lines("timeline")
-    assert all(kind in line for kind, line in zip(kinds, lines, strict=True))
-    assert place(seat) == f"{len(kinds)} of {every} match"
+    for wanted, kinds in {
+        "is:failed": ["run_command", "check"],
+        "is:edit": ["edit_file"],
+        "is:check": ["checkpoint"],
+        "is:alert is:checkpoint": ["checkpoint", "alert"],
+    }.items():
+        await seat.press("slash", *wanted, "enter")
+        lines = seat.lines("timeline")
+        assert all(kind in line for kind, line in zip(kinds, lines, strict=True))
+        assert place(seat) == f"{len(kinds)} of {every} match"
+        await seat.press("escape")
 
 
 async def test_a_kind_and_a_word_search_among_the_lines_of_that_kind(seat: Seat) -> None:
@@ -167,11 +185,11 @@ async def test_escape_drops_the_search_and_the_cursor_stays_on_what_was_found(se
     assert not isinstance(seat.app.screen, AttemptScreen)
 
 
-async def test_what_is_written_meanwhile_is_searched_too(seat: Seat) -> None:
-    await seat.press("slash", *"rates", "enter")
-    await seat.write(read(60, "rates.csv"))
-    await seat.until(lambda: place(seat) == "1 of 4 found")
-    assert "docs/rates.md" in cursor_line(seat)
+async def test_what_is_written_meanwhile_is_searched_too(writing: Seat) -> None:
+    await writing.press("slash", *"rates", "enter")
+    await writing.write(read(60, "rates.csv"))
+    await writing.until(lambda: place(writing) == "1 of 4 found")
+    assert "docs/rates.md" in cursor_line(writing)
 
 
 async def test_the_evidence_of_an_alert_is_reached_through_a_filter_that_hides_it(
@@ -196,15 +214,11 @@ async def test_the_detail_follows_the_matches(seat: Seat) -> None:
     assert place(seat) == "2 of 3 found"
 
 
-@pytest.mark.parametrize(
-    ("key", "name", "wanted"),
-    [("f3", "alerts", "firing"), ("f5", "plan", "tables"), ("f8", "checks", "failed")],
-)
-async def test_every_list_of_an_attempt_can_be_searched(
-    seat: Seat, key: str, name: str, wanted: str
-) -> None:
-    await seat.press(key, "slash", *wanted, "enter")
-    assert place(seat, name) == "1 of 1 found"
+async def test_every_list_of_an_attempt_can_be_searched(seat: Seat) -> None:
+    wanted = {"f3": ("alerts", "firing"), "f5": ("plan", "tables"), "f8": ("checks", "failed")}
+    for key, (name, word) in wanted.items():
+        await seat.press(key, "slash", *word, "enter")
+        assert place(seat, name) == "1 of 1 found"
 
 
 async def test_where_there_are_no_lines_no_filter_is_offered(seat: Seat) -> None:
@@ -232,12 +246,14 @@ async def test_a_list_that_is_seen_whole_says_no_place(seat: Seat) -> None:
     assert " of " not in place(seat, "plan")
 
 
-async def test_a_filter_of_the_first_screen_says_how_many_lines_hold_its_words(seat: Seat) -> None:
-    await seat.write(transition(), task="port")
-    await seat.press("escape", "slash", *"port", "enter")
-    assert place(seat, "fleet") == "1 of 2 match"
-    await seat.press("escape", "2", "slash", *"nothing")
-    said = str(seat.app.screen.query_one("#checkpoints-pane > .nothing", Static).content)
+async def test_a_filter_of_the_first_screen_says_how_many_lines_hold_its_words(
+    writing: Seat,
+) -> None:
+    await writing.write(transition(), task="port")
+    await writing.press("escape", "slash", *"port", "enter")
+    assert place(writing, "fleet") == "1 of 2 match"
+    await writing.press("escape", "2", "slash", *"nothing")
+    said = str(writing.app.screen.query_one("#checkpoints-pane > .nothing", Static).content)
     assert said == "No line is what the filter wants; escape drops it."
 
 

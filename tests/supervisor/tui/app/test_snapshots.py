@@ -8,7 +8,8 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
@@ -19,6 +20,7 @@ from textual.widgets import TextArea
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
+from midwatch_stage.matrix import matrix
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
@@ -26,48 +28,50 @@ from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.feed import Feed, NodesNow
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
-SIZES = [(80, 24), (120, 36), (160, 45)]
+Size = tuple[int, int]
+Keys = dict[str, tuple[str, ...]]
+
+NARROW, MIDDLE, LARGE = (80, 24), (120, 36), (160, 45)
+SIZES = matrix(NARROW, MIDDLE, LARGE)
+SIZE_NAMES = ("80x24", "120x36", "160x45")
 ABOUT = ("Run 1: 6 tasks", "Sandbox for commands: bubblewrap")
 SCREENS = {
     "fleet": (),
-    "fleet_approval": ("j",),
+    "guidance": ("i", *"Look up."),
+    "stop": ("escape", "x"),
+    "help": ("escape", "question_mark"),
+    "fleet_approval": ("escape", "j"),
     "checkpoints": ("2",),
     "attention": ("3",),
     "overview": ("4",),
-    "help": ("question_mark",),
-    "guidance": ("i", *"Look up."),
-    "stop": ("x",),
 }
+"""Each by its keys, which begin where the one before left."""
 VARIANTS = {
-    "fleet_by_task": ("v",),
-    "fleet_filtered": ("/", *"ship", "enter"),
-    "fleet_light": ("T",),
-    "fleet_safe": ("T", "T"),
-    "overview_safe": ("4", "T", "T"),
+    "fleet_filtered": ("1", "/", *"ship", "enter", "g"),
+    "fleet_light": ("escape", "g", "T"),
+    "fleet_safe": ("T",),
+    "overview_safe": ("4",),
 }
-"""Of a screen, at the narrowest size only."""
-PICTURES = [
-    *((screen, SIZES[0]) for screen in (*SCREENS, *VARIANTS)),
-    *(
-        pytest.param(screen, size, marks=pytest.mark.matrix)
-        for screen in SCREENS
-        for size in SIZES[1:]
-    ),
-]
+"""Of these, at the narrowest size only."""
 LEARNED = {
-    "learned_lessons": ("5",),
-    "learned_facts": ("5", "f3", "G", "space"),
-    "learned_guidelines": ("5", "f4", "space"),
-    "learned_statistics": ("5", "f5"),
-    "learned_approval": ("5", "f4", "a"),
-    "learned_rating": ("5", "s", "4"),
-    "learned_attention": ("3",),
     "verdict": ("R",),
+    "learned_attention": ("escape", "3"),
+    "learned_lessons": ("5",),
+    "learned_rating": ("s", "4"),
+    "learned_statistics": ("escape", "f5"),
+    "learned_guidelines": ("f4", "space"),
+    "learned_approval": ("space", "a"),
+    "learned_facts": ("escape", "f3", "G", "space"),
 }
 """On a journal from which something was learned."""
-WIDE = ("learned_lessons", "learned_guidelines")
+WIDE = {"learned_lessons": ("5",), "learned_guidelines": ("f4", "space")}
 """Of these, what is also looked at on a large terminal."""
-FLEET = {"nodes": ("6",), "nodes_fleet": (), "nodes_attention": ("3",), "nodes_overview": ("4",)}
+FLEET = {
+    "nodes_fleet": (),
+    "nodes_attention": ("3",),
+    "nodes_overview": ("4",),
+    "nodes": ("6",),
+}
 """Of several nodes, one of which is lost."""
 SIDES = ("timeline", "alerts", "chart", "plan", "messages", "checks")
 
@@ -97,19 +101,14 @@ def console(journal: Journal, nodes: NodesNow | None = None) -> Console:
     feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=10, nodes=nodes)
     desk = OperatorActions(journal, author="ada", clock=lambda: NOW)
     app = Console(feed, desk, now=lambda: NOW, about=ABOUT)
-    app.animation_level = "none"
+    app.glance_seconds = 0  # or a key acts only where the machine is slow enough
     return app
 
 
-def named(value: str | tuple[int, int]) -> str:
-    """A screen or a size as a part of a file's name."""
-    return value if isinstance(value, str) else f"{value[0]}x{value[1]}"
-
-
 async def caught_up(app: Console, pilot: Pilot[int], journal: Journal) -> None:
-    """Wait until all that the journal holds is shown; half a minute at most."""
+    """Wait until all that the journal holds is shown; two minutes at most."""
     newest = (await journal.entries())[-1].at
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while app.board.last_at != newest:
             await pilot.pause()
     app.pass_a_second()
@@ -123,7 +122,7 @@ async def settled(app: Console, pilot: Pilot[int]) -> str:
         words.cursor_blink = False
     await pilot.pause()
     before, seen = "", picture(app)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while before != seen:
             drawn = asyncio.Event()
             app.call_after_refresh(drawn.set)  # the pilot does not wait for the next frame
@@ -133,20 +132,65 @@ async def settled(app: Console, pilot: Pilot[int]) -> str:
     return seen
 
 
+Look = Callable[[str], Awaitable[bool]]
+"""Whether what is seen looks as it did under this name."""
+
+
+@asynccontextmanager
+async def watching(
+    journal: Journal, size: Size, snapshot: SnapshotAssertion, nodes: NodesNow | None = None
+) -> AsyncGenerator[tuple[Console, Pilot[int], Look]]:
+    """A console that shows all that the journal holds."""
+    app = console(journal, nodes)
+    async with app.run_test(size=size) as pilot:
+        await caught_up(app, pilot, journal)
+
+        async def look(name: str) -> bool:
+            return await settled(app, pilot) == snapshot(name=name, extension_class=Picture)
+
+        yield app, pilot, look
+
+
 def picture(app: Console) -> str:
     """The screen as SVG, which fetches no fonts from elsewhere."""
     return re.sub(r"@font-face \{.*?\}\s*", "", app.export_screenshot(), flags=re.S)
 
 
-@pytest.mark.parametrize(("screen", "size"), PICTURES, ids=named)
+@pytest.mark.parametrize("size", SIZES, ids=SIZE_NAMES)
 async def test_a_screen_looks_as_it_did(
-    screen: str, size: tuple[int, int], six_tasks: Journal, snapshot: SnapshotAssertion
+    size: Size, six_tasks: Journal, snapshot: SnapshotAssertion
 ) -> None:
-    app = console(six_tasks)
-    async with app.run_test(size=size) as pilot:
-        await caught_up(app, pilot, six_tasks)
-        await pilot.press(*(SCREENS | VARIANTS)[screen])
-        assert await settled(app, pilot) == snapshot(extension_class=Picture)
+    screens = SCREENS | VARIANTS if size == NARROW else SCREENS
+    async with watching(six_tasks, size, snapshot) as (_, pilot, look):
+        for screen, keys in screens.items():
+            await pilot.press(*keys)
+            assert await look(screen), screen
+
+
+async def test_a_fleet_that_is_grouped_looks_as_it_did(
+    six_tasks: Journal, snapshot: SnapshotAssertion
+) -> None:
+    async with watching(six_tasks, NARROW, snapshot) as (_, pilot, look):
+        await pilot.press("v")
+        assert await look("by_task")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=SIZE_NAMES)
+async def test_a_side_of_an_attempt_looks_as_it_did(
+    size: Size, six_tasks: Journal, snapshot: SnapshotAssertion
+) -> None:
+    async with watching(six_tasks, size, snapshot) as (app, pilot, look):
+        row = next(row for row in app.board.rows.values() if row.name == "totals")
+        app.open_attempt(row)
+        await pilot.pause()
+        view = app.screen
+        assert isinstance(view, AttemptScreen)
+        async with asyncio.timeout(120):
+            while view.reading:
+                await pilot.pause()
+        for side in SIDES:
+            await view.run_action(f"side('{side}')")
+            assert await look(side), side
 
 
 def lacks(app: Console) -> bool:
@@ -160,63 +204,39 @@ def lacks(app: Console) -> bool:
 
 
 @pytest.mark.parametrize(
-    "size",
-    [SIZES[0], *(pytest.param(size, marks=pytest.mark.matrix) for size in SIZES[1:])],
-    ids=named,
-)
-@pytest.mark.parametrize("side", SIDES)
-async def test_a_side_of_an_attempt_looks_as_it_did(
-    side: str, size: tuple[int, int], six_tasks: Journal, snapshot: SnapshotAssertion
-) -> None:
-    app = console(six_tasks)
-    async with app.run_test(size=size) as pilot:
-        await caught_up(app, pilot, six_tasks)
-        row = next(row for row in app.board.rows.values() if row.name == "totals")
-        app.open_attempt(row)
-        await pilot.pause()
-        view = app.screen
-        assert isinstance(view, AttemptScreen)
-        async with asyncio.timeout(30):
-            while view.reading:
-                await pilot.pause()
-        await view.run_action(f"side('{side}')")
-        assert await settled(app, pilot) == snapshot(extension_class=Picture)
-
-
-@pytest.mark.parametrize(
-    ("screen", "size"),
-    [*((screen, SIZES[0]) for screen in LEARNED), *((screen, SIZES[2]) for screen in WIDE)],
-    ids=named,
+    ("size", "screens"), [(NARROW, LEARNED), (LARGE, WIDE)], ids=["80x24", "160x45"]
 )
 async def test_what_was_learned_looks_as_it_did(
-    screen: str, size: tuple[int, int], shop: Journal, snapshot: SnapshotAssertion
+    size: Size, screens: Keys, shop: Journal, snapshot: SnapshotAssertion
 ) -> None:
-    app = console(shop)
-    async with app.run_test(size=size) as pilot:
-        await caught_up(app, pilot, shop)
-        for key in LEARNED[screen]:
-            await pilot.press(key)
-            async with asyncio.timeout(30):
-                while lacks(app):
-                    app.refresh_panes()
-                    await pilot.pause()
-        assert await settled(app, pilot) == snapshot(extension_class=Picture)
+    async with watching(shop, size, snapshot) as (app, pilot, look):
+        for screen, keys in screens.items():
+            for key in keys:
+                await pilot.press(key)
+                async with asyncio.timeout(120):
+                    while lacks(app):
+                        app.refresh_panes()
+                        await pilot.pause()
+            assert await look(screen), screen
 
 
 @pytest.mark.parametrize(
-    ("screen", "size"),
-    [*((screen, SIZES[1]) for screen in FLEET), ("nodes", SIZES[0]), ("nodes", SIZES[2])],
-    ids=named,
+    ("size", "screens"),
+    [
+        (MIDDLE, FLEET),
+        pytest.param(NARROW, {"nodes": ("6",)}, marks=pytest.mark.matrix),
+        pytest.param(LARGE, {"nodes": ("6",)}, marks=pytest.mark.matrix),
+    ],
+    ids=["120x36", "80x24", "160x45"],
 )
 async def test_a_fleet_looks_as_it_did(
-    screen: str,
-    size: tuple[int, int],
+    size: Size,
+    screens: Keys,
     three_nodes: Journal,
     nodes_now: NodesNow,
     snapshot: SnapshotAssertion,
 ) -> None:
-    app = console(three_nodes, nodes_now)
-    async with app.run_test(size=size) as pilot:
-        await caught_up(app, pilot, three_nodes)
-        await pilot.press(*FLEET[screen])
-        assert await settled(app, pilot) == snapshot(extension_class=Picture)
+    async with watching(three_nodes, size, snapshot, nodes_now) as (_, pilot, look):
+        for screen, keys in screens.items():
+            await pilot.press(*keys)
+            assert await look(screen), screen

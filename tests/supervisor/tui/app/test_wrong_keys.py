@@ -54,14 +54,6 @@ def opened(tmp_path: Path) -> Open:
     return seat
 
 
-async def pane(watch: Watch, where: str) -> None:
-    """Show a pane, or the attempt's view."""
-    if where == "enter":
-        await watch.open_attempt()
-    else:
-        await watch.press(where)
-
-
 @pytest.mark.parametrize("standing", STANDINGS)
 @pytest.mark.parametrize("command", Command)
 def test_no_command_does_at_once_what_cannot_be_taken_back(command: Command, standing: str) -> None:
@@ -70,39 +62,55 @@ def test_no_command_does_at_once_what_cannot_be_taken_back(command: Command, sta
     assert asks or refusal(command, about) or command.effect.action in HARMLESS
 
 
-@pytest.mark.parametrize("where", ["1", "2", "3", "4", "5", "6", "enter"])
-async def test_no_single_key_does_more_than_can_be_taken_back(opened: Open, where: str) -> None:
+async def press_each_alone(watch: Watch) -> None:
+    """Press one key after the other, and leave what it opens."""
+    for key in KEYS:
+        await watch.pilot.press(key)
+        if watch.app.screen.is_modal:
+            await watch.pilot.press("escape")
+
+
+async def only_harmless(watch: Watch) -> bool:
+    written = await watch.written()
+    return all(isinstance(each, Intervention) and each.action in HARMLESS for each in written)
+
+
+async def test_no_single_key_does_more_than_can_be_taken_back(opened: Open) -> None:
     async with opened(*STANDINGS["approval"]) as watch:
-        await pane(watch, where)
-        for key in KEYS:
-            await watch.pilot.press(key)
-            if watch.app.screen.is_modal:
-                await watch.pilot.press("escape")
-        written = await watch.written()
-        actions = {each.action for each in written if isinstance(each, Intervention)}
-        assert actions <= HARMLESS
-        assert all(isinstance(each, Intervention) for each in written)
+        for pane in "123456":
+            await watch.press(pane)
+            await press_each_alone(watch)
+        assert await only_harmless(watch)
 
 
-@pytest.mark.parametrize("where", ["1", "2", "3", "4", "5", "6"])
-async def test_no_key_breaks_an_empty_pane(opened: Open, where: str) -> None:
+async def test_nor_does_one_in_an_attempts_view(opened: Open) -> None:
+    async with opened(*STANDINGS["approval"]) as watch:
+        await watch.open_attempt()
+        await press_each_alone(watch)
+        assert await only_harmless(watch)
+
+
+async def test_no_key_breaks_an_empty_pane(opened: Open) -> None:
+    keys = [key for each in (*ACTS, *LIST) for key in each.keys.split(",")]
     async with opened() as watch:
-        await watch.press(where, *(key for each in (*ACTS, *LIST) for key in each.keys.split(",")))
+        for pane in "123456":
+            await watch.press(pane, *keys, "escape")
         assert await watch.written() == []
         assert watch.app.is_running
 
 
-@pytest.mark.parametrize("keys", ["xj", "ax", "sq", "mr"])
-async def test_a_wrong_key_after_a_question_is_no_yes(opened: Open, keys: str) -> None:
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param(("xj", "ax", "sq", "mr"), id="a wrong key"),
+        pytest.param(("x\n\n", "a\n\n", "s\n\n"), id="enter, where something ends or is hidden"),
+    ],
+)
+async def test_what_answers_a_question_by_mistake_is_no_yes(
+    opened: Open, answers: tuple[str, ...]
+) -> None:
     async with opened(*STANDINGS["approval"]) as watch:
-        await pane(watch, "1")
-        await watch.press(*keys)
-        assert await watch.written() == []
-
-
-@pytest.mark.parametrize("key", ["x", "a", "s"])
-async def test_enter_is_no_yes_to_what_ends_or_hides_something(opened: Open, key: str) -> None:
-    async with opened(*STANDINGS["approval"]) as watch:
-        await pane(watch, "1")
-        await watch.press(key, "enter", "enter")
-        assert await watch.written() == []
+        for keys in answers:
+            await watch.press("1", *("enter" if key == "\n" else key for key in keys))
+            assert await watch.written() == [], keys
+            await watch.press("escape")
