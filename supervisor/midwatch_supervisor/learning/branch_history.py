@@ -1,6 +1,6 @@
 """The recent history of a branch: its line of commits, what each changed, when each came. Pure.
 
-`TRAIL` is what git is asked for, and `revisions` reads its answer; `BRANCH` and `branch` do the
+`LOG` is what git is asked for, and `revisions` reads its answer; `BRANCH_LOG` and `branch` do the
 same for the branch of an attempt. Of a merge the changes are those
 against its first parent, so that what stands in the line is what the branch's owner saw happen.
 """
@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 
 from midwatch_tools.git import EMAIL
 
-TRAIL = (
+LOG = (
     *("log", "-z", "--raw", "--no-abbrev", "-M", "--diff-merges=first-parent", "--no-color"),
     "--format=%x1e%H%x00%P%x00%an%x00%ae%x00%ct%x00%B%x00",
 )
-BRANCH = ("log", "--no-color", "--format=%H%x00%P%x00%ae%x00%at")
+BRANCH_LOG = ("log", "--no-color", "--format=%H%x00%P%x00%ae%x00%at")
 RAW = ("diff", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-color")
 
 _RECORD = re.compile("\x1e(?=[0-9a-f]{40,64}\0)")
@@ -184,7 +184,7 @@ def _brought(
 
 
 def branch(log: str, tip: str, ended: datetime) -> Branch:
-    """Read what git answers to `BRANCH` of a branch at `tip` whose attempt ended at a moment.
+    """Read what git answers to `BRANCH_LOG` of a branch at `tip` whose attempt ended at a moment.
 
     What is written later is a person's, unless Midwatch wrote it: only an attempt that is not over
     commits under the name of the repository's owner. Merges are nobody's.
@@ -208,7 +208,7 @@ def branch(log: str, tip: str, ended: datetime) -> Branch:
 
 
 def revisions(log: str) -> Iterator[Revision]:
-    """Read what git answers to `TRAIL`. Raises ValueError where it is something else."""
+    """Read what git answers to `LOG`. Raises ValueError where it is something else."""
     starts = [each.start() for each in _RECORD.finditer(log)]
     if log and 0 not in starts[:1]:
         raise ValueError("it does not begin with a commit")

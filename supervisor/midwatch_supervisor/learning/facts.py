@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_MODEL = "there is no model for the review"
+_NOTHING_SAID = "the answer says nothing that can be done of any fact"
 _BATCH = 40
 """New facts in one question: more are asked about in several."""
 _KNOWN = 60
@@ -102,7 +103,7 @@ def _extracted(fact: Fact, state: FactState) -> Fact:
     return replace(fact, text=" ".join(fact.text.split()), state=state, maker=FactMaker.EXTRACTION)
 
 
-async def settle(
+async def review_attempt(
     journal: Journal,
     attempt: Attempt,
     task: Task,
@@ -152,27 +153,14 @@ async def _end(journal: Journal, attempt: Attempt) -> int | None:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Outcome:
+    """What a review came to."""
+
     state: ReviewState
     settlement: Settlement
     error: str = ""
-    model: str = ""
     spending: tuple[Spending, ...] = ()
-
-    def record(self, new: Sequence[KnownFact]) -> FactReview:
-        it = self.settlement
-        return FactReview(
-            state=self.state,
-            facts=tuple(each.id for each in new),
-            modified=it.modified,
-            removed=it.removed,
-            missed=it.missed,
-            conflicts=it.conflicts,
-            unanswered=it.unanswered if self.state is ReviewState.OK else 0,
-            error=self.error,
-            model=self.model,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,52 +178,54 @@ class _Reviewer:
 
     async def review(self, new: Sequence[KnownFact], model: "Model | None") -> str:
         """Review some facts; why that was not possible, empty if it was."""
-        known = await self._beside(new)
-        outcome = await self._outcome(new, known, model)
+        limits, skipped = self.settings.learning.facts, ""
+        if not (limits.review and limits.enabled):
+            skipped = "the review is switched off"
+        elif model is None:
+            skipped = self.no_model
+        if model is None or skipped:
+            found = _Outcome(ReviewState.SKIPPED, hold_all(new, skipped), skipped)
+        else:
+            found = await self._ask(new, model)
+        settled = found.settlement
+        review = FactReview(
+            state=found.state,
+            facts=tuple(each.id for each in new),
+            modified=settled.modified,
+            removed=settled.removed,
+            missed=settled.missed,
+            conflicts=settled.conflicts,
+            unanswered=settled.unanswered if found.state is ReviewState.OK else 0,
+            error=found.error,
+            model=model.model_name if model and not skipped else "",
+        )
         # Committed at one moment: what a review cost is told by that.
-        await self._write([outcome.record(new), *outcome.spending])
-        await self._apply(outcome.settlement.moves, new)
-        return outcome.error
+        await self._write([review, *found.spending])
+        await self._apply(settled.moves, new)
+        return found.error
 
-    async def _outcome(
-        self, new: Sequence[KnownFact], known: Sequence[KnownFact], model: "Model | None"
-    ) -> _Outcome:
-        limits = self.settings.learning.facts
-        on = limits.review and limits.enabled
-        if model is None or not on:
-            why = self.no_model if on else "the review is switched off"
-            return _Outcome(state=ReviewState.SKIPPED, settlement=hold_all(new, why), error=why)
+    async def _ask(self, new: Sequence[KnownFact], model: "Model") -> _Outcome:
+        """What comes of a model's answer; whatever that does, no fact is lost by it."""
         try:
-            return await self._ask(new, known, model)
+            known = await self._beside(new)
+            case = await case_of(self.journal, self.task, self.attempt)
+            said = await review_facts(
+                model, new=new, known=known, case=case, settings=self.settings
+            )
+            settled, spending = settlement(said.answer, new, known), (said.spending,)
         except JournalError:
             raise
-        except Exception as error:  # whatever a model's answer does, no fact is lost by it
+        except Exception as error:
             # An error that is not Midwatch's own may quote the answer: only its name is told.
             why = str(error) if isinstance(error, WorkerError) else type(error).__name__
             log.warning(
                 "attempt %d: %s left to a person, as the review failed: %s",
                 *(self.attempt.id, counted(len(new), "fact"), brief(why, 200)),
             )
-            return _Outcome(
-                state=ReviewState.FALLBACK,
-                settlement=hold_all(new, "the review failed"),
-                error=why,
-                model=model.model_name,
-            )
-
-    async def _ask(
-        self, new: Sequence[KnownFact], known: Sequence[KnownFact], model: "Model"
-    ) -> _Outcome:
-        case = await case_of(self.journal, self.task, self.attempt)
-        said = await review_facts(model, new=new, known=known, case=case, settings=self.settings)
-        found = settlement(said.answer, new, known)
-        return _Outcome(
-            state=ReviewState.FALLBACK if found.empty else ReviewState.OK,
-            settlement=found,
-            error="the answer says nothing that can be done of any fact" if found.empty else "",
-            model=model.model_name,
-            spending=(said.spending,),
-        )
+            return _Outcome(ReviewState.FALLBACK, hold_all(new, "the review failed"), why)
+        if settled.empty:
+            return _Outcome(ReviewState.FALLBACK, settled, _NOTHING_SAID, spending)
+        return _Outcome(ReviewState.OK, settled, spending=spending)
 
     async def _beside(self, new: Sequence[KnownFact]) -> list[KnownFact]:
         """The shared facts of the project that fit the new ones best, without these."""

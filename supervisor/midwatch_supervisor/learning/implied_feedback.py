@@ -36,7 +36,7 @@ from midwatch_supervisor.learning.merge_outcome import (
     Work,
     agents,
     judge,
-    landing,
+    merge_point,
     span,
 )
 from midwatch_supervisor.present.assignment import branch_of
@@ -225,15 +225,15 @@ def _judgements(
     settings: FeedbackSettings,
     now: datetime,
 ) -> list[tuple[_Ended, Judgement]]:
-    landings = {
-        id: landed for id, work in works.items() if (landed := landing(work, history)) is not None
+    merges = {
+        id: merge for id, work in works.items() if (merge := merge_point(work, history)) is not None
     }
-    look = partial(judge, agents=agents(works.values(), landings, history), now=now)
+    look = partial(judge, agents=agents(works.values(), merges, history), now=now)
     found: list[tuple[_Ended, Judgement]] = []
     for each in ended:
         id, stored = each.attempt.id, each.stored
-        if id in landings and (
-            judgement := look(works[id], landings[id], history, stored=stored, settings=settings)
+        if id in merges and (
+            judgement := look(works[id], merges[id], history, stored=stored, settings=settings)
         ):
             found.append((each, judgement))
     return found

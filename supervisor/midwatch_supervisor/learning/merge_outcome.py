@@ -44,7 +44,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landing:
+class MergePoint:
     """Where an attempt's work came into the branch that took it."""
 
     place: int
@@ -68,7 +68,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Life:
+class _FileHistory:
     file: str
     name: str
     """What it is called now."""
@@ -76,7 +76,7 @@ class _Life:
     now: str
     before: frozenset[str]
     """What it was before the attempt."""
-    hands: tuple[Revision, ...]
+    by_persons: tuple[Revision, ...]
     """The commits of persons that changed its content."""
 
     @property
@@ -88,7 +88,7 @@ class _Life:
         return self.changed and self.now in self.before
 
 
-def landing(work: Work, history: BranchHistory) -> Landing | None:
+def merge_point(work: Work, history: BranchHistory) -> MergePoint | None:
     """Where the work was merged; `None` if it was not.
 
     By its last commit, else (squashed, or put on top of others) by its content: the first moment
@@ -104,7 +104,7 @@ def landing(work: Work, history: BranchHistory) -> Landing | None:
     if at is None and arrived is not None:
         at = max(arrived, carrier.at)
     # A branch that was taken as it is has commits from before its merge only.
-    return Landing(place=place, at=at or carrier.at, sure=bool(at) or carrier.id != work.tip)
+    return MergePoint(place=place, at=at or carrier.at, sure=bool(at) or carrier.id != work.tip)
 
 
 def _by_content(work: Work, history: BranchHistory) -> int | None:
@@ -126,17 +126,17 @@ def _by_content(work: Work, history: BranchHistory) -> int | None:
 
 
 def agents(
-    works: Iterable[Work], landings: dict[int, Landing], history: BranchHistory
+    works: Iterable[Work], merges: dict[int, MergePoint], history: BranchHistory
 ) -> frozenset[str]:
     """The commits that no person wrote: on the branches of attempts, or bringing these in.
 
-    `landings` are by attempt. A merge by a person is not among them: what it brings is.
+    `merges` are by attempt. A merge by a person is not among them: what it brings is.
     """
     found = {each.id for each in history.revisions.values() if each.by_midwatch}
     for work in works:
         found |= work.own
-        if (landed := landings.get(work.attempt)) is not None:
-            carrier = history.line[landed.place]
+        if (merge := merges.get(work.attempt)) is not None:
+            carrier = history.line[merge.place]
             if len(carrier.parents) < 2:
                 found.add(carrier.id)
     return frozenset(found)
@@ -144,7 +144,7 @@ def agents(
 
 def judge(
     work: Work,
-    landed: Landing,
+    merge: MergePoint,
     history: BranchHistory,
     *,
     agents: frozenset[str],
@@ -156,23 +156,23 @@ def judge(
 
     `stored` is the last implied verdict of the attempt.
     """
-    if stored is Sign.REVERTED or now - landed.at > span(settings.watched_for.seconds):
+    if stored is Sign.REVERTED or now - merge.at > span(settings.watched_for.seconds):
         return None
-    lives = [_life(work, file, landed.place, history, agents) for file in sorted(work.after)]
-    if not lives:
+    files = [_file_history(work, file, merge.place, history, agents) for file in sorted(work.after)]
+    if not files:
         return None
-    hands = _ordered(each for life in lives for each in life.hands if life.changed)
-    if undone := _reverts(work, landed.place, history, agents):
-        if any(life.changed for life in lives):
-            return _judgement(Sign.REVERTED, [life for life in lives if life.changed], undone)
-    elif hands and all(life.back for life in lives):
-        return _judgement(Sign.REVERTED, lives, hands)
+    by_persons = _ordered(each for file in files for each in file.by_persons if file.changed)
+    if undone := _reverts(work, merge.place, history, agents):
+        if any(file.changed for file in files):
+            return _judgement(Sign.REVERTED, [file for file in files if file.changed], undone)
+    elif by_persons and all(file.back for file in files):
+        return _judgement(Sign.REVERTED, files, by_persons)
     if stored is not None:
         return None
-    if hands:
-        return _judgement(Sign.EDITED, [life for life in lives if life.changed], hands)
-    if _kept(lives, landed, settings, now):
-        return _judgement(Sign.KEPT, lives, ())
+    if by_persons:
+        return _judgement(Sign.EDITED, [file for file in files if file.changed], by_persons)
+    if _kept(files, merge, settings, now):
+        return _judgement(Sign.KEPT, files, ())
     return None
 
 
@@ -182,28 +182,30 @@ def span(seconds: float | None) -> timedelta:
 
 
 def _kept(
-    lives: Sequence[_Life], landed: Landing, settings: FeedbackSettings, now: datetime
+    files: Sequence[_FileHistory], merge: MergePoint, settings: FeedbackSettings, now: datetime
 ) -> bool:
     least = span(settings.kept_after.seconds)
-    if not least or not landed.sure or all(life.back for life in lives):
+    if not least or not merge.sure or all(file.back for file in files):
         return False
-    since = max([landed.at, *(hand.at for life in lives for hand in life.hands)])
+    since = max([merge.at, *(edit.at for file in files for edit in file.by_persons)])
     return now - since >= least
 
 
-def _judgement(sign: Sign, lives: Sequence[_Life], revisions: Iterable[Revision]) -> Judgement:
-    names = dict.fromkeys(name for life in lives for name in (life.file, life.name))
+def _judgement(
+    sign: Sign, files: Sequence[_FileHistory], revisions: Iterable[Revision]
+) -> Judgement:
+    names = dict.fromkeys(name for file in files for name in (file.file, file.name))
     return Judgement(
         sign=sign,
-        files=tuple(life.file for life in lives),
+        files=tuple(file.file for file in files),
         names=tuple(names),
         revisions=tuple(revisions),
     )
 
 
-def _life(
+def _file_history(
     work: Work, file: str, place: int, history: BranchHistory, agents: frozenset[str]
-) -> _Life:
+) -> _FileHistory:
     now = history.content(file, place, default=work.after[file])
     fixes = [
         each
@@ -215,21 +217,21 @@ def _life(
     carrier = history.line[place]
     if len(carrier.parents) > 1:  # the branch that took it may have gone on meanwhile
         before |= {each.before for each in carrier.changes if each.path == file}
-    name, hands = file, fixes
+    name, by_persons = file, fixes
     while (found := history.next_change(name, place)) is not None:
         place, change = found
         moved = change.origin == name and change.path != name
         content = change.after if moved or change.path == name else ""
         if content != now and history.by_person(place, {name, change.path}, agents):
-            hands.append(history.line[place])
+            by_persons.append(history.line[place])
         name, now = change.path if moved else name, content
-    return _Life(
+    return _FileHistory(
         file=file,
         name=name,
         merged=merged,
         now=now,
         before=frozenset(before),
-        hands=tuple(hands),
+        by_persons=tuple(by_persons),
     )
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import Attempt
 from midwatch_supervisor.learning.branch_history import (
-    BRANCH,
+    BRANCH_LOG,
+    LOG,
     RAW,
-    TRAIL,
     BranchHistory,
     branch,
     branch_history,
@@ -101,7 +101,7 @@ async def read(home: Path, base: str, since: datetime) -> BranchHistory:
     """
     head = (await _git(home, "rev-parse", base)).strip()
     log = await _git(
-        *(home, *TRAIL, f"--since={since.isoformat()}", f"--max-count={MAX_COMMITS}", head, "--")
+        *(home, *LOG, f"--since={since.isoformat()}", f"--max-count={MAX_COMMITS}", head, "--")
     )
     arrivals = await _arrivals(home, base)
     try:
@@ -132,8 +132,8 @@ async def work_of(home: Path, attempt: Attempt, ref: Ref, *, ended: datetime) ->
     begun = ref.begun or await _begun(home, branch_of(Path(attempt.workspace)))
     if not begun or begun == ref.tip:
         return None
-    trail = await _git(home, *BRANCH, f"{begun}..{ref.tip}", "--")
-    made = branch(trail, ref.tip, ended)
+    log_text = await _git(home, *BRANCH_LOG, f"{begun}..{ref.tip}", "--")
+    made = branch(log_text, ref.tip, ended)
     if made.tip == begun:
         return None
     diff = await _git(home, *RAW, begun, made.tip, "--")

@@ -219,10 +219,9 @@ async def _still_open(journal: Journal, attempt: int, settings: Settings) -> boo
     learning = settings.learning
     if not learning.lessons.enabled:
         return False
-    chores = await Learned(journal).chores(
-        tries=learning.tries, limit=learning.look_back, attempt=attempt
+    return bool(
+        await Learned(journal).chores(tries=learning.tries, attempt=attempt, kinds={Chore.LESSON})
     )
-    return any(each.chore is Chore.LESSON for each in chores)
 
 
 def _told(

@@ -118,9 +118,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
     from midwatch_supervisor.learning.reflection import read_batch
 
     learning, learned = settings.learning, Learned(journal)
-    chores = await learned.chores(
-        tries=learning.tries, limit=learning.look_back, kinds=taken_up(learning)
-    )
+    chores = await learned.chores(tries=learning.tries, kinds=taken_up(learning))
     if json:
         write_json({"type": "chores", "open": len(chores), "dry_run": True})
     else:
