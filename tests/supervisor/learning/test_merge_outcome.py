@@ -7,8 +7,16 @@ import pytest
 
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.records import Sign
-from midwatch_supervisor.learning.branch_history import FileChange, Revision, branch_history
-from midwatch_supervisor.learning.merge_outcome import MergePoint, Work, agents, judge, merge_point
+from midwatch_supervisor.learning.merge_outcome import (
+    FileChange,
+    MergePoint,
+    Revision,
+    Work,
+    agents,
+    branch_history,
+    judge,
+    merge_point,
+)
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
