@@ -245,32 +245,26 @@ class _Reviewer:
         return list({each.id: each for each in turns}.values())[:_KNOWN]
 
     async def _apply(self, moves: Sequence[Move], new: Sequence[KnownFact]) -> None:
-        """Do what was settled, as far as the facts still stand."""
+        """Do what was settled, as far as the facts still stand: meanwhile some may have ended."""
         named = {id for move in moves for id in (*move.facts, move.instead) if id is not None}
         standing = {each.id: each for each in await self.learned.facts(ids=tuple(named))}
-        own = {each.id for each in new}
-        possible = [each for move in moves if (each := _possible(move, standing, own)) is not None]
-        facts = [move.fact for move in possible if move.fact is not None]
-        ids = iter(await self._write(facts))
-        written = [None if move.fact is None else next(ids) for move in possible]
-        heirs = {
-            old: heir
-            for move, heir in zip(possible, written, strict=True)
-            if heir is not None
-            for old in move.facts
-        }
-        for move, heir in zip(possible, written, strict=True):
-            instead = heir if heir is not None else heirs.get(move.instead or 0, move.instead)
-            for id_ in move.facts:
-                await self._mark(standing[id_], move, instead)
+        for move in moves:
+            facts = [standing[id] for id in move.facts if id in standing]
+            act, instead, reason = move.act, move.instead, move.reason
+            if move.facts and not facts:
+                continue
+            if instead is not None and instead not in standing:
+                own = {each.id for each in new}
+                facts = [each for each in facts if each.id in own]
+                act, instead = FactAct.HELD, None
+                reason = "what should stand in its place is gone"
+            elif move.fact is not None:
+                (instead,) = await self._write([move.fact])
+            for each in facts:
+                mark = FactMark(fact=each.id, act=act, instead=instead, reason=reason)
+                await self._mark(each, mark)
 
-    async def _mark(self, of: KnownFact, move: Move, instead: int | None) -> None:
-        mark = FactMark(
-            fact=of.id,
-            act=move.act,
-            instead=instead if move.act is FactAct.REPLACED else None,
-            reason=move.reason,
-        )
+    async def _mark(self, of: KnownFact, mark: FactMark) -> None:
         whose = await self.journal.attempt(of.attempt)
         draft = Draft(record=mark, at=self.now, task=whose.task, attempt=whose.id)
         try:
@@ -286,19 +280,5 @@ async def _written(
     journal: Journal, task: int, attempt: int, records: Sequence[Record], at: datetime
 ) -> list[int]:
     """Write records of an attempt; their ids, in the same order."""
-    if not records:
-        return []
     drafts = tuple(Draft(record=each, at=at, task=task, attempt=attempt) for each in records)
     return [entry.id for entry in await journal.commit(Commit(drafts=drafts))]
-
-
-def _possible(move: Move, standing: dict[int, KnownFact], own: set[int]) -> Move | None:
-    """What can still be done of a move: facts may have ended while the review was at work."""
-    facts = tuple(id_ for id_ in move.facts if id_ in standing)
-    if move.facts and not facts:
-        return None
-    if move.instead is None or move.instead in standing:
-        return replace(move, facts=facts)
-    kept = tuple(id_ for id_ in facts if id_ in own)
-    why = "what should stand in its place is gone"
-    return Move(facts=kept, act=FactAct.HELD, reason=why) if kept else None

@@ -148,10 +148,6 @@ class Learned:
         """The newest summary that was looked back at, by journal id; 0 before the first look."""
         return await self._journal.read(versions.watermark, project)
 
-    async def looked_back_after(self, entry: int) -> bool:
-        """Whether a look back that was made because of an entry is stored."""
-        return await self._journal.read(versions.looked_back_after, entry)
-
     async def chores(
         self, *, tries: int, attempt: int | None = None, kinds: Collection[Chore] = tuple(Chore)
     ) -> list[OpenChore]:
