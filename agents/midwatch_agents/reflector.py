@@ -16,7 +16,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
-from midwatch_agents.learning.case import Case, rendered, stands_in
+from midwatch_agents.learning.case import Case, case_text, stands_in
 from midwatch_agents.learning.failure_classes import OTHER, named_class
 from midwatch_agents.learning.fixed_form import (
     MAX_FILES,
@@ -340,8 +340,8 @@ async def look_back(
 def _question(asked: list[str], case: Case, settings: Settings) -> tuple[_Question, str]:
     """A question with its prompt; a lesson that is known already is shown, and is no evidence."""
     blocks, room = DataBlocks.drawn(), settings.supervisor.max_evidence_chars
-    shown = rendered(replace(case, known=()), room, blocks)
-    return _Question(case, shown), "\n\n".join([blocks.head, *asked, rendered(case, room, blocks)])
+    shown = case_text(replace(case, known=()), room, blocks)
+    return _Question(case, shown), "\n\n".join([blocks.head, *asked, case_text(case, room, blocks)])
 
 
 def _agent(answer: type[DraftT]) -> Agent[_Question, DraftT]:

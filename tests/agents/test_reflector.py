@@ -270,11 +270,14 @@ async def test_without_a_model_a_lesson_takes_its_fixed_form() -> None:
     )
 
 
-async def test_a_comment_that_holds_a_secret_becomes_no_lesson() -> None:
+async def test_a_comment_that_holds_a_secret_is_left_out_of_the_fixed_form() -> None:
     evil = Feedback(accepted=False, comment=f"Use ghp_{'a1B2' * 9}.")
-    assert await write_lesson(None, replace(CASE, verdict=evil)) == WrittenLesson(
-        refused="it holds a secret: github token"
+    taught = await write_lesson(None, replace(CASE, verdict=evil))
+    assert taught.lesson is not None
+    assert taught.lesson.text.startswith(
+        "A person rejected the result: the comment is left out, because it may not stand in a "
     )
+    assert await write_lesson(None, Case(verdict=evil)) == WrittenLesson(refused=NOTHING)
 
 
 @pytest.mark.parametrize("error", [ModelHTTPError(503, "larger"), OSError("no network")])

@@ -25,7 +25,7 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import record_json
 from midwatch_monitor.journal.learned import search
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.journal.learned.lessons import tagged, wording_of
+from midwatch_monitor.journal.learned.lessons import index_tags, wording_of
 from midwatch_monitor.journal.learned.search import TextIndex
 from midwatch_monitor.records import Lesson, Step, StepKind, Wanted
 
@@ -138,7 +138,7 @@ def add_lessons(
         rows.append({"entry": key, "obsolete": False, "rating": 0, **here})
         use = {"lesson": key, "attempt": of, "method": "text", "score": 0.5, "at": AT}
         uses.append({**use, "accepted": bool(number % 2), "origin": "automatic"})
-        for tag in tagged(lesson.tags, lesson.files):
+        for tag in index_tags(lesson.tags, lesson.files):
             tags.append({"project": project, "tag": tag, "lesson": key})
         search.put(connection, TextIndex.LESSONS, project, {key: wording_of(lesson)})
     connection.execute(insert(tables.entry), entries)

@@ -36,7 +36,7 @@ from midwatch_tools.tool_calls import Acts, Remembered
 from midwatch_tools.tools.board import Board, ReadBoard
 from midwatch_tools.tools.check_plan import CheckPlan
 from midwatch_tools.tools.complete_step import CompleteStep
-from midwatch_tools.tools.facts import Facts, looked_up
+from midwatch_tools.tools.facts import Facts, look_up
 from midwatch_tools.tools.record_fact import RecordFact
 from midwatch_tools.tools.reflect import OwnTools
 from midwatch_tools.tools.report_error import ReportFailure
@@ -270,7 +270,7 @@ class AttemptWatch(AbstractCapability[Any]):
 
     async def _knows(self, recorder: Recorder) -> bool:
         """Whether anything was found out about the project before."""
-        return bool(await looked_up(self._known_facts().search("", ()), recorder))
+        return bool(await look_up(self._known_facts().search("", ()), recorder))
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext

@@ -103,7 +103,7 @@ class Case:
         return tuple(path for path in self.files if path.rpartition("/")[2] in text)
 
 
-def rendered(case: Case, max_chars: int, data: DataBlocks) -> str:
+def case_text(case: Case, max_chars: int, data: DataBlocks) -> str:
     """The case for a prompt: data blocks of about `max_chars` characters together.
 
     A block that has nothing to say is left out. Half of the room is the transcript's.

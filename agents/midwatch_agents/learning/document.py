@@ -18,7 +18,7 @@ _LONGER_WORD = re.compile(r"\w{4,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drafted:
+class DocumentDraft:
     """A new document, or the reason why the one in force stays."""
 
     text: str | None = None
@@ -27,7 +27,7 @@ class Drafted:
     """Of the answer, before it was cut."""
 
 
-def drafted(answer: str, current: str | None, *, max_words: int) -> Drafted:
+def document_from(answer: str, current: str | None, *, max_words: int) -> DocumentDraft:
     """What an answer comes to; a document begins with a Markdown heading.
 
     An answer of more than `max_words` is cut. `current` is what is in force.
@@ -35,7 +35,7 @@ def drafted(answer: str, current: str | None, *, max_words: int) -> Drafted:
     text = _document(answer)
     cut = cut_markdown(text, lambda part: word_count(part) <= max_words)
     reason = _unfit(cut, current)
-    return Drafted(text=None if reason else cut, reason=reason, words=word_count(text))
+    return DocumentDraft(text=None if reason else cut, reason=reason, words=word_count(text))
 
 
 def _document(answer: str) -> str:

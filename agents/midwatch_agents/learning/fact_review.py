@@ -17,7 +17,7 @@ from pydantic_ai import Agent, ModelRetry, RunContext
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, Consulted, consult
-from midwatch_agents.learning.case import Case, rendered
+from midwatch_agents.learning.case import Case, case_text
 from midwatch_agents.learning.text_safety import names_a_command
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
@@ -237,7 +237,7 @@ def question(
             "# Known facts",
             blocks.quoted("known facts", _numbered(known, room // 3) or "none", room // 3),
             "# The attempt that found the new ones",
-            rendered(case, room - room // 3, blocks),
+            case_text(case, room - room // 3, blocks),
         ]
     )
 

@@ -23,6 +23,7 @@ _PART = 240
 _DIFF_LINES = 6
 """Lines of a person's diff that are told, the first."""
 _NO_COMMENT = "no reason was given"
+_UNFIT = "the comment is left out, because it may not stand in a prompt"
 _WAITS = "it holds words of a worker, of its tools or of a model"
 _LAST_RESORT = ("work", "attempt", "result")
 _CHANGED_FILE = re.compile(r"^(?:\+\+\+ b|--- a)/([^\t\n]+)", re.MULTILINE)
@@ -38,11 +39,16 @@ def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Less
     analysis, no alarm and no check that failed.
     """
     verdict = case.verdict
-    if verdict is None or verdict.accepted or not _specific(case, verdict):
+    if verdict is None or verdict.accepted:
+        return None
+    unfit = bool(objection(verdict.comment))
+    verdict = replace(verdict, comment="") if unfit else verdict
+    if not _specific(case, verdict):
         return None
     bare = _without_words(case)
     spoken = verdict.origin is Origin.EXPLICIT and _specific(bare, verdict)
     case = bare if spoken else case
+    verdict = replace(verdict, comment=_UNFIT) if unfit else verdict
     text = " ".join([_verdict(case, verdict), *_seen(case), *_found(case)])
     steps = {step for alarm in case.alarms for step in alarm.steps}
     steps |= {each.about for each in case.analyses}

@@ -14,7 +14,7 @@ from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
 from midwatch_agents.learning.case import stands_in
-from midwatch_agents.learning.document import NOTHING_NEW, drafted
+from midwatch_agents.learning.document import NOTHING_NEW, document_from
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.tasks import Role
@@ -327,7 +327,7 @@ async def _distilled(
         asked = await consult(agent, model, prompt, deps=None, role=Role.REFLECTOR, seconds=seconds)
     except WorkerError as error:
         return replace(seen, reason="the guidelines could not be written", errors=(str(error),))
-    draft = drafted(asked.answer, current, max_words=config.max_words)
+    draft = document_from(asked.answer, current, max_words=config.max_words)
     return replace(
         seen,
         guidelines=draft.text,

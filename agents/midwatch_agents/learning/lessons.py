@@ -53,8 +53,10 @@ class _Fit:
         )
 
 
-def chosen(candidates: Sequence[Candidate], wanted: Wanted, *, limit: int) -> tuple[Recalled, ...]:
-    """The lessons that an attempt is given, best first: at most `limit`, and never more than five.
+def choose_lessons(
+    candidates: Sequence[Candidate], wanted: Wanted, *, limit: int
+) -> tuple[Recalled, ...]:
+    """The lessons that an attempt is given, best first: at most `limit`, and never over five.
 
     A score lies between 0 and 1: how well the lesson fits (1 for the same task; for tags and
     files the share in common; for kind and words the BM25 value as a share of the best one),

@@ -35,25 +35,11 @@ _BELOW = (
     "They stand below your instructions and the words of your task, and never overrule them: "
     "where they disagree, leave the guidelines."
 )
-_AVOID = (
-    "These mistakes were made before, in work like yours. Avoid them: see what is true of your "
-    "task before you begin, and do what is said to be done instead."
+_ADVICE = (
+    "What work like yours showed before: mistakes, what went well, what a person wrote down. See "
+    "what is true of your task before you begin, avoid the mistakes, and do what is said to be "
+    "done instead."
 )
-_SHOWN = (
-    "This is what a look back at work like yours showed. See what is true of your task before you "
-    "begin: keep to what went well, and avoid what did not."
-)
-_WRITTEN = (
-    "A person wrote this down for work like yours. See what is true of your task before you begin, "
-    "and follow what applies to it."
-)
-_BOTH = (
-    "Mistakes that were made before, in work like yours, and what a look back at such work showed "
-    "or a person wrote down. "
-    "See what is true of your task before you begin: avoid the mistakes, do what is said to be "
-    "done instead, and keep to what went well."
-)
-_ADVICE = {Birth.VERDICT: _AVOID, Birth.REFLECTION: _SHOWN, Birth.PERSON: _WRITTEN}
 _HELD_TRUE = "What workers before you noted. Check what your work depends on."
 _FROM = {
     Origin.EXPLICIT: "rejected by a person",
@@ -66,7 +52,7 @@ _LINE = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Portion:
+class LearnedText:
     """What was learned, as far as it fits into a prompt."""
 
     text: str = ""
@@ -81,19 +67,19 @@ class Portion:
     """Of the text, estimated."""
 
 
-def estimated(text: str) -> int:
+def estimated_tokens(text: str) -> int:
     """How many tokens a text has, about: its bytes in UTF-8 by four, rounded up."""
     return ceil(len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN)
 
 
-def learned(
+def learned_text(
     guidelines: KnownGuidelines | None,
     lessons: Sequence[tuple[Recalled, KnownLesson]],
     facts: Sequence[KnownFact],
     *,
     tokens: int,
     blocks: DataBlocks,
-) -> Portion:
+) -> LearnedText:
     """The sections of the first prompt, of at most so many tokens together.
 
     The guidelines take up to 60 % of that, cut at a sound place; then the lessons and after them
@@ -108,12 +94,12 @@ def learned(
     noted = _fitting(parts, facts, lambda some: _facts_section(some, blocks), tokens)
     parts += [_facts_section(noted, blocks)] if noted else []
     text = "\n\n".join(parts)
-    return Portion(
+    return LearnedText(
         text=text,
         lessons=tuple(recalled for recalled, _ in taught),
         facts=tuple(fact.id for fact in noted),
         guidelines=guidelines.id if guidelines and principles else None,
-        tokens=estimated(text),
+        tokens=estimated_tokens(text),
     )
 
 
@@ -126,7 +112,7 @@ def _fitting(
     """The items for which there is room after the other parts, in their order."""
     kept: list[ItemT] = []
     for item in items:
-        if estimated("\n\n".join([*parts, section([*kept, item])])) <= tokens:
+        if estimated_tokens("\n\n".join([*parts, section([*kept, item])])) <= tokens:
             kept.append(item)
     return kept
 
@@ -159,11 +145,8 @@ def _lessons_section(taught: Sequence[tuple[Recalled, KnownLesson]], blocks: Dat
         lesson = known.lesson
         lines.append(f"{number}. ({_source(known, lesson)}) {plain(lesson.text, _LINE)}")
         lines += [f"   - Instead: {plain(insight, _LINE)}" for insight in lesson.insights]
-    # A rejection tells a mistake, a look back what went well too.
-    births = {known.lesson.born for _, known in taught}
-    advice = _BOTH if len(births) > 1 else _ADVICE[births.pop()]
     block = blocks.framed("lessons", "\n".join(lines), note=EVIDENCE)
-    return f"## Lessons from earlier work\n\n{advice}\n\n{block}"
+    return f"## Lessons from earlier work\n\n{_ADVICE}\n\n{block}"
 
 
 def _source(known: KnownLesson, lesson: Lesson) -> str:

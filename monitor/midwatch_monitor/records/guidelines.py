@@ -71,8 +71,7 @@ class Reflection:
     error: str = ""
     """What failed; what came before it is kept."""
     after: int = 0
-    """The id of the entry by which a run of a fleet was over in the project, where the
-    look was made because of that: there is one for each. 0 for every other."""
+    """Written by older versions only: the entry by which a run of a fleet was over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_MODEL = "there is no model for the review"
+_NOTHING_SAID = "the answer says nothing that can be done of any fact"
 _BATCH = 40
 """New facts in one question: more are asked about in several."""
 _KNOWN = 60
@@ -102,7 +103,7 @@ def _extracted(fact: Fact, state: FactState) -> Fact:
     return replace(fact, text=" ".join(fact.text.split()), state=state, maker=FactMaker.EXTRACTION)
 
 
-async def settle(
+async def review_attempt(
     journal: Journal,
     attempt: Attempt,
     task: Task,
@@ -152,27 +153,14 @@ async def _end(journal: Journal, attempt: Attempt) -> int | None:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Outcome:
+    """What a review came to."""
+
     state: ReviewState
     settlement: Settlement
     error: str = ""
-    model: str = ""
     spending: tuple[Spending, ...] = ()
-
-    def record(self, new: Sequence[KnownFact]) -> FactReview:
-        it = self.settlement
-        return FactReview(
-            state=self.state,
-            facts=tuple(each.id for each in new),
-            modified=it.modified,
-            removed=it.removed,
-            missed=it.missed,
-            conflicts=it.conflicts,
-            unanswered=it.unanswered if self.state is ReviewState.OK else 0,
-            error=self.error,
-            model=self.model,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,52 +178,54 @@ class _Reviewer:
 
     async def review(self, new: Sequence[KnownFact], model: "Model | None") -> str:
         """Review some facts; why that was not possible, empty if it was."""
-        known = await self._beside(new)
-        outcome = await self._outcome(new, known, model)
+        limits, skipped = self.settings.learning.facts, ""
+        if not (limits.review and limits.enabled):
+            skipped = "the review is switched off"
+        elif model is None:
+            skipped = self.no_model
+        if model is None or skipped:
+            found = _Outcome(ReviewState.SKIPPED, hold_all(new, skipped), skipped)
+        else:
+            found = await self._ask(new, model)
+        settled = found.settlement
+        review = FactReview(
+            state=found.state,
+            facts=tuple(each.id for each in new),
+            modified=settled.modified,
+            removed=settled.removed,
+            missed=settled.missed,
+            conflicts=settled.conflicts,
+            unanswered=settled.unanswered if found.state is ReviewState.OK else 0,
+            error=found.error,
+            model=model.model_name if model and not skipped else "",
+        )
         # Committed at one moment: what a review cost is told by that.
-        await self._write([outcome.record(new), *outcome.spending])
-        await self._apply(outcome.settlement.moves, new)
-        return outcome.error
+        await self._write([review, *found.spending])
+        await self._apply(settled.moves, new)
+        return found.error
 
-    async def _outcome(
-        self, new: Sequence[KnownFact], known: Sequence[KnownFact], model: "Model | None"
-    ) -> _Outcome:
-        limits = self.settings.learning.facts
-        on = limits.review and limits.enabled
-        if model is None or not on:
-            why = self.no_model if on else "the review is switched off"
-            return _Outcome(state=ReviewState.SKIPPED, settlement=hold_all(new, why), error=why)
+    async def _ask(self, new: Sequence[KnownFact], model: "Model") -> _Outcome:
+        """What comes of a model's answer; whatever that does, no fact is lost by it."""
         try:
-            return await self._ask(new, known, model)
+            known = await self._beside(new)
+            case = await case_of(self.journal, self.task, self.attempt)
+            said = await review_facts(
+                model, new=new, known=known, case=case, settings=self.settings
+            )
+            settled, spending = settlement(said.answer, new, known), (said.spending,)
         except JournalError:
             raise
-        except Exception as error:  # whatever a model's answer does, no fact is lost by it
+        except Exception as error:
             # An error that is not Midwatch's own may quote the answer: only its name is told.
             why = str(error) if isinstance(error, WorkerError) else type(error).__name__
             log.warning(
                 "attempt %d: %s left to a person, as the review failed: %s",
                 *(self.attempt.id, counted(len(new), "fact"), brief(why, 200)),
             )
-            return _Outcome(
-                state=ReviewState.FALLBACK,
-                settlement=hold_all(new, "the review failed"),
-                error=why,
-                model=model.model_name,
-            )
-
-    async def _ask(
-        self, new: Sequence[KnownFact], known: Sequence[KnownFact], model: "Model"
-    ) -> _Outcome:
-        case = await case_of(self.journal, self.task, self.attempt)
-        said = await review_facts(model, new=new, known=known, case=case, settings=self.settings)
-        found = settlement(said.answer, new, known)
-        return _Outcome(
-            state=ReviewState.FALLBACK if found.empty else ReviewState.OK,
-            settlement=found,
-            error="the answer says nothing that can be done of any fact" if found.empty else "",
-            model=model.model_name,
-            spending=(said.spending,),
-        )
+            return _Outcome(ReviewState.FALLBACK, hold_all(new, "the review failed"), why)
+        if settled.empty:
+            return _Outcome(ReviewState.FALLBACK, settled, _NOTHING_SAID, spending)
+        return _Outcome(ReviewState.OK, settled, spending=spending)
 
     async def _beside(self, new: Sequence[KnownFact]) -> list[KnownFact]:
         """The shared facts of the project that fit the new ones best, without these."""
@@ -255,32 +245,26 @@ class _Reviewer:
         return list({each.id: each for each in turns}.values())[:_KNOWN]
 
     async def _apply(self, moves: Sequence[Move], new: Sequence[KnownFact]) -> None:
-        """Do what was settled, as far as the facts still stand."""
+        """Do what was settled, as far as the facts still stand: meanwhile some may have ended."""
         named = {id for move in moves for id in (*move.facts, move.instead) if id is not None}
         standing = {each.id: each for each in await self.learned.facts(ids=tuple(named))}
-        own = {each.id for each in new}
-        possible = [each for move in moves if (each := _possible(move, standing, own)) is not None]
-        facts = [move.fact for move in possible if move.fact is not None]
-        ids = iter(await self._write(facts))
-        written = [None if move.fact is None else next(ids) for move in possible]
-        heirs = {
-            old: heir
-            for move, heir in zip(possible, written, strict=True)
-            if heir is not None
-            for old in move.facts
-        }
-        for move, heir in zip(possible, written, strict=True):
-            instead = heir if heir is not None else heirs.get(move.instead or 0, move.instead)
-            for id_ in move.facts:
-                await self._mark(standing[id_], move, instead)
+        for move in moves:
+            facts = [standing[id] for id in move.facts if id in standing]
+            act, instead, reason = move.act, move.instead, move.reason
+            if move.facts and not facts:
+                continue
+            if instead is not None and instead not in standing:
+                own = {each.id for each in new}
+                facts = [each for each in facts if each.id in own]
+                act, instead = FactAct.HELD, None
+                reason = "what should stand in its place is gone"
+            elif move.fact is not None:
+                (instead,) = await self._write([move.fact])
+            for each in facts:
+                mark = FactMark(fact=each.id, act=act, instead=instead, reason=reason)
+                await self._mark(each, mark)
 
-    async def _mark(self, of: KnownFact, move: Move, instead: int | None) -> None:
-        mark = FactMark(
-            fact=of.id,
-            act=move.act,
-            instead=instead if move.act is FactAct.REPLACED else None,
-            reason=move.reason,
-        )
+    async def _mark(self, of: KnownFact, mark: FactMark) -> None:
         whose = await self.journal.attempt(of.attempt)
         draft = Draft(record=mark, at=self.now, task=whose.task, attempt=whose.id)
         try:
@@ -296,19 +280,5 @@ async def _written(
     journal: Journal, task: int, attempt: int, records: Sequence[Record], at: datetime
 ) -> list[int]:
     """Write records of an attempt; their ids, in the same order."""
-    if not records:
-        return []
     drafts = tuple(Draft(record=each, at=at, task=task, attempt=attempt) for each in records)
     return [entry.id for entry in await journal.commit(Commit(drafts=drafts))]
-
-
-def _possible(move: Move, standing: dict[int, KnownFact], own: set[int]) -> Move | None:
-    """What can still be done of a move: facts may have ended while the review was at work."""
-    facts = tuple(id_ for id_ in move.facts if id_ in standing)
-    if move.facts and not facts:
-        return None
-    if move.instead is None or move.instead in standing:
-        return replace(move, facts=facts)
-    kept = tuple(id_ for id_ in facts if id_ in own)
-    why = "what should stand in its place is gone"
-    return Move(facts=kept, act=FactAct.HELD, reason=why) if kept else None

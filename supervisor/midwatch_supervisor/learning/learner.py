@@ -38,14 +38,14 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.learning.chores import (
-    Drawn,
-    Studied,
-    Subject,
+    ChoreContext,
+    ChoreResult,
+    LessonResult,
     fixed_form,
     is_last,
     lesson_from,
+    lesson_result,
     review_from,
-    studied,
     summary_from,
     why,
 )
@@ -193,7 +193,7 @@ class Learner:
                 total += progress
         return total
 
-    async def study(self, *, attempt: int) -> Studied:
+    async def study(self, *, attempt: int) -> LessonResult:
         """Draw the lessons of one attempt; what came of its newest verdict.
 
         Its summary is left to the next run: nobody waits for that. Raises JournalError.
@@ -201,7 +201,7 @@ class Learner:
         async with self._busy:
             while await self._pass(attempt=attempt, only=Chore.LESSON) is not None:
                 pass
-        return await studied(self._journal, attempt, settings=self._settings.learning)
+        return await lesson_result(self._journal, attempt, settings=self._settings.learning)
 
     async def reflect(self, project: str) -> Reflection:
         """Look back at a project, by the reflector of its newest task; what that came to.
@@ -223,37 +223,18 @@ class Learner:
     async def _pass(
         self, *, attempt: int | None = None, only: Chore | None = None
     ) -> Progress | None:
-        """Do what is open now, the newest first; `None` if nothing can be done.
-
-        It ends after the first page of which something was done: what is new comes before the rest.
-        """
+        """Do what is open now, the newest first; `None` if nothing can be done."""
         learning = self._settings.learning
         kinds = taken_up(learning) & ({*Chore} if only is None else {only})
-        waiting: set[int] = set()
-        last: OpenChore | None = None
-        while page := await self._learned.chores(
-            tries=learning.tries,
-            limit=learning.look_back,
-            attempt=attempt,
-            kinds=kinds,
-            after=last,
-        ):
-            last = page[-1]
-            waiting |= {each.about for each in page if each.chore is Chore.SUMMARY}
-            progress = await self._page(page, waiting, asked=only is not None)
-            if progress is not None or self._sated(last):
-                return progress
-        return None
-
-    async def _page(
-        self, page: Sequence[OpenChore], waiting: set[int], *, asked: bool
-    ) -> Progress | None:
-        """Do of some chores what can be done; `waiting` are the entries still to be summed up."""
+        chores = await self._learned.chores(tries=learning.tries, attempt=attempt, kinds=kinds)
+        waiting = {each.about for each in chores if each.chore is Chore.SUMMARY}
         progress: Progress | None = None
-        for chore in page:
+        for chore in chores:
             if chore.about in waiting and await self._awaits(chore):
                 continue
-            if not self._takes(chore, asked=asked) or (not asked and await self._rests(chore)):
+            if not self._takes(chore, asked=only is not None):
+                continue
+            if only is None and await self._rests(chore):
                 continue
             self._tried.add((chore.about, chore.chore))
             state = await self._do(chore)
@@ -272,11 +253,6 @@ class Learner:
                 return False
             self._old.add(chore.attempt)
         return True
-
-    def _sated(self, last: OpenChore) -> bool:
-        """Whether nothing that is older than a chore is to be taken up."""
-        older = self._began is not None and last.about <= self._began
-        return older and len(self._old) >= self._settings.learning.look_back
 
     async def _awaits(self, chore: OpenChore) -> bool:
         """Whether a chore waits for the summary of its attempt, which failed, and may bring facts.
@@ -329,16 +305,16 @@ class Learner:
             "it is not tried again" if over else "`midwatch learn` tries again",
         )
         with suppress(StaleIncarnationError):
-            await self._store(chore, Drawn(state=StudyState.FAILED, reason=reason))
+            await self._store(chore, ChoreResult(state=StudyState.FAILED, reason=reason))
             return StudyState.FAILED
         return None
 
-    async def _drawn(self, chore: OpenChore) -> Drawn | None:
+    async def _drawn(self, chore: OpenChore) -> ChoreResult | None:
         """What a chore comes to; `None` if there is nothing left to do."""
         task = await self._journal.task(chore.task)
         attempt = await self._journal.attempt(chore.attempt)
         model, lacks = self._reflector(task)
-        subject = Subject(
+        subject = ChoreContext(
             journal=self._journal,
             settings=self._settings,
             chore=chore,
@@ -353,7 +329,7 @@ class Learner:
             raise UsageError(lacks)
         return fixed_form(await self._asked(subject), lacks)
 
-    async def _asked(self, subject: Subject) -> Drawn:
+    async def _asked(self, subject: ChoreContext) -> ChoreResult:
         """A lesson or a summary; what its reflector does says whether it is to be asked on."""
         try:
             if subject.chore.chore is Chore.LESSON:
@@ -368,7 +344,7 @@ class Learner:
         self._outages.worked(subject.model)
         return drawn
 
-    async def _store(self, chore: OpenChore, drawn: Drawn) -> None:
+    async def _store(self, chore: OpenChore, drawn: ChoreResult) -> None:
         study = Study(about=chore.about, chore=chore.chore, state=drawn.state, reason=drawn.reason)
         at = self._clock()
         drafts = tuple(

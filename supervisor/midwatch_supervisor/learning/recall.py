@@ -10,8 +10,8 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from midwatch_agents.learning.lessons import chosen, how_many
-from midwatch_agents.learning.section import Portion, learned
+from midwatch_agents.learning.lessons import choose_lessons, how_many
+from midwatch_agents.learning.section import LearnedText, learned_text
 from midwatch_monitor.config.learning import LearningSettings, LessonSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
@@ -139,7 +139,7 @@ async def _recorded(journal: Journal, attempt: Attempt) -> Recall | None:
 
 async def _found(
     journal: Journal, request: RecallRequest, settings: LearningSettings, blocks: DataBlocks
-) -> tuple[Portion, Group]:
+) -> tuple[LearnedText, Group]:
     known, group = Learned(journal), Group.NONE
     lessons: Sequence[tuple[Recalled, KnownLesson]] = ()
     facts: Sequence[KnownFact] = ()
@@ -159,7 +159,7 @@ async def _found(
         facts = await known.facts_like(wanted_by(request), limit=settings.facts.in_prompt)
     guidelines = await known.live_guidelines(request.task.project)
     tokens = settings.prompt_tokens
-    return learned(guidelines, lessons, facts, tokens=tokens, blocks=blocks), group
+    return learned_text(guidelines, lessons, facts, tokens=tokens, blocks=blocks), group
 
 
 async def _earlier(journal: Journal, attempt: Attempt) -> frozenset[int]:
@@ -177,7 +177,7 @@ async def _lessons(
         recent = await known.lessons(project=wanted.project, limit=_RECENT)
     candidates = [each for each in await known.candidates(wanted) if not _told(each.known, earlier)]
     by_id = {each.known.id: each.known for each in candidates}
-    found = chosen(candidates, wanted, limit=how_many(settings, recent))
+    found = choose_lessons(candidates, wanted, limit=how_many(settings, recent))
     return [(each, by_id[each.lesson]) for each in found]
 
 
@@ -217,7 +217,7 @@ async def _given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled,
 
 async def _again(
     journal: Journal, before: Recall, settings: LearningSettings, blocks: DataBlocks
-) -> Portion:
+) -> LearnedText:
     """What was recorded, as it was; what was retired meanwhile does not come back."""
     known = Learned(journal)
     lessons = await known.lessons(ids=[each.lesson for each in before.lessons], obsolete=False)
@@ -225,7 +225,7 @@ async def _again(
     by_id, facts_by_id = {each.id: each for each in lessons}, {each.id: each for each in facts}
     version = before.guidelines
     guidelines = await known.guidelines_version(version) if version is not None else None
-    return learned(
+    return learned_text(
         guidelines,
         [(each, by_id[each.lesson]) for each in before.lessons if each.lesson in by_id],
         [facts_by_id[id] for id in before.facts if id in facts_by_id],

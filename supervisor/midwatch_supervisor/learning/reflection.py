@@ -67,17 +67,6 @@ _EARLIER = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnd:
-    """Where the work of a run in one project was over."""
-
-    project: str
-    task: int
-    """The last of its tasks that was over."""
-    entry: int
-    """The journal id of that."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """The summaries since the last look."""
 
@@ -96,29 +85,25 @@ async def reflect_project(
     model: Model | None,
     settings: Settings,
     now: Callable[[], datetime],
-    end: RunEnd | None = None,
 ) -> Reflection | None:
     """Look back at the attempts of a project since the last time; what it came to.
 
     All that comes of it is stored in one commit: insights as lessons, a new version of the
     guidelines, proposed and never in force by itself, how far the look went, and what it cost.
-    What was skipped stands in the journal only where that moves the watermark, or where the look
-    is made because a run of a fleet is over, at `end`: for each there is one, whatever comes of
-    it. Answers `None` where another process looked back at the same time; then nothing is stored.
+    What was skipped stands in the journal only where that moves the watermark. Answers `None`
+    where another process looked back at the same time; then nothing is stored.
     Raises JournalError, and nothing else.
     """
     config = settings.learning.guidelines
     learned = Learned(journal)
     mark = await learned.watermark(project)
-    look = _Look(
-        journal=journal, learned=learned, project=project, settings=settings, now=now, end=end
-    )
+    look = _Look(journal=journal, learned=learned, project=project, settings=settings, now=now)
     try:
         if not config.enabled or model is None:
-            return await look.leave(mark, NO_MODEL if config.enabled else OFF)
+            return look.leave(mark, NO_MODEL if config.enabled else OFF)
         batch = await read_batch(learned, project, config, after=mark)
         if batch.newest is None:
-            return await look.leave(mark, NO_ATTEMPTS)
+            return look.leave(mark, NO_ATTEMPTS)
         if reason := gate(batch.deep, config):
             return await look.pass_over(batch, mark, reason if batch.deep else NO_DEPTH)
         return await look.back(batch, mark, batch.newest, model)
@@ -152,21 +137,17 @@ class _Look:
     project: str
     settings: Settings
     now: Callable[[], datetime]
-    end: RunEnd | None
 
-    async def leave(self, mark: int, reason: str) -> Reflection:
+    def leave(self, mark: int, reason: str) -> Reflection:
         """Ask nothing, and leave the watermark where it is."""
         log.debug("no look back at %s: %s", self.project, reason)
-        skipped = Reflection(watermark=mark, skipped=reason)
-        if self.end is not None:
-            await self.journal.commit(Commit(drafts=(self._draft(skipped, self.end.task),)))
-        return skipped
+        return Reflection(watermark=mark, skipped=reason)
 
     async def pass_over(self, batch: Batch, mark: int, reason: str) -> Reflection:
         """Leave out the attempts that will never count; those that may, wait."""
         shallow = batch.before if batch.deep else batch.newest
         if shallow is None:
-            return await self.leave(mark, reason)
+            return self.leave(mark, reason)
         skipped = Reflection(watermark=shallow.id, skipped=reason)
         await self._commit(shallow, (skipped,))
         return skipped
@@ -306,15 +287,15 @@ class _Look:
     ) -> None:
         # People look for faults at attempts; the rest is the project's.
         drafts = [
-            self._draft(each, newest.task, newest.attempt if isinstance(each, Fault) else None)
+            Draft(
+                record=each,
+                at=self.now(),
+                task=newest.task,
+                attempt=newest.attempt if isinstance(each, Fault) else None,
+            )
             for each in records
         ]
         await self.journal.commit(Commit(drafts=(*lessons, *drafts)))
-
-    def _draft(self, record: Record, task: int, attempt: int | None = None) -> Draft:
-        if isinstance(record, Reflection) and self.end is not None:
-            record = replace(record, after=self.end.entry)
-        return Draft(record=record, at=self.now(), task=task, attempt=attempt)
 
 
 def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at: datetime) -> Draft:

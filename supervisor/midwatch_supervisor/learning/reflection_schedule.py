@@ -17,32 +17,14 @@ from midwatch_monitor.errors import (
 )
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
-from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Entry, Keeper, Reflection, Run, TaskTransition
+from midwatch_monitor.records import Entry, Keeper, Run, Task, TaskTransition
 from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.reflection import RunEnd, reflect_project
+from midwatch_supervisor.learning.reflection import reflect_project
 from midwatch_supervisor.learning.reflectors import Reflectors
 
 log = logging.getLogger(__name__)
-
-
-async def look_back_after(
-    journal: Journal, end: RunEnd, *, settings: Settings, clock: Clock
-) -> Reflection | None:
-    """Look back after a run of a fleet, by the reflector of its last task; once for each run.
-
-    Lessons that nobody needs are archived with it. Answers what came of it, `None` where another
-    process was quicker. Raises JournalError, and UsageError where its reflector cannot be built
-    here: nothing says then that it is done, and another machine may do it.
-    """
-    project, lessons = end.project, settings.learning.lessons
-    await archive(journal, [project], settings=lessons, now=clock())
-    model = Reflectors(settings.provider).of(await journal.task(end.task))
-    return await reflect_project(
-        journal, project, model=model, settings=settings, now=clock, end=end
-    )
 
 
 _OLD = 20
@@ -50,17 +32,16 @@ _OLD = 20
 
 
 class FleetReflection:
-    """Looks back at the runs of a fleet as they end, with the settings of each."""
+    """Looks back at the projects of a fleet's runs as these end, with the settings of each run.
+
+    Lessons that nobody needs are archived with it. What was looked at before is not again, whoever
+    did it: that is what the project's watermark says.
+    """
 
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
         self._journal = journal
         self._clock = clock
-        self._learned = Learned(journal)
         self._after = 0
-        self._runs: dict[int, Run] = {}
-        """Of which something moved, and that may be over."""
-        self._left: set[int] = set()
-        """Ends that are left to other machines, or to the next run."""
         self._said: set[str] = set()
         self._failing = False
 
@@ -78,18 +59,14 @@ class FleetReflection:
             await asyncio.sleep(seconds)
 
     async def look(self, learner: Learner) -> None:
-        """Look back at each run that is over, if that was not done. Raises JournalError."""
+        """Look back at each run that ended since the last time. Raises JournalError."""
         last = await self._journal.last_id()  # what is written meanwhile is found the next time
-        self._runs |= {run.id: run for run in await self._moved()}
-        self._after = last
-        for run in list(self._runs.values()):
+        for run in await self._moved():
             try:
-                done = await self._look_at(run, learner)
+                await self._look_at(run, learner)
             except (JournalTooNewError, JournalCorruptError) as error:  # the others can be read
                 self._say(f"no look back at run {run.id}: {error}")
-                done = True
-            if done:
-                del self._runs[run.id]
+        self._after = last
 
     async def _moved(self) -> Sequence[Run]:
         """The runs of which a task began or ended since the last look; at first the newest."""
@@ -102,14 +79,13 @@ class FleetReflection:
         runs = [await self._journal.run(id) for id in ids]
         return [each for each in runs if each.keeper is Keeper.MONITOR]
 
-    async def _look_at(self, run: Run, learner: Learner) -> bool:
-        """Look back at one run; whether nothing is to be done until something moves in it."""
-        ends = [end for end in await run_ends(self._journal, run.id) if await self._is_due(end)]
-        settings = self._settings(run) if ends else None
-        if settings is None or not settings.learning.guidelines.enabled:
-            return True
-        await learner.study_all()  # a look is shown summaries
-        return all([await self._back(end, settings) for end in ends])
+    async def _look_at(self, run: Run, learner: Learner) -> None:
+        tasks = await last_tasks(self._journal, run.id)
+        settings = self._settings(run) if tasks else None
+        if settings is not None and settings.learning.guidelines.enabled:
+            await learner.study_all()  # a look is shown summaries
+            for task in tasks:
+                await self._back(task, settings)
 
     def _settings(self, run: Run) -> Settings | None:
         try:
@@ -118,23 +94,20 @@ class FleetReflection:
             self._say(f"no look back at run {run.id}: its settings are of another version")
             return None
 
-    async def _is_due(self, end: RunEnd) -> bool:
-        return end.entry not in self._left and not await self._learned.looked_back_after(end.entry)
-
-    async def _back(self, end: RunEnd, settings: Settings) -> bool:
-        """Look back after one end; whether that is settled, as far as this process goes."""
+    async def _back(self, task: Task, settings: Settings) -> None:
+        """Look back at the project of a task, by the task's reflector."""
+        project, now = task.project, self._clock
         try:
-            found = await look_back_after(self._journal, end, settings=settings, clock=self._clock)
+            lessons = settings.learning.lessons
+            await archive(self._journal, [project], settings=lessons, now=now())
+            model = Reflectors(settings.provider).of(task)
+            await reflect_project(self._journal, project, model=model, settings=settings, now=now)
         except JournalError:
             raise
         except UsageError as error:  # no key, no such package: another machine may have it
-            self._say(f"no look back at {end.project}: {error}")
+            self._say(f"no look back at {project}: {error}")
         except Exception:  # the other runs are looked back at
-            log.exception("the look back at %s failed", end.project)
-        else:
-            return found is not None
-        self._left.add(end.entry)
-        return True
+            log.exception("the look back at %s failed", project)
 
     def _say(self, what: str) -> None:
         if what not in self._said:
@@ -142,22 +115,22 @@ class FleetReflection:
             log.warning("%s", what)
 
 
-async def run_ends(journal: Journal, run: int) -> list[RunEnd]:
-    """Where the work of a run was over, one end a project; none while any of its tasks is not."""
+async def last_tasks(journal: Journal, run: int) -> list[Task]:
+    """The task of each project that was over last in a run; none while any task is not over."""
     last: dict[int, Entry] = {}
     async for entry in journal.all_entries(run=run, kinds=(TaskTransition,)):
         last[entry.task] = entry
-    ends: dict[str, RunEnd] = {}
-    for task in await journal.tasks(run):
-        if task.id not in last or task.spec == EMBEDDED:
+    found: dict[str, Task] = {}
+    begun = [each for each in await journal.tasks(run) if each.id in last]
+    for task in sorted(begun, key=lambda each: last[each.id].id):
+        state = last[task.id].record
+        if task.spec == EMBEDDED:
             continue
-        entry = last[task.id]
-        if not (isinstance(entry.record, TaskTransition) and entry.record.lifecycle.over):
+        if not (isinstance(state, TaskTransition) and state.lifecycle.over):
             return []
-        end = RunEnd(project=task.project, task=task.id, entry=entry.id)
-        if task.project and end.entry >= ends.get(task.project, end).entry:
-            ends[task.project] = end
-    return sorted(ends.values(), key=lambda end: end.entry)
+        if task.project:
+            found[task.project] = task
+    return list(found.values())
 
 
 async def learn(learner: Learner, reflection: FleetReflection, *, seconds: float) -> None:

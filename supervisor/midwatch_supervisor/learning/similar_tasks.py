@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from midwatch_monitor.concurrent_attempts import project_of
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.search import telling
+from midwatch_monitor.journal.learned.search import search_words
 from midwatch_monitor.records import (
     Feedback,
     Origin,
@@ -58,7 +58,7 @@ async def _alike(journal: Journal, task: Task) -> list[Task]:
 
 
 def _words(task: Task) -> frozenset[str]:
-    return frozenset(telling(f"{task.title} {_goal(task)}"))
+    return frozenset(search_words(f"{task.title} {_goal(task)}"))
 
 
 async def _precedent(journal: Journal, task: Task) -> str:

@@ -252,7 +252,7 @@ class OperatorActions(_Author):
         said = await self._journal.entries(attempt=attempt.id, kinds=(Feedback,))
         ours = {each.id for each in said if _spoken(each.record)}
         # The lessons last: what is drawn meanwhile must be among these or those.
-        open_ones = await learned.chores(tries=_ALL, limit=_ALL, attempt=attempt.id)
+        open_ones = await learned.chores(tries=_ALL, attempt=attempt.id)
         lessons = await learned.lessons(attempt=attempt.id)
         taught = [
             each.id

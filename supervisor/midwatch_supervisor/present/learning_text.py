@@ -230,15 +230,14 @@ def _study(study: Study) -> TextLine:
             return TextLine("⊘", "learning", f"no {chore}{because(study.reason)}", Tone.DIM)
 
 
-def _reflection(look: Reflection) -> TextLine:
-    if look.skipped:
-        text = f"skipped{because(look.skipped)}"
-        return TextLine("∑", "look back", text, Tone.WARN if look.error else Tone.DIM)
+def reflection_text(look: Reflection) -> TextLine:
+    """What a look back came to."""
     insights, attempts = counted(look.insights, "insight"), counted(len(look.attempts), "attempt")
     proposed = ", and new guidelines" if look.proposed else ""
     failed = f"; failed{because(look.error)}" if look.error else ""
-    text = f"{insights} from {attempts}{proposed}{failed}"
-    return TextLine("∑", "look back", text, Tone.WARN if look.error else Tone.DIM)
+    text = f"skipped{because(look.skipped)}" if look.skipped else f"{insights} from {attempts}"
+    tone = Tone.WARN if look.error else Tone.DIM
+    return TextLine("∑", "look back", f"{text}{proposed}{failed}", tone)
 
 
 def _trial(trial: Trial) -> TextLine:
@@ -259,7 +258,7 @@ LEARNING_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
     Guidelines: _guidelines,
     GuidelinesMark: _guidelines_mark,
     Study: _study,
-    Reflection: _reflection,
+    Reflection: reflection_text,
     Trial: _trial,
 }
 """What each of these kinds says; a recall says more where what it was of is known."""

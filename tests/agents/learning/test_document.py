@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.learning.document import Drafted, cut_markdown, drafted, word_count
+from midwatch_agents.learning.document import DocumentDraft, cut_markdown, document_from, word_count
 
 GOOD = """\
 ## Working style
@@ -14,7 +14,7 @@ SECRET = "gh" + "p_" + "a1B2c3D4e5" * 4
 
 
 def reason(answer: str, current: str | None = None, *, max_words: int = 600) -> str:
-    draft = drafted(answer, current, max_words=max_words)
+    draft = document_from(answer, current, max_words=max_words)
     assert (draft.text is None) == bool(draft.reason)
     return draft.reason
 
@@ -32,7 +32,9 @@ def reason(answer: str, current: str | None = None, *, max_words: int = 600) -> 
     ],
 )
 def test_the_document_is_taken_out_of_its_wrapping(answer: str) -> None:
-    assert drafted(answer, None, max_words=600) == Drafted(text=GOOD, words=word_count(GOOD))
+    assert document_from(answer, None, max_words=600) == DocumentDraft(
+        text=GOOD, words=word_count(GOOD)
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_s50_the_same_document_again_is_nothing_new(same: str) -> None:
 
 def test_s46_a_long_answer_is_cut_within_the_limit_and_stays_markdown() -> None:
     items = [f"- Look at module_{n}.py, e.g. with grep, before you edit it." for n in range(200)]
-    draft = drafted("\n".join(["## Known patterns", "", *items]), None, max_words=600)
+    draft = document_from("\n".join(["## Known patterns", "", *items]), None, max_words=600)
     assert draft.text is not None
     lines = draft.text.split("\n")
     assert (lines[:2], lines[2:]) == (["## Known patterns", ""], items[: len(lines) - 2])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_agents.learning.lessons import chosen, how_many, worth
+from midwatch_agents.learning.lessons import choose_lessons, how_many, worth
 from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.records import (
     Candidate,
@@ -48,7 +48,7 @@ def known(id: int, text: str = "", *, task: str = "other", **more: Any) -> Known
 
 def ids(*lessons: KnownLesson | Candidate, limit: int = 5, wanted: Wanted = WANTED) -> list[int]:
     given = [each if isinstance(each, Candidate) else Candidate(known=each) for each in lessons]
-    return [each.lesson for each in chosen(given, wanted, limit=limit)]
+    return [each.lesson for each in choose_lessons(given, wanted, limit=limit)]
 
 
 def test_r32_ways_of_finding_count_in_their_order_and_each_lesson_once() -> None:
@@ -62,7 +62,7 @@ def test_r32_ways_of_finding_count_in_their_order_and_each_lesson_once() -> None
         Candidate(known=known(4, "It caught everything.", tags=("Billing", "tax"))),
         Candidate(known=known(5, "It forgot the header.", task="totals"), bm25=1.0),
     ]
-    assert chosen(lessons, WANTED, limit=5) == (
+    assert choose_lessons(lessons, WANTED, limit=5) == (
         Recalled(lesson=5, method=Method.TASK, score=0.5),
         Recalled(lesson=4, method=Method.TAGS, score=0.25),
         Recalled(lesson=3, method=Method.KIND, score=0.1667),
@@ -170,7 +170,7 @@ def test_c12_a_lessons_worth_lies_between_zero_and_one(
 ) -> None:
     lesson = known(1, task="totals", helped=helped, hurt=hurt)
     assert worth(lesson) == value
-    assert chosen([Candidate(known=lesson)], WANTED, limit=1)[0].score == value
+    assert choose_lessons([Candidate(known=lesson)], WANTED, limit=1)[0].score == value
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_r59_only_the_newest_uses_count() -> None:
 
 def test_r74_a_lesson_of_one_task_is_given_to_another() -> None:
     lesson = known(1, task="export", tags=("billing",))
-    (found,) = chosen([Candidate(known=lesson)], WANTED, limit=3)
+    (found,) = choose_lessons([Candidate(known=lesson)], WANTED, limit=3)
     assert (found.lesson, found.method) == (1, Method.TAGS)
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_supervisor.learning.branch_history import (
+from midwatch_supervisor.learning.merge_outcome import (
     Branch,
     FileChange,
     Revision,

@@ -43,7 +43,7 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
 )
-from midwatch_supervisor.learning.facts import settle
+from midwatch_supervisor.learning.facts import review_attempt
 
 Say = dict[str, Any] | str | Exception
 REACT, TESTS = "The app uses React 19", "The tests need some database"
@@ -122,7 +122,7 @@ class Desk:
     async def settle(
         self, attempt: Attempt, model: Model | None, given: Settings | None = None
     ) -> Study | None:
-        return await settle(
+        return await review_attempt(
             self.journal,
             attempt,
             await self.journal.task(attempt.task),
@@ -174,7 +174,7 @@ async def test_v1_reviewed_facts_are_shared_and_no_longer_wait(desk: Desk, found
     assert study is not None
     assert (study.chore, study.state, study.reason) == (Chore.REVIEW, StudyState.DONE, "")
     assert await desk.facts() == [(REACT, REVIEWED), (TESTS, REVIEWED)]
-    chores = await desk.learned.chores(tries=3, limit=9, attempt=attempt.id)
+    chores = await desk.learned.chores(tries=3, attempt=attempt.id)
     assert [each.chore for each in chores] == [Chore.SUMMARY]
 
 

@@ -83,7 +83,7 @@ async def test_v7_extracted_facts_wait_for_a_review_where_it_is_on(
     attempt = await ended()
     (known,) = await take(attempt, Fact(text=REACT), settings=given(review=True))
     assert (known.state, known.shared) == (FactState.PENDING, False)
-    chores = await Learned(journal).chores(tries=3, limit=9, attempt=attempt.id)
+    chores = await Learned(journal).chores(tries=3, attempt=attempt.id)
     assert Chore.REVIEW in {each.chore for each in chores}
 
 

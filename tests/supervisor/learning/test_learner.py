@@ -38,7 +38,7 @@ from midwatch_monitor.records import (
     Summary,
 )
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.learning.chores import Studied
+from midwatch_supervisor.learning.chores import LessonResult
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.present.assignment import Assignment
 
@@ -174,7 +174,7 @@ async def test_r21_a_rejection_becomes_a_lesson_that_names_it_and_its_attempt(
 
 async def test_r21_a_success_makes_no_lesson(school: School) -> None:
     attempt = await school.ended()
-    assert await school.learner().study(attempt=attempt.id) == Studied(
+    assert await school.learner().study(attempt=attempt.id) == LessonResult(
         reason="there is no rejection to learn from"
     )
     await school.learner().study_all()
@@ -250,7 +250,7 @@ async def test_what_a_person_says_is_a_lesson_though_the_checks_taught_the_same(
 async def test_lessons_that_are_switched_off_are_left_for_later(school: School) -> None:
     attempt = await school.rejected()
     off = LearningSettings(lessons=LessonSettings(enabled=False))
-    assert await school.learner(off).study(attempt=attempt.id) == Studied(
+    assert await school.learner(off).study(attempt=attempt.id) == LessonResult(
         reason="lessons are switched off"
     )
     assert (await school.learner().study(attempt=attempt.id)).lesson is not None

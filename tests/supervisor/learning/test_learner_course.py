@@ -61,7 +61,7 @@ async def test_one_run_takes_up_only_so_many_older_attempts_the_newest_first(
     async with beside(learner):
         for about in (ends[3], ends[2]):
             await until(Study(about=about, chore=Chore.SUMMARY, state=StudyState.DONE))
-    open_chores = await past.learned.chores(tries=3, limit=10)
+    open_chores = await past.learned.chores(tries=3)
     assert [each.about for each in open_chores] == [ends[1], ends[0]]
 
 

@@ -7,8 +7,16 @@ import pytest
 
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.records import Sign
-from midwatch_supervisor.learning.branch_history import FileChange, Revision, branch_history
-from midwatch_supervisor.learning.merge_outcome import Landing, Work, agents, judge, landing
+from midwatch_supervisor.learning.merge_outcome import (
+    FileChange,
+    MergePoint,
+    Revision,
+    Work,
+    agents,
+    branch_history,
+    judge,
+    merge_point,
+)
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -60,13 +68,13 @@ def became(
 ) -> Sign | None:
     """What became of the work by some time after its merge; each commit follows the one before."""
     known = branch_history([BASE, TIP, MERGE, *later], later[-1].id if later else "merge")
-    landed = Landing(place=1, at=AT)
-    assert landing(WORK, known) == landed
+    merge = MergePoint(place=1, at=AT)
+    assert merge_point(WORK, known) == merge
     judgement = judge(
         WORK,
-        landed,
+        merge,
         known,
-        agents=agents([WORK], {1: landed}, known),
+        agents=agents([WORK], {1: merge}, known),
         stored=stored,
         settings=settings,
         now=AT + at,
@@ -117,13 +125,13 @@ def test_r10_an_edit_that_came_before_the_merge_is_none() -> None:
     before = commit("before", "base", after=-HOUR / 2, a=("old", "mine"))
     merge = commit("merge", "before", "tip", after=timedelta(), a=("mine", "both"))
     known = branch_history([BASE, before, TIP, merge], "merge")
-    landed = Landing(place=2, at=AT)
-    assert landing(WORK, known) == landed
+    merge = MergePoint(place=2, at=AT)
+    assert merge_point(WORK, known) == merge
     judgement = judge(
         WORK,
-        landed,
+        merge,
         known,
-        agents=agents([WORK], {1: landed}, known),
+        agents=agents([WORK], {1: merge}, known),
         stored=None,
         settings=SETTINGS,
         now=AT + DAY,
@@ -171,23 +179,23 @@ def test_c17_a_persons_merge_of_agents_work_is_no_edit_and_one_of_her_own_is() -
 def test_r11_work_is_found_by_its_content_where_its_commits_are_not_there() -> None:
     squash = commit("squash", "base", after=timedelta(), a=("old", "new"))
     known = branch_history([BASE, squash], "squash", [("squash", AT + HOUR)])
-    assert landing(WORK, known) == Landing(place=1, at=AT + HOUR)
+    assert merge_point(WORK, known) == MergePoint(place=1, at=AT + HOUR)
 
 
 @pytest.mark.parametrize("text", ["mine", "old"])
 def test_r45_other_content_is_no_merge(text: str) -> None:
     known = branch_history([BASE, commit("other", "base", a=("x", text))], "other")
-    assert landing(WORK, known) is None
+    assert merge_point(WORK, known) is None
 
 
 def test_r11_without_a_log_of_the_branch_nobody_knows_when_it_took_the_work_as_it_is() -> None:
     known = branch_history([BASE, TIP], "tip")
-    landed = Landing(place=1, at=AT - HOUR, sure=False)
-    assert landing(WORK, known) == landed
+    merge = MergePoint(place=1, at=AT - HOUR, sure=False)
+    assert merge_point(WORK, known) == merge
     assert (
         judge(
             WORK,
-            landed,
+            merge,
             known,
             agents=frozenset({"tip"}),
             stored=None,

@@ -35,13 +35,11 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.reflection import NO_MODEL, reflect_project
 from midwatch_supervisor.learning.reflection_schedule import (
     FleetReflection,
     Window,
     learn,
     next_window,
-    run_ends,
 )
 from midwatch_supervisor.present.assignment import Assignment
 
@@ -181,12 +179,9 @@ class Past:
         entries = await self.journal.entries(kinds=[kind])
         return [each.record for each in entries if isinstance(each.record, kind)]
 
-    async def looks(self) -> list[tuple[int, bool, str]]:
-        """Of each look back: after what, whether it brought guidelines, and why not."""
-        return [
-            (each.after, each.proposed, each.skipped or each.error)
-            for each in await self.told(Reflection)
-        ]
+    async def looks(self) -> list[tuple[bool, str]]:
+        """Of each look back: whether it brought guidelines, and why not."""
+        return [(each.proposed, each.skipped or each.error) for each in await self.told(Reflection)]
 
     def monitor(self) -> Callable[[], Awaitable[None]]:
         """Another monitor that has the post; it looks each time that it is called."""
@@ -211,12 +206,12 @@ async def until(happened: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def test_a_run_that_is_over_is_looked_back_at_once(past: Past) -> None:
-    end = await past.over()
+    await past.over()
     look = past.monitor()
     for _ in range(2):
         await look()
     await past.monitor()()  # another one that takes the post over
-    assert await past.looks() == [(end, True, "")]
+    assert await past.looks() == [(True, "")]
     assert len(asked) == 1
     (version,) = await Learned(past.journal).guidelines("shop")
     assert version.guidelines.text == DOCUMENT
@@ -227,15 +222,16 @@ async def test_a_run_is_looked_back_at_when_all_of_its_tasks_are_over(past: Past
     look = past.monitor()
     await look()
     assert await past.looks() == []
-    end = await past.say(first, OVER)
+    await past.say(first, OVER)
     await look()
-    assert await past.looks() == [(end, True, "")]
+    assert await past.looks() == [(True, "")]
 
 
-async def test_each_run_has_its_look_though_one_takes_up_all_summaries(past: Past) -> None:
-    ends = [await past.over(), await past.over()]
+async def test_of_two_runs_one_look_takes_up_all_summaries(past: Past) -> None:
+    for _ in range(2):
+        await past.over()
     await past.monitor()()
-    assert await past.looks() == [(ends[0], True, ""), (ends[1], False, SKIPPED)]
+    assert await past.looks() == [(True, "")]
     assert len(asked) == 1
 
 
@@ -268,19 +264,21 @@ async def test_a_model_that_is_missing_here_is_said_once_and_left_to_others(
     assert await past.looks() == []
 
 
-async def test_a_question_that_fails_is_the_look_of_its_run(past: Past) -> None:
-    end = await past.over("broken")
+async def test_a_question_that_fails_is_asked_again_when_another_run_ends(past: Past) -> None:
+    await past.over("broken")
     look = past.monitor()
+    for _ in range(2):
+        await look()
+    assert len(asked) == 1
+    await past.over()
     await look()
-    await look()
-    await past.monitor()()
-    ((after, proposed, error),) = await past.looks()
-    assert (after, proposed) == (end, False)
+    (failed, error), again = await past.looks()
+    assert (failed, again) == (False, (True, ""))
     assert "gone" in error
 
 
 async def test_a_look_that_is_cut_off_is_made_by_whoever_comes_next(past: Past) -> None:
-    end = await past.over()
+    await past.over()
     held.clear()
     looking = asyncio.ensure_future(past.monitor()())
     await until(_was_asked)
@@ -289,34 +287,19 @@ async def test_a_look_that_is_cut_off_is_made_by_whoever_comes_next(past: Past) 
     assert await past.looks() == []
     held.set()
     await past.monitor()()
-    assert await past.looks() == [(end, True, "")]
+    assert await past.looks() == [(True, "")]
 
 
 @pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
 async def test_of_two_that_believe_to_have_the_post_one_stores_its_look(past: Past) -> None:
-    end = await past.over()
+    await past.over()
     held.clear()
     looks = [asyncio.ensure_future(past.monitor()()) for _ in range(2)]
     await until(_both_were_asked)
     held.set()
     await asyncio.gather(*looks)
-    assert await past.looks() == [(end, True, "")]
+    assert await past.looks() == [(True, "")]
     assert len(await Learned(past.journal).guidelines("shop")) == 1
-
-
-async def test_after_each_end_one_look_is_stored_though_nothing_was_asked(past: Past) -> None:
-    await past.over()
-    run = (await past.journal.runs())[0].id
-    (end,) = await run_ends(past.journal, run)
-    first, second = [
-        await reflect_project(
-            past.journal, "shop", model=None, settings=ON, now=lambda: AT, end=end
-        )
-        for _ in range(2)
-    ]
-    assert first == Reflection(watermark=0, skipped=NO_MODEL)
-    assert second is None
-    assert await past.looks() == [(end.entry, False, NO_MODEL)]
 
 
 async def test_settings_of_another_version_are_told_once(
@@ -353,7 +336,7 @@ async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: 
 async def test_a_monitor_looks_back_at_what_its_fleet_has_done(
     past: Past, location: str, once: bool
 ) -> None:
-    end = await past.over()
+    await past.over()
     keeping = FleetMonitor(
         past.journal,
         location=location,
@@ -372,7 +355,7 @@ async def test_a_monitor_looks_back_at_what_its_fleet_has_done(
     if not once:
         working.cancel()
     await asyncio.gather(working, return_exceptions=True)
-    assert await past.looks() == [(end, True, "")]
+    assert await past.looks() == [(True, "")]
 
 
 async def _was_asked() -> bool:

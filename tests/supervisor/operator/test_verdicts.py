@@ -82,4 +82,4 @@ async def test_a_lesson_that_is_drawn_at_that_moment_is_taken_back_too(
 
 
 async def _open(past: PastAttempts) -> set[Chore]:
-    return {each.chore for each in await past.learned.chores(tries=3, limit=100)}
+    return {each.chore for each in await past.learned.chores(tries=3)}

@@ -138,7 +138,7 @@ class Facts:
         return [each for each in found if each.shared][:SHOWN]
 
 
-async def looked_up(work: Awaitable[T], recorder: Recorder) -> T | None:
+async def look_up(work: Awaitable[T], recorder: Recorder) -> T | None:
     """What a look at the facts finds; `None` where that fails or takes long, which is recorded.
 
     The work does not depend on it.
@@ -201,7 +201,7 @@ def as_json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def listed(known: Sequence[KnownFact], blocks: DataBlocks) -> str:
+def facts_block(known: Sequence[KnownFact], blocks: DataBlocks) -> str:
     """Facts as a block of data for a worker; empty if there are none."""
     lines = "\n".join(map(line, known))
     return blocks.framed("facts", lines, note=EVIDENCE) if known else ""

@@ -14,7 +14,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_tools.tool_calls import Acts
 from midwatch_tools.tools.arguments import Known, Paths, Tags, Value
-from midwatch_tools.tools.facts import Facts, as_json, lacks, looked_up
+from midwatch_tools.tools.facts import Facts, as_json, lacks, look_up
 from midwatch_tools.tools.toolset import WorkerTool
 
 
@@ -53,10 +53,10 @@ class RecordFact(WorkerTool):
         if fault := lacks(fact):
             raise ModelRetry(f"{fault}.")
         recorder = acts.session.recorder
-        said = await looked_up(facts.count(), recorder)
+        said = await look_up(facts.count(), recorder)
         if said is not None and said >= limits.max_per_attempt:
             raise ModelRetry(f"{said} facts of one attempt are enough: go on with the work.")
-        known = await looked_up(facts.twin(fact), recorder)
+        known = await look_up(facts.twin(fact), recorder)
         return await _store_fact(ctx, acts, facts, fact, known)
 
 

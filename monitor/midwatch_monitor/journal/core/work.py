@@ -91,8 +91,8 @@ def add_task(
         name=name,
         title=title,
         spec=spec,
-        project=projects.made(connection, project),
-        trial_of=projects.made(connection, trial_of),
+        project=projects.ensure(connection, project),
+        trial_of=projects.ensure(connection, trial_of),
     )
     state = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
     append(connection, [Draft(record=state, at=at, task=id_)])

@@ -86,15 +86,9 @@ def study(connection: Connection, study: Study) -> None:
 
 
 def still_open(
-    connection: Connection,
-    *,
-    tries: int,
-    limit: int,
-    attempt: int | None,
-    kinds: Collection[Chore],
-    after: OpenChore | None,
+    connection: Connection, *, tries: int, attempt: int | None, kinds: Collection[Chore]
 ) -> list[OpenChore]:
-    """The newest chores that are not done, of some kinds, from the next one after another.
+    """The chores of some kinds that are not done, the newest first.
 
     What was tried in vain `tries` times is left out, but no review: until that is done, facts wait.
     """
@@ -112,13 +106,9 @@ def still_open(
             or_(table.c.chore != review, _waiting(table.c.attempt)),
         )
         .order_by(table.c.about.desc(), order)
-        .limit(limit)
     )
     if attempt is not None:
         query = query.where(table.c.attempt == attempt)
-    if after is not None:
-        later = (table.c.about == after.about) & (order > _ORDER.index(after.chore))
-        query = query.where((table.c.about < after.about) | later)
     return [_open(row) for row in connection.execute(query)]
 
 

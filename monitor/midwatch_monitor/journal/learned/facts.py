@@ -9,7 +9,7 @@ from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import rows_of
 from midwatch_monitor.journal.learned import projects, search
-from midwatch_monitor.journal.learned.lessons import add_tags, body_of, of_tags, tagged
+from midwatch_monitor.journal.learned.lessons import add_tags, body_of, index_tags, of_tags
 from midwatch_monitor.journal.learned.projects import Owner, sources_of
 from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
@@ -39,7 +39,7 @@ def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
     }
     connection.execute(insert(tables.fact), values)
     _said_by(connection, entry.id, sources)
-    add_tags(connection, tables.fact, owner, entry.id, tagged(fact.tags, fact.files))
+    add_tags(connection, tables.fact, owner, entry.id, index_tags(fact.tags, fact.files))
     if fact.state.shared:
         search.put(connection, TextIndex.FACTS, owner.project, {entry.id: wording_of(fact)})
     return sources[0]
@@ -194,7 +194,7 @@ def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFac
     ways = (
         *(
             of_tags(connection, fact, project, tags, *shared, each=limit)
-            for tags in (tagged((), wanted.files), tagged(wanted.tags, ()))
+            for tags in (index_tags((), wanted.files), index_tags(wanted.tags, ()))
         ),
         _of_words(connection, project, wanted.text, limit),
     )
@@ -205,4 +205,4 @@ def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFac
 
 
 def _of_words(connection: Connection, project: int, text: str, limit: int) -> list[int]:
-    return [key for key, _ in search.found(connection, TextIndex.FACTS, project, text, limit)]
+    return [key for key, _ in search.find(connection, TextIndex.FACTS, project, text, limit)]

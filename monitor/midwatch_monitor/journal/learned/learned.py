@@ -148,30 +148,15 @@ class Learned:
         """The newest summary that was looked back at, by journal id; 0 before the first look."""
         return await self._journal.read(versions.watermark, project)
 
-    async def looked_back_after(self, entry: int) -> bool:
-        """Whether a look back that was made because of an entry is stored."""
-        return await self._journal.read(versions.looked_back_after, entry)
-
     async def chores(
-        self,
-        *,
-        tries: int,
-        limit: int,
-        attempt: int | None = None,
-        kinds: Collection[Chore] = tuple(Chore),
-        after: OpenChore | None = None,
+        self, *, tries: int, attempt: int | None = None, kinds: Collection[Chore] = tuple(Chore)
     ) -> list[OpenChore]:
-        """What is still to be drawn from attempts, newest first; the page `after` the last of one.
+        """What is still to be drawn from attempts, newest first.
 
         What failed `tries` times is left out, but no review: until that is done, facts wait.
         """
         return await self._journal.read(
-            chores.still_open,
-            tries=tries,
-            limit=limit,
-            attempt=attempt,
-            kinds=kinds,
-            after=after,
+            chores.still_open, tries=tries, attempt=attempt, kinds=kinds
         )
 
     async def uses(self, attempt: int) -> list[Recalled]:

@@ -63,7 +63,7 @@ def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> N
     connection.execute(insert(tables.lesson), values)
     rows = [{"lesson": entry.id, "attempt": each} for each in sources]
     connection.execute(insert(tables.lesson_source), rows)
-    add_tags(connection, tables.lesson, owner, entry.id, tagged(lesson.tags, lesson.files))
+    add_tags(connection, tables.lesson, owner, entry.id, index_tags(lesson.tags, lesson.files))
     if not lesson.waits:
         search.put(connection, TextIndex.LESSONS, owner.project, {entry.id: wording_of(lesson)})
 
@@ -77,7 +77,7 @@ def add_tags(
         connection.execute(insert(tables.metadata.tables[f"{kept.name}_tag"]), rows)
 
 
-def tagged(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
+def index_tags(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
     """Tags and files as the index has them: `API` and `api` are one tag, but two files."""
     folded = (tag.casefold() for tag in tags)
     return tuple(dict.fromkeys((*folded, *(f"file:{path}" for path in files))))
@@ -268,9 +268,9 @@ def candidates(connection: Connection, wanted: Wanted, *, limit: int) -> list[Ca
     project = projects.key_of(connection, wanted.project)
     if project is None:
         return []
-    alike = dict(search.found(connection, TextIndex.LESSONS, project, wanted.text, limit))
+    alike = dict(search.find(connection, TextIndex.LESSONS, project, wanted.text, limit))
     live = tables.lesson.c.obsolete.is_(False)
-    tags = tagged(wanted.tags, wanted.files)
+    tags = index_tags(wanted.tags, wanted.files)
     ways = (
         _of_task(connection, project, wanted.task),
         of_tags(connection, tables.lesson, project, tags, live, each=EACH),
@@ -280,7 +280,7 @@ def candidates(connection: Connection, wanted: Wanted, *, limit: int) -> list[Ca
     lesson = tables.lesson
     found = known(connection, lesson.c.entry.in_(keys), live, limit=limit)
     place = {key: number for number, key in enumerate(keys)}
-    asked = {*search.telling(wanted.text)}
+    asked = {*search.search_words(wanted.text)}
     return [
         Candidate(
             known=each,

@@ -25,7 +25,7 @@ def key_of(connection: Connection, name: str) -> int | None:
     return connection.execute(query).scalar()
 
 
-def made(connection: Connection, name: str) -> int | None:
+def ensure(connection: Connection, name: str) -> int | None:
     """The same, and made if there is none; `None` for no name."""
     if not name:
         return None

@@ -91,7 +91,7 @@ def _humps(name: str) -> list[str]:
     return [name[start:end] for start, end in pairwise(cuts)]
 
 
-def telling(text: str) -> list[str]:
+def search_words(text: str) -> list[str]:
     """The words worth looking for, at most 40: the longest first, which are mostly rare."""
     found = dict.fromkeys(
         word for word in words_of(text) if len(word) >= _SHORTEST and word not in _STOP
@@ -99,7 +99,7 @@ def telling(text: str) -> list[str]:
     return sorted(found, key=len, reverse=True)[:_LOOKED_UP]
 
 
-def rarest(known: Mapping[str, int]) -> list[str]:
+def rarest_words(known: Mapping[str, int]) -> list[str]:
     """Of words and the number of texts that each stands in, those to search by, rarest first."""
     chosen: list[str] = []
     texts = 0
@@ -157,19 +157,19 @@ def forget(connection: Connection, index: TextIndex, keys: Sequence[int]) -> Non
         connection.execute(text(f"INSERT INTO {name} ({name}) VALUES ('optimize')"))
 
 
-def found(
+def find(
     connection: Connection, index: TextIndex, project: int, wanted: str, limit: int
 ) -> list[tuple[int, float]]:
     """The texts of a project that share words with a wanted one: their keys, and how well they fit.
 
     The best first, at most `limit`; how well is positive.
     """
-    tokens = _tokens(project, telling(wanted))
+    tokens = _tokens(project, search_words(wanted))
     known = _known(connection, index, tokens) if tokens else {}
     if not known:
         return []
     asked = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgresql
-    find, values = asked({token: known[token] for token in rarest(known)})
+    find, values = asked({token: known[token] for token in rarest_words(known)})
     rows = connection.execute(text(find.format(index=index.value)), {**values, "limit": limit})
     return [(row.key, row.score) for row in rows]
 

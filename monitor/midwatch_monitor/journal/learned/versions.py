@@ -113,20 +113,8 @@ def look_back(connection: Connection, entry: Entry, reflection: Reflection, owne
             f"another process has looked back up to entry {last}, and this one only up to "
             f"{reflection.watermark}"
         )
-    if reflection.after and looked_back_after(connection, reflection.after):
-        raise StaleIncarnationError(
-            f"another process has looked back after entry {reflection.after} already"
-        )
     values = {"entry": entry.id, "project": owner.project, "watermark": reflection.watermark}
     connection.execute(insert(tables.reflection), values)
-
-
-def looked_back_after(connection: Connection, after: int) -> bool:
-    """Whether there is a look back that was made because of an entry."""
-    table, entry = tables.reflection, tables.entry
-    query = select(table.c.entry, entry.c.body).join(table, table.c.entry == entry.c.id)
-    query = query.where(table.c.entry > after)
-    return any(said.after == after for _, said in rows_of(connection, query, Reflection))
 
 
 def watermark(connection: Connection, project: str) -> int:

@@ -14,14 +14,11 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now, present
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
-    Attempt,
     AttemptTransition,
     Chore,
     Entry,
     Feedback,
-    Lifecycle,
     Origin,
-    Task,
 )
 from midwatch_monitor.records.verdict import verdict_of
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
@@ -37,19 +34,19 @@ from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
-from midwatch_supervisor.present.lookup import FoundTask, find
+from midwatch_supervisor.present.lesson_history import Place
+from midwatch_supervisor.present.lookup import task_state, find
 
 app = App(name="feedback")
 
-_AGAIN = "the next `run` or `reflect` tries again"
+_AGAIN = "the next `run` or `learn` tries again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verdict:
     """A verdict on an attempt."""
 
-    task: Task
-    attempt: Attempt
+    place: Place
     at: datetime
     verdict: Feedback
     id: int | None = None
@@ -75,22 +72,24 @@ async def feedback(
     accepted = verdict == "accept"
     opening = journal_to_read if dry_run else journal_to_write
     async with await opening(journal) as opened:
-        found = await _ended(opened, attempt)
-        name, ended = _name(found), found.attempt
-        assert ended is not None
-        if dry_run:
-            _told(name, ended.id, accepted=accepted, json=json)
-            return
-        # The verdict is safe before anything is asked of a model.
-        async with operator_in(opened, author) as desk:
-            id = await desk.judge(ended, accepted=accepted, comment=comment)
-        if not json:
-            write_line(f"{'accepted' if accepted else 'rejected'} {name} ({id})")
-        lesson, reason = None, "an accepted result teaches nothing by itself"
-        if not accepted:
-            lesson, reason = await _taught(opened, ended.id, settings)
+        place = await _ended(opened, attempt)
+        id, lesson, reason = None, None, ""
+        if not dry_run:
+            # The verdict is safe before anything is asked of a model.
+            async with operator_in(opened, author) as operator:
+                id = await operator.judge(place.attempt, accepted=accepted, comment=comment)
+            if not json:
+                write_line(f"{verdict}ed {place.name} ({id})")
+            reason = "an accepted result teaches nothing by itself"
+            if not accepted:
+                lesson, reason = await _taught(opened, place.attempt.id, settings)
     if json:
-        _told(name, ended.id, accepted=accepted, id=id, lesson=lesson, reason=reason, json=True)
+        fields = {"type": "feedback", "attempt": place.attempt.id, "accepted": accepted}
+        came = {"origin": Origin.EXPLICIT, "verdict": id, "lesson": lesson, "reason": reason}
+        write_json({**fields, **came})
+    elif dry_run:
+        more = "" if accepted else ", and draw a lesson from it"
+        write_line(f"would {verdict} {place.name}{more}")
     elif not accepted:
         write_line(f"lesson {lesson} was drawn from it" if lesson else f"no lesson: {reason}")
 
@@ -139,7 +138,9 @@ async def scan(
         at = await present(opened)
         if dry_run:
             found = [
-                _Verdict(task=each.task, attempt=each.attempt, at=at, verdict=each.feedback)
+                _Verdict(
+                    place=Place(task=each.task, attempt=each.attempt), at=at, verdict=each.feedback
+                )
                 for each in await implied.look(opened, settings=switched_on, now=at)
             ]
         else:
@@ -158,28 +159,22 @@ async def scan(
 # -- what is named -------------------------------------------------------------------------
 
 
-async def _ended(journal: Journal, id: str) -> FoundTask:
+async def _ended(journal: Journal, id: str) -> Place:
     """The attempt that is named, or the last of a task. Raises UsageError if it is not over."""
     found = await find(journal, id)
-    attempts = await journal.attempts(found.task.id)
-    attempt = found.attempt or (attempts[-1] if attempts else None)
-    if attempt is None:
+    found_state = await task_state(journal, found.task)
+    attempts = list(found_state.attempts.values())
+    if not attempts:
         raise UsageError(f"{found.task.name} has no attempt yet")
-    found = FoundTask(task=found.task, attempt=attempt)
-    state = Lifecycle.SUBMITTED
-    for entry in await journal.entries(attempt=attempt.id, kinds=(AttemptTransition,)):
-        if isinstance(entry.record, AttemptTransition):
-            state = entry.record.lifecycle
-    if not state.over:
+    named = found.attempt.id if found.attempt else attempts[-1].attempt.id
+    state = found_state.attempts[named]
+    place = Place(task=found.task, attempt=state.attempt)
+    if not state.lifecycle.over:
         raise UsageError(
-            f"{_name(found)} is {state}: wait until it is over, or say something to it with "
-            "`midwatch tell`"
+            f"{place.name} is {state.lifecycle}: wait until it is over, or say something to it "
+            "with `midwatch tell`"
         )
-    return found
-
-
-def _name(found: FoundTask) -> str:
-    return f"{found.task.name}#{found.attempt.number if found.attempt else 0}"
+    return place
 
 
 async def _verdicts_on(
@@ -193,7 +188,7 @@ async def _verdicts_on(
         after, task=task, attempt=only, kinds=(AttemptTransition, Feedback)
     ):
         for given in await _verdicts(journal, page):
-            if project in (None, given.task.project):
+            if project in (None, given.place.task.project):
                 yield given
         after = page[-1].id
 
@@ -219,31 +214,9 @@ async def _still_open(journal: Journal, attempt: int, settings: Settings) -> boo
     learning = settings.learning
     if not learning.lessons.enabled:
         return False
-    chores = await Learned(journal).chores(
-        tries=learning.tries, limit=learning.look_back, attempt=attempt
+    return bool(
+        await Learned(journal).chores(tries=learning.tries, attempt=attempt, kinds={Chore.LESSON})
     )
-    return any(each.chore is Chore.LESSON for each in chores)
-
-
-def _told(
-    name: str,
-    attempt: int,
-    *,
-    accepted: bool,
-    json: bool,
-    id: int | None = None,
-    lesson: int | None = None,
-    reason: str = "",
-) -> None:
-    """What was stored, or without an id what would be."""
-    if not json:
-        would = "accept" if accepted else "reject"
-        more = "" if accepted else f", and draw a {Chore.LESSON} from it"
-        write_line(f"would {would} {name}{more}")
-        return
-    fields = {"type": "feedback", "attempt": attempt, "accepted": accepted}
-    more_fields = {"origin": Origin.EXPLICIT, "verdict": id, "lesson": lesson, "reason": reason}
-    write_json({**fields, **more_fields})
 
 
 # -- verdicts as they are listed ---------------------------------------------------------------
@@ -266,8 +239,7 @@ async def _verdicts(journal: Journal, entries: Iterable[Entry]) -> list[_Verdict
     tasks = {each.id: each for each in await journal.tasks_with({each.task for each in named})}
     return [
         _Verdict(
-            task=tasks[entry.task],
-            attempt=attempts[attempt],
+            place=Place(task=tasks[entry.task], attempt=attempts[attempt]),
             at=entry.at,
             verdict=verdict,
             id=entry.id,
@@ -284,10 +256,10 @@ def _verdict_fields(given: _Verdict) -> Mapping[str, object]:
         "type": "feedback",
         "at": moment.replace("+00:00", "Z"),
         "id": given.id,
-        "project": given.task.project,
-        "task": given.task.name,
-        "attempt": given.attempt.id,
-        "number": given.attempt.number,
+        "project": given.place.task.project,
+        "task": given.place.task.name,
+        "attempt": given.place.attempt.id,
+        "number": given.place.attempt.number,
         **verdict_fields(given.verdict),
         "diff": given.verdict.diff,
     }
@@ -299,5 +271,4 @@ def _verdict_line(given: _Verdict) -> str:
     when = f"{given.at.astimezone():%Y-%m-%d %H:%M}"
     diff = given.verdict.diff
     more = f" (diff of {len(diff)} characters)" if diff else ""
-    name = f"{given.task.name}#{given.attempt.number}"
-    return f"{id}{when} {name} {verdict_line(given.verdict)}{more}"
+    return f"{id}{when} {given.place.name} {verdict_line(given.verdict)}{more}"

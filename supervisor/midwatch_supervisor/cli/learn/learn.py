@@ -23,6 +23,7 @@ from midwatch_supervisor.cli.journals import (
 from midwatch_supervisor.cli.learn.options import ProjectOption, project_named
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.present.learning_text import reflection_text
 from midwatch_supervisor.present.numbers import counted
 
 if TYPE_CHECKING:
@@ -118,9 +119,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
     from midwatch_supervisor.learning.reflection import read_batch
 
     learning, learned = settings.learning, Learned(journal)
-    chores = await learned.chores(
-        tries=learning.tries, limit=learning.look_back, kinds=taken_up(learning)
-    )
+    chores = await learned.chores(tries=learning.tries, kinds=taken_up(learning))
     if json:
         write_json({"type": "chores", "open": len(chores), "dry_run": True})
     else:
@@ -178,17 +177,5 @@ def _print_reflection(project: str, found: Reflection, *, json: bool) -> None:
             }
         )
     else:
-        write_line(f"{project}: {_words(found)}")
-
-
-def _words(found: Reflection) -> str:
-    """What a look back came to, in a line."""
-    if found.skipped:
-        return f"no look back: {found.skipped}"
-    if not found.attempts:
-        return f"the look back failed: {found.error}"
-    said = f"looked back at {counted(len(found.attempts), 'attempt')}"
-    said += f", {counted(found.insights, 'insight')}"
-    if found.proposed:
-        said += ", new guidelines: `midwatch guidelines diff`"
-    return f"{said}; {found.error}" if found.error else said
+        hint = ": `midwatch guidelines diff`" if found.proposed else ""
+        write_line(f"{project}: {reflection_text(found).text}{hint}")

@@ -100,7 +100,7 @@ async def test_the_tasks_of_an_older_journal_get_the_project_of_their_workspace(
 async def test_what_older_attempts_teach_is_still_to_be_drawn(old: str) -> None:
     bring_up(old)
     async with await Journal.open(old) as journal:
-        chores = await Learned(journal).chores(tries=1, limit=10)
+        chores = await Learned(journal).chores(tries=1)
     assert [(each.about, each.chore, each.attempt) for each in chores] == [
         (5, Chore.LESSON, 2),
         (3, Chore.SUMMARY, 2),

@@ -9,8 +9,8 @@ from midwatch_monitor.journal.learned.search import (
     MOST_WORDS,
     TextIndex,
     Wording,
-    rarest,
-    telling,
+    rarest_words,
+    search_words,
     words_of,
 )
 from midwatch_monitor.records import Lesson, LessonAct, LessonMark, Wanted
@@ -141,19 +141,19 @@ async def test_a_large_project_finds_its_own_among_those_of_others(
     await past.journal.write(search.put, TextIndex.LESSONS, 1, own)
     if best:
         await past.journal.write(search.put, TextIndex.LESSONS, 2, best)
-    found = await past.journal.read(search.found, TextIndex.LESSONS, 1, "rounding", 10)
+    found = await past.journal.read(search.find, TextIndex.LESSONS, 1, "rounding", 10)
     assert len(found) == 10
     assert {key for key, _ in found} <= set(own)
 
 
 def test_words_that_say_something_are_looked_for_the_longest_first() -> None:
     said = "The total of a cart_total is off by 10, and TOTAL is in x"
-    assert telling(said) == ["carttotal", "total", "cart"]
+    assert search_words(said) == ["carttotal", "total", "cart"]
 
 
 def test_a_search_is_made_of_the_rarest_words() -> None:
     known = {f"word-{number}": number for number in range(20, 0, -1)}
-    assert rarest(known) == [f"word-{number}" for number in range(1, MOST_WORDS + 1)]
+    assert rarest_words(known) == [f"word-{number}" for number in range(1, MOST_WORDS + 1)]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_search_is_made_of_the_rarest_words() -> None:
 def test_words_that_stand_everywhere_are_not_weighed(
     known: dict[str, int], chosen: list[str]
 ) -> None:
-    assert rarest(known) == chosen
+    assert rarest_words(known) == chosen
 
 
 def test_words_are_cut_at_everything_that_is_no_letter_or_digit() -> None:

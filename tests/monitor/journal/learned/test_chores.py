@@ -30,7 +30,7 @@ PENDING = Fact(text="The build takes long.", state=FactState.PENDING)
 
 
 async def left(past: PastAttempts, *, tries: int = 3, attempt: int | None = None) -> list[Chore]:
-    chores = await past.learned.chores(tries=tries, limit=100, attempt=attempt)
+    chores = await past.learned.chores(tries=tries, attempt=attempt)
     return [each.chore for each in chores]
 
 
@@ -109,7 +109,7 @@ async def test_a_chore_says_where_it_comes_from(past: PastAttempts) -> None:
     attempt = await past.attempt()
     about = await past.say(attempt, Feedback(accepted=False))
     await past.say(attempt, tried(about, Chore.LESSON))
-    assert await past.learned.chores(tries=3, limit=1) == [
+    assert await past.learned.chores(tries=3) == [
         OpenChore(
             about=about,
             chore=Chore.LESSON,
@@ -145,8 +145,8 @@ async def test_what_fails_is_tried_so_often_and_no_more(past: PastAttempts) -> N
 async def test_the_newest_chores_come_first(past: PastAttempts) -> None:
     attempts = [await past.attempt(task=name) for name in "abc"]
     ends = [await past.end(attempt, Ending.DONE) for attempt in attempts]
-    found = await past.learned.chores(tries=1, limit=2)
-    assert [each.about for each in found] == [ends[2], ends[1]]
+    found = await past.learned.chores(tries=1)
+    assert [each.about for each in found] == ends[::-1]
     assert await left(past, attempt=attempts[0].id) == [Chore.SUMMARY]
 
 
@@ -188,14 +188,10 @@ async def test_a_review_is_never_given_up(past: PastAttempts) -> None:
     assert await left(past, tries=1) == [Chore.REVIEW]
 
 
-async def test_chores_are_read_by_pages_and_by_kind(past: PastAttempts) -> None:
-    for name in "abc":
+async def test_chores_are_read_by_kind(past: PastAttempts) -> None:
+    for name in "ab":
         await past.end(await past.attempt(task=name), Ending.UNACCEPTED)
-    every = await past.learned.chores(tries=1, limit=100)
-    paged: list[OpenChore] = []
-    while page := await past.learned.chores(tries=1, limit=1, after=paged[-1] if paged else None):
-        paged += page
-    assert paged == every
-    assert len(every) == 6
-    summaries = await past.learned.chores(tries=1, limit=100, kinds={Chore.SUMMARY})
+    every = await past.learned.chores(tries=1)
+    assert len(every) == 4
+    summaries = await past.learned.chores(tries=1, kinds={Chore.SUMMARY})
     assert summaries == [each for each in every if each.chore is Chore.SUMMARY]

@@ -168,13 +168,13 @@ async def test_chores_are_done_and_summaries_looked_back_at(past: PastAttempts) 
     attempt = await past.attempt()
     await past.say(attempt, Fact(text="…", state=FactState.PENDING))
     about = await past.end(attempt)
-    chores = await past.learned.chores(tries=1, limit=10, attempt=attempt.id)
+    chores = await past.learned.chores(tries=1, attempt=attempt.id)
     assert [each.chore for each in chores] == [Chore.LESSON, Chore.SUMMARY, Chore.REVIEW]
     for chore, state in ((Chore.LESSON, StudyState.FAILED), (Chore.REVIEW, StudyState.DONE)):
         await past.say(attempt, Study(about=about, chore=chore, state=state))
     done = Study(about=about, chore=Chore.SUMMARY, state=StudyState.DONE)
     id = await past.say(attempt, done, Summary(text="…"))
-    assert await past.learned.chores(tries=1, limit=10) == []
+    assert await past.learned.chores(tries=1) == []
     assert [each.id for each in await past.learned.summaries("shop")] == [id]
     await past.say(attempt, Reflection(watermark=id, attempts=(attempt.id,)))
     assert await past.learned.watermark("shop") == id

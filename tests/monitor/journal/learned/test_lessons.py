@@ -317,7 +317,7 @@ async def test_of_a_task_without_a_project_nothing_is_learned(past: PastAttempts
     await past.end(attempt)
     assert await past.learned.lessons() == []
     assert await past.learned.projects() == []
-    assert await past.learned.chores(tries=3, limit=10) == []
+    assert await past.learned.chores(tries=3) == []
 
 
 async def test_projects_are_named_and_kept_with_their_tasks(past: PastAttempts) -> None:

@@ -148,7 +148,7 @@ async def test_c11_the_verdict_is_there_although_the_lesson_fails(
     assert await midwatch("feedback", "totals", "reject", "--comment", COMMENT, "--json") == 0
     (answer,) = objects(capsys)
     assert answer["lesson"] is None
-    assert answer["reason"].endswith("; the next `run` or `reflect` tries again")
+    assert answer["reason"].endswith("; the next `run` or `learn` tries again")
     (verdict,) = await told(journal, Feedback)
     assert isinstance(verdict, Feedback)
     assert verdict.comment == COMMENT

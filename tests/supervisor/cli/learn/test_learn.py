@@ -123,16 +123,14 @@ async def test_s50_the_second_time_there_is_nothing_new(
     await midwatch("learn")
     capsys.readouterr()
     assert await midwatch("learn") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "shop: no look back: no qualifying attempts"
-    )
+    assert capsys.readouterr().out.splitlines()[-1] == ("shop: skipped: no qualifying attempts")
 
 
 async def test_it_says_what_it_came_to(past: PastAttempts, capsys: Capture) -> None:
     await ended(past)
     assert await midwatch("learn") == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
-        "shop: looked back at 1 attempt, 1 insight, new guidelines: `midwatch guidelines diff`"
+        "shop: 1 insight from 1 attempt, and new guidelines: `midwatch guidelines diff`"
     )
 
 
