@@ -2,13 +2,13 @@
 
 import asyncio
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 
-from midwatch_monitor.errors import JournalError, MissingExtraError, UsageError
+from midwatch_monitor.errors import JournalError, MissingExtraError
 from midwatch_monitor.journal.core.clock import now
 from midwatch_supervisor.cli.fleet.monitor import until_told
+from midwatch_supervisor.cli.inspect.web import host_and_port
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_error, write_line
 from midwatch_supervisor.telemetry.metrics import JournalMetrics
@@ -28,7 +28,7 @@ async def metrics(
     journal: JournalOption = None,
 ) -> None:
     """Print the figures of all runs in Prometheus' text format: once, or whenever it asks."""
-    place = None if serve is None else _place(serve)
+    place = None if serve is None else host_and_port("--serve", serve)
     async with await journal_to_read(journal) as opened:
         figures = JournalMetrics(opened, clock=now)
         if place is None:
@@ -36,18 +36,6 @@ async def metrics(
                 write_line(line)
         else:
             await until_told(_serve(figures, *place))
-
-
-def _place(text: str) -> tuple[str, int]:
-    """Host and port. Raises UsageError."""
-    try:
-        named = urlsplit(f"//{text if ':' in text else f':{text}'}")
-        port = named.port
-    except ValueError:
-        port = named = None
-    if named is None or port is None or named.path:
-        raise UsageError(f"--serve takes HOST:PORT, not {text}")
-    return named.hostname or "127.0.0.1", port
 
 
 async def _serve(figures: JournalMetrics, host: str, port: int) -> None:

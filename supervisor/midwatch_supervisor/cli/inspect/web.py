@@ -114,6 +114,20 @@ class Page:
         return browser if right else None
 
 
+def host_and_port(option: str, text: str) -> tuple[str, int]:
+    """Where an option says to listen; on this machine only if it names no host.
+
+    Raises UsageError.
+    """
+    try:
+        named = urlsplit(f"//{text if ':' in text else f':{text}'}")
+        if named.port is not None and not named.path:
+            return named.hostname or "127.0.0.1", named.port
+    except ValueError:
+        pass
+    raise UsageError(f"{option} takes HOST:PORT, or PORT alone")
+
+
 def page_at(host: str, port: int, token_file: Path | None) -> Page:
     """The page with the token of a file or of the environment, or with a new one."""
     held = os.environ.pop(TOKEN, None)  # no console that is started inherits it
