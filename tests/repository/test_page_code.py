@@ -72,14 +72,14 @@ async def test_the_agent_of_each_block_of_python_is_watched(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
     for text in of("python"):
-        names: dict[str, object] = {}
+        names: dict[str, object] = {"__name__": "page"}
         exec(compile(text, "page", "exec"), names)
         agent = cast("Agent[None, str]", names["agent"])
         with agent.override(model=TestModel(call_tools=[])):
             assert (await agent.run("Say something.")).output
     runs = await journal.runs()
     tasks = [task for run in runs for task in await journal.tasks(run.id)]
-    assert len(tasks) == len(of("python")) == 1
+    assert len(tasks) == len(of("python")) > 1
 
 
 def test_every_watch_of_the_text_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:

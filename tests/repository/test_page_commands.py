@@ -59,6 +59,7 @@ OTHERS = {
     **dict.fromkeys(("pg_dump", "pg_restore", "chown", "chmod"), ROOT_ONLY),
     **dict.fromkeys(("openssl", "mosquitto_passwd", "mosquitto_sub"), "needs a broker's machine"),
     **dict.fromkeys(("git", "pip", "npm", "python3"), "takes packages or code from elsewhere"),
+    **dict.fromkeys(("python", "opentelemetry-instrument"), "test_recipes.py has a stand-in"),
     **dict.fromkeys(("pytest", "uv", ".ci/run"), HERE),
 }
 """Programs of others that pages call, with the reason why no test here runs them."""
@@ -87,9 +88,12 @@ SHOWN = [
     for words in commands(shell(language, text))
 ]
 OURS = [each for each in SHOWN if each.words[0] == "midwatch"]
+RECIPES = ROOT / "docs" / "recipes"
+"""Pages that tests/supervisor/cli/test_recipes.py follows from their first command to the last."""
 RUN = {
     page: [each.words[1:] for each in OURS if each.page == page and each.line not in NOT_RUN]
     for page in NOW
+    if page.parent != RECIPES
 }
 
 
@@ -116,6 +120,12 @@ def refused(words: list[str]) -> str:
     return ""
 
 
+def followed_recipes() -> set[str]:
+    """The recipes that their test names."""
+    source = (ROOT / "tests" / "supervisor" / "cli" / "test_recipes.py").read_text("utf-8")
+    return set(re.findall(r'recipe\("([\w-]+)"', source))
+
+
 @pytest.mark.parametrize("page", NOW, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_command_of_a_page_is_one_that_midwatch_takes(page: Path) -> None:
     said = [list(each.words[1:]) for each in OURS if each.page == page]
@@ -136,6 +146,7 @@ def test_a_wrong_command_would_be_found() -> None:
 
 def test_every_command_that_is_not_run_has_a_reason_and_is_shown() -> None:
     assert set(NOT_RUN) - {each.line for each in OURS} == set()
+    assert {page.stem for page in RECIPES.iterdir()} == followed_recipes()
     programs = {each.words[0] for each in SHOWN} - {"midwatch"}
     assert programs ^ set(OTHERS) == set()
 

@@ -93,7 +93,7 @@ class NotifySettings(Section):
     """By their names; nothing is sent without any."""
     quiet: QuietSettings | None = None
     """What is kept back then is said in one message afterwards."""
-    group_seconds: Annotated[float, Field(ge=0, le=3600)] = 3.0
+    group_seconds: Annotated[float, Field(ge=0, le=3600)] = 2.0
     """What comes within so long is one message."""
     repeat_minutes: Annotated[float, Field(ge=0, le=10_080)] = 30.0
     """After so long what still waits for a person is said again; 0 never."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from midwatch_supervisor.notify.news import News
+from midwatch_monitor.records import Severity
+from midwatch_supervisor.notify.news import News, NewsKind
 from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.present.text_line import brief
 
@@ -13,19 +15,25 @@ _MOST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing of a message."""
+    """One thing of a message, as a webhook has it."""
 
-    news: News
+    key: str
+    kind: NewsKind
+    severity: Severity
+    at: datetime
+    run: int
+    attempt: int | None
     name: str
     text: str
+    commands: tuple[str, ...]
     look: str
     """Where to see more: a link or a command."""
 
     @property
-    def commands(self) -> tuple[str, ...]:
-        """Those by which it is answered, as far as the text does not name them."""
-        said = any(each in self.text for each in self.news.commands)
-        return () if said else self.news.commands
+    def lines(self) -> tuple[str, ...]:
+        """The same as text; the commands only where the text does not name one."""
+        said = any(each in self.text for each in self.commands)
+        return f"{self.name}: {self.text}", *(() if said else self.commands), self.look, ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +48,7 @@ class Message:
     @property
     def body(self) -> str:
         """All of it as plain text."""
-        lines: list[str] = []
-        for item in self.items:
-            lines += [f"{item.name}: {item.text}", *item.commands, item.look, ""]
+        lines = [line for item in self.items for line in item.lines]
         if self.more:
             lines.append(f"and {self.more} more: midwatch status")
         return "\n".join(lines).strip() or self.title
@@ -54,9 +60,15 @@ def message(
     """One message about some news, of which there is at least one; `mask` takes secrets out."""
     items = tuple(
         Item(
-            news=each,
+            key=each.key,
+            kind=each.kind,
+            severity=each.severity,
+            at=each.at,
+            run=each.run,
+            attempt=each.attempt,
             name=brief(mask(each.name)),
             text=brief(mask(each.text if content else each.bare)),
+            commands=each.commands,
             look=_look(each, link),
         )
         for each in news[:_MOST]

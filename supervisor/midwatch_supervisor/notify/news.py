@@ -9,14 +9,12 @@ from enum import StrEnum
 from midwatch_monitor.records import (
     Alert,
     AlertKey,
-    Attempt,
     Change,
     Entry,
     Fault,
     Notified,
     Record,
     Severity,
-    Task,
     TaskTransition,
 )
 from midwatch_monitor.state.attempt import AttemptState, Awaited
@@ -71,61 +69,46 @@ class News:
 class RunNews:
     """What one run has for people, and what of it they were told. Takes its entries in order.
 
-    Tasks and attempts are to be met before their first entry.
+    Tasks and attempts are to be met in `state` before their first entry.
     """
 
     def __init__(self, run: int) -> None:
         self.run = run
+        self.state = RunState()
         self.last: Entry | None = None
         """The newest entry that was taken."""
         self.told: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
         """When which news was told, by target and key."""
         self.failed: set[str] = set()
         """Parts of Midwatch that failed, and did not work since: see `fault_part`."""
-        self._state = RunState()
         self._happened: deque[News] = deque(maxlen=_MOST)
         self._moved: Entry | None = None
         """When a task of it moved last."""
 
-    def meet_task(self, task: Task) -> None:
-        """Learn of a task."""
-        self._state.meet_task(task)
-
-    def meet(self, attempt: Attempt) -> None:
-        """Learn of an attempt."""
-        self._state.tasks[attempt.task].meet(attempt)
-
-    def lacks_task(self, entry: Entry) -> bool:
-        """Whether the entry's task must be met first."""
-        return entry.task not in self._state.tasks
-
-    def lacks(self, entry: Entry) -> bool:
-        """Whether the entry's attempt must be met first."""
-        return self._state.tasks[entry.task].lacks(entry)
-
     @property
     def over(self) -> bool:
         """Whether all its tasks have ended."""
-        return all(task.over for task in self._state.tasks.values())
+        return all(task.over for task in self.state.tasks.values())
 
     def fold(self, entry: Entry) -> None:
         """Take in the next entry."""
         self.last = entry
-        self._state.fold(entry)
+        self.state.fold(entry)
+        task = self.state.tasks[entry.task]
+        attempt = task.attempts.get(entry.attempt or 0)
         match entry.record:
             case Notified() as sent:
                 self.told[sent.target] |= dict.fromkeys(sent.keys, entry.at)
                 self.failed.discard(fault_part(sent.target))
             case Fault() as fault if fault.part == NODE:
-                text = line(fault).text
-                self._happened.append(self._news(entry, NewsKind.NODE, text, text))
+                self._happen(entry, NewsKind.NODE, line(fault).text)
             case Fault() as fault:
                 self.failed.add(fault.part)
-            case Alert() as alert if alert.firing and not self._silenced(entry, alert.key):
-                key = AlertKey(rule=alert.key.rule)
-                bare = line(replace(alert, key=key, summary="", evidence=())).text
-                told = self._news(entry, NewsKind.ALERT, line(alert).text, bare)
-                self._happened.append(replace(told, severity=alert.severity))
+            case Alert() as alert if alert.firing:
+                if attempt is None or alert.key not in attempt.silenced:
+                    key = AlertKey(rule=alert.key.rule)
+                    bare = line(replace(alert, key=key, summary="", evidence=())).text
+                    self._happen(entry, NewsKind.ALERT, line(alert).text, bare, alert.severity)
             case TaskTransition():
                 self._moved = entry
             case _:
@@ -134,30 +117,37 @@ class RunNews:
     def news(self) -> Iterator[News]:
         """What happened, oldest first, then what is so at present."""
         yield from self._happened
-        for task in self._state.tasks.values():
+        for task in self.state.tasks.values():
             for attempt in task.attempts.values():
-                if (since := _waits_since(attempt)) is not None:
+                since = attempt.needed_since
+                if since and attempt.awaited[0] in _PERSONAL and not attempt.goes_on:
                     yield self._waiting(task, attempt, since)
         if self._moved is not None and self.over:
             yield self._end(self._moved)
 
-    def _silenced(self, entry: Entry, key: AlertKey) -> bool:
-        attempt = self._state.tasks[entry.task].attempts.get(entry.attempt or 0)
-        return attempt is not None and key in attempt.silenced
-
-    def _news(self, entry: Entry, kind: NewsKind, text: str, bare: str) -> News:
-        task = self._state.tasks[entry.task]
+    def _happen(
+        self,
+        entry: Entry,
+        kind: NewsKind,
+        text: str,
+        bare: str = "",
+        severity: Severity = Severity.WARNING,
+    ) -> None:
+        task = self.state.tasks[entry.task]
         attempt = task.attempts.get(entry.attempt or 0)
-        return News(
-            key=f"{kind}:{entry.id}",
-            kind=kind,
-            at=entry.at,
-            run=self.run,
-            task=entry.task,
-            attempt=entry.attempt,
-            name=_name(task, attempt) if attempt else task.task.name,
-            text=text,
-            bare=bare,
+        self._happened.append(
+            News(
+                key=f"{kind}:{entry.id}",
+                kind=kind,
+                at=entry.at,
+                run=self.run,
+                task=entry.task,
+                attempt=entry.attempt,
+                name=_name(task, attempt),
+                text=text,
+                bare=bare or text,
+                severity=severity,
+            )
         )
 
     def _waiting(self, task: TaskState, attempt: AttemptState, since: datetime) -> News:
@@ -177,10 +167,19 @@ class RunNews:
         )
 
     def _end(self, moved: Entry) -> News:
-        states = Counter(task.lifecycle.value for task in self._state.tasks.values())
+        states = Counter(task.lifecycle.value for task in self.state.tasks.values())
         text = f"over: {', '.join(f'{count} {state}' for state, count in states.items())}"
-        ended = replace(self._news(moved, NewsKind.END, text, text), attempt=None)
-        return replace(ended, name=f"run {self.run}")
+        return News(
+            key=f"{NewsKind.END}:{moved.id}",
+            kind=NewsKind.END,
+            at=moved.at,
+            run=self.run,
+            task=moved.task,
+            attempt=None,
+            name=f"run {self.run}",
+            text=text,
+            bare=text,
+        )
 
 
 def fault_part(target: str) -> str:
@@ -188,10 +187,5 @@ def fault_part(target: str) -> str:
     return f"message to {target}"
 
 
-def _name(task: TaskState, attempt: AttemptState) -> str:
-    return f"{task.task.name}#{attempt.attempt.number}"
-
-
-def _waits_since(attempt: AttemptState) -> datetime | None:
-    waits = attempt.awaited[0] in _PERSONAL and not attempt.goes_on
-    return attempt.needed_since if waits else None
+def _name(task: TaskState, attempt: AttemptState | None) -> str:
+    return f"{task.task.name}#{attempt.attempt.number}" if attempt else task.task.name

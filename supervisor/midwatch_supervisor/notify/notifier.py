@@ -112,13 +112,13 @@ class Notifier:
         if run is None:
             run = self._runs[id] = RunNews(id)
             for task in await self._journal.tasks(id):
-                run.meet_task(task)
-        after = run.last.id if run.last else 0
+                run.state.meet_task(task)
+        tasks, after = run.state.tasks, run.last.id if run.last else 0
         async for entry in self._journal.all_entries(after, run=id, kinds=KINDS):
-            if run.lacks_task(entry):
-                run.meet_task(await self._journal.task(entry.task))
-            if run.lacks(entry) and entry.attempt is not None:
-                run.meet(await self._journal.attempt(entry.attempt))
+            if entry.task not in tasks:
+                run.state.meet_task(await self._journal.task(entry.task))
+            if tasks[entry.task].lacks(entry) and entry.attempt is not None:
+                tasks[entry.task].meet(await self._journal.attempt(entry.attempt))
             run.fold(entry)
 
     def _tell(self, *, at_once: bool) -> None:

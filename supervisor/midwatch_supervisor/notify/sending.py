@@ -5,12 +5,12 @@ import hmac
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from midwatch_monitor.config.notify import NotifySettings, TargetSettings
 from midwatch_monitor.errors import MissingExtraError, NotifyError, UsageError
-from midwatch_supervisor.notify.message import Item, Message
+from midwatch_supervisor.notify.message import Message
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.text_line import brief
 
@@ -40,25 +40,19 @@ def senders_of(settings: NotifySettings, environ: Mapping[str, str]) -> dict[str
 
 def _sender(name: str, target: TargetSettings, environ: Mapping[str, str]) -> Sender:
     where = f"notify.targets.{name}"
+    variable = target.secret_env or target.url_env
+    secret = environ.get(variable, "")
+    if variable and not secret:
+        raise UsageError(f"{where}: the environment variable {variable} is not set")
     if target.webhook:
-        return _Webhook(url=target.webhook, secret=_variable(where, target.secret_env, environ))
-    if target.url_env:
-        url = _variable(where, target.url_env, environ)
-    elif target.url_file is not None:
+        return _Webhook(url=target.webhook, secret=secret)
+    url = secret or target.url.get_secret_value()
+    if target.url_file is not None:
         try:
             url = target.url_file.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError):
             raise UsageError(f"{where}: {target.url_file} cannot be read as text") from None
-    else:
-        url = target.url.get_secret_value()
     return _Service(_apprise(where, url))
-
-
-def _variable(where: str, name: str, environ: Mapping[str, str]) -> str:
-    value = environ.get(name, "")
-    if not value:
-        raise UsageError(f"{where}: the environment variable {name} is not set")
-    return value
 
 
 def _apprise(where: str, url: str) -> "Apprise":
@@ -120,26 +114,5 @@ class _Webhook:
 
 
 def _json(message: Message) -> bytes:
-    told = {
-        "title": message.title,
-        "body": message.body,
-        "items": [_fields(each) for each in message.items],
-        "more": message.more,
-    }
-    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _fields(item: Item) -> dict[str, object]:
-    news = item.news
-    return {
-        "key": news.key,
-        "kind": news.kind,
-        "severity": news.severity,
-        "at": moment(news.at),
-        "run": news.run,
-        "attempt": news.attempt,
-        "name": item.name,
-        "text": item.text,
-        "commands": news.commands,
-        "look": item.look,
-    }
+    told = {**asdict(message), "body": message.body}
+    return json.dumps(told, ensure_ascii=False, default=moment).encode("utf-8", "replace")

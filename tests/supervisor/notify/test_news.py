@@ -18,8 +18,7 @@ SUBJECT = "edit:src/secret_plan.py"
 
 def run_of(*records: Record) -> RunNews:
     run = RunNews(1)
-    run.meet_task(make.task())
-    run.meet(make.attempt(7))
+    run.state.meet_task(make.task()).meet(make.attempt(7))
     for entry in make.entries(*records, attempt=7):
         run.fold(entry)
     return run

@@ -85,7 +85,7 @@ def _page(http: str | None, token_file: Path | None) -> "Page | None":
     if http is None:
         return None
     host, port = host_and_port("--http", http)
-    if not port:
+    if not port:  # the address that is told must be the one that is used
         raise UsageError("--http takes HOST:PORT, or PORT alone")
     return page_at(host, port, token_file)
 

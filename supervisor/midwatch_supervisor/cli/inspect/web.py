@@ -73,6 +73,16 @@ class Page:
         except ValueError:
             return self.host == "localhost"
 
+    def announce(self, line: str) -> None:
+        """Say where it is, and who can reach it."""
+        write_line(line)
+        if not self.loopback:
+            write_error(
+                f"warning: {self.host} is not only this machine: whoever knows the token is let "
+                "in, and the way is not encrypted"
+            )
+        sys.stdout.flush()
+
     def is_at(self, host: str) -> bool:
         """Whether a `Host` means this page: any other name may lead here by somebody's DNS."""
         try:
@@ -181,7 +191,8 @@ async def serve(words: Sequence[str], page: Page) -> int:
         except OSError as error:
             why = f"cannot listen on {page.host}:{page.port}: {error.strerror}"
             raise UsageError(why) from error
-        _print_address(page)
+        where = f"{page.origin}/?token=… with the token of {page.source}"
+        page.announce(f"The console is at {where if page.source else page.url}")
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
         await stop.wait()
@@ -189,14 +200,3 @@ async def serve(words: Sequence[str], page: Page) -> int:
         await runner.cleanup()
         await end_leftovers(mark)  # a console whose browser has just gone may not know it yet
     return 0
-
-
-def _print_address(page: Page) -> None:
-    where = f"{page.origin}/?token=… with the token of {page.source}" if page.source else page.url
-    write_line(f"The console is at {where}")
-    if not page.loopback:
-        write_error(
-            f"warning: {page.host} is not only this machine: whoever knows the token can act, "
-            "and the way is not encrypted"
-        )
-    sys.stdout.flush()

@@ -35,7 +35,7 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
 from midwatch_supervisor.present.lesson_history import Place
-from midwatch_supervisor.present.lookup import task_state, find
+from midwatch_supervisor.present.lookup import find, task_state
 
 app = App(name="feedback")
 

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.inspect.web import Page
-from midwatch_supervisor.cli.output import write_error, write_line
 
 PATH = "/mcp"
 _END_SECONDS = 3
@@ -108,16 +106,6 @@ async def serve_http(server: MCPServer[Any], page: Page) -> None:
     # It heeds signals itself, but not before it has started, and raises them again at its end.
     _heed(lambda: setattr(serving, "should_exit", True), signal.SIGTERM, signal.SIGINT)
     with listening:
-        _print_address(page)
+        token = f"the token of {page.source}" if page.source else page.token
+        page.announce(f"MCP is at {page.origin}{PATH}, with `Authorization: Bearer` and {token}")
         await serving.serve([listening])
-
-
-def _print_address(page: Page) -> None:
-    said = f"the token of {page.source}" if page.source else page.token
-    write_line(f"MCP is at {page.origin}{PATH}, with `Authorization: Bearer` and {said}")
-    if not page.loopback:
-        write_error(
-            f"warning: {page.host} is not only this machine: whoever knows the token is served, "
-            "and the way is not encrypted"
-        )
-    sys.stdout.flush()

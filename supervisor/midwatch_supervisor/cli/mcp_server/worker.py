@@ -26,7 +26,6 @@ from mcp_types import (
 from pydantic_ai import Agent, UsageLimits
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
     TextPart,
     ToolCallPart,
@@ -86,10 +85,6 @@ class ClientModel(Model[None]):
         """No provider that has prices."""
         return "mcp"
 
-    @property
-    def base_url(self) -> None:
-        return None
-
     async def _work(self) -> None:
         await self._began.wait()
         agent = Agent(self, capabilities=[self._watch])
@@ -119,20 +114,19 @@ class ClientModel(Model[None]):
         return ModelResponse(parts=[part], model_name=self.model_name)
 
     def _answer(self, messages: Sequence[ModelMessage]) -> None:
-        asked = self._asked
-        if asked is None:
-            return  # what the run began with
-        results, failed = list[str](), False
-        for part in _fresh(messages):
+        """Answer the last call by what was said since; there is none where the run begins."""
+        responses = (n for n, each in enumerate(messages, 1) if isinstance(each, ModelResponse))
+        known, results, failed = max(responses, default=len(messages)), list[str](), False
+        for part in (part for each in messages[known:] for part in each.parts):
             if isinstance(part, ToolReturnPart):
                 results.append(part.model_response_str())
                 failed = failed or part.retry is not None
             elif isinstance(part, UserPromptPart) and isinstance(part.content, str):
                 self._words.append(part.content)
-        if not asked.answer.done():
+        if self._asked is not None and not self._asked.answer.done():
             text = "\n\n".join([*results, *self._words])
             self._words.clear()
-            asked.answer.set_result(_result(text, failed=failed))
+            self._asked.answer.set_result(_result(text, failed=failed))
 
     # -- what the client asks --------------------------------------------------------------
 
@@ -171,16 +165,6 @@ class ClientModel(Model[None]):
             await asyncio.wait({self._run}, timeout=_END_SECONDS)
         self._run.cancel()
         await asyncio.gather(self._run, return_exceptions=True)
-
-
-def _fresh(messages: Sequence[ModelMessage]) -> list[object]:
-    """The parts of the requests since the last response, in order."""
-    parts = list[object]()
-    for message in reversed(messages):
-        if not isinstance(message, ModelRequest):
-            break
-        parts[:0] = message.parts
-    return parts
 
 
 def _described(tool: ToolDefinition) -> Tool:
