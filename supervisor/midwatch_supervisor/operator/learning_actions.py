@@ -5,7 +5,7 @@ from dataclasses import replace
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import Clock, present
+from midwatch_monitor.journal.core.clock import Clock
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.records import (
     Actor,
@@ -81,7 +81,7 @@ class LearningActions:
         return await self._commit(mark, task=marked.task, attempt=marked.attempt)
 
     async def _commit(self, record: Record, *, task: int, attempt: int | None = None) -> int:
-        at = self._clock() if self._clock else await present(self._journal)
+        at = self._clock() if self._clock else await self._journal.now()
         draft = Draft(record=record, at=at, task=task, attempt=attempt)
         (entry,) = await self._journal.commit(Commit(drafts=(draft,)))
         if self._bus is not None:
