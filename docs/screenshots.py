@@ -26,7 +26,7 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import begin, conduct
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.state.feed import Batch, Feed
+from midwatch_supervisor.tui.state.feed import Feed, FeedBatch
 
 FOLDER = Path(__file__).parent / "screenshots"
 SIZE = (120, 32)
@@ -45,7 +45,7 @@ class Past(Feed):
 
     until: datetime
 
-    async def batches(self) -> AsyncGenerator[Batch]:
+    async def batches(self) -> AsyncGenerator[FeedBatch]:
         """What the journal said until then."""
         async for batch in super().batches():
             entries = tuple(entry for entry in batch.entries if entry.at <= self.until)

@@ -41,6 +41,18 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _keep_bytecode()
+
+
+def _keep_bytecode() -> None:
+    """Keep bytecode in pytest's own cache where none may be written beside the sources.
+
+    Without any, each process that a test starts compiles some thousand files anew.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
@@ -83,6 +95,17 @@ def anyio_backend() -> str:
 def _no_orphans() -> None:  # pyright: ignore[reportUnusedFunction]
     """What tests have started ends with them, even where they are killed."""
     end_orphans_with_this_process()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _fixed_heap() -> None:  # pyright: ignore[reportUnusedFunction]
+    """Let collections pass over what was there before the file's tests.
+
+    Textual collects garbage whenever a console starts: all modules again each time, otherwise.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(autouse=True)

@@ -74,7 +74,7 @@ def passing(error: BaseException) -> bool:
 def reason_of(error: BaseException) -> str:
     """What happened to a request, in one line: "HTTP 429: …", "Connection refused"."""
     if isinstance(error, ModelHTTPError):
-        said = _said(error.body)
+        said = _provider_words(error.body)
         return f"HTTP {error.status_code}" + (f": {said}" if said else "")
     if failure_of(error) is Failure.BUSY:
         return "no answer in time"
@@ -157,7 +157,7 @@ def _system_words(error: BaseException) -> str:
     return "no connection in time" if type(error).__name__ == "ConnectTimeout" else ""
 
 
-def _said(body: object) -> str:
+def _provider_words(body: object) -> str:
     """The provider's own words in the body of an error; empty for a page of HTML."""
     while isinstance(body, Mapping):
         known = cast("Mapping[str, Any]", body)

@@ -235,11 +235,11 @@ class PatientModel(WrapperModel):
         breaker = self._breaker
         if breaker is None:
             return await ask()
-        await self._admitted(breaker)
+        await self._await_admission(breaker)
         try:
             response = await ask()
         except Exception as error:
-            self._failed(breaker, error)
+            self._note_failure(breaker, error)
             raise
         except BaseException:  # cancelled: another request may try the provider
             breaker.released()
@@ -247,7 +247,7 @@ class PatientModel(WrapperModel):
         breaker.succeeded(self._who)
         return response
 
-    def _failed(self, breaker: Breaker, error: Exception) -> None:
+    def _note_failure(self, breaker: Breaker, error: Exception) -> None:
         """Tell the breaker of a failed request. Raises ProviderRefusedError for a refusal."""
         failure = failure_of(error)
         if failure is None:
@@ -260,7 +260,7 @@ class PatientModel(WrapperModel):
         else:
             breaker.succeeded(self._who)
 
-    async def _admitted(self, breaker: Breaker) -> None:
+    async def _await_admission(self, breaker: Breaker) -> None:
         told = False
         while seconds := breaker.ask():
             if not told:

@@ -51,7 +51,7 @@ def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None"
             f"model {spec.name}: `api_key_env` goes with `base_url`; without it, set the "
             "environment variable that the provider itself reads"
         )
-    return _inferred(spec)
+    return _infer(spec)
 
 
 def settings_for(spec: ModelSpec) -> "ModelSettings":
@@ -81,7 +81,7 @@ def _key(spec: ModelSpec) -> str:
     return key
 
 
-def _inferred(spec: ModelSpec) -> "Model":
+def _infer(spec: ModelSpec) -> "Model":
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
 
@@ -89,10 +89,10 @@ def _inferred(spec: ModelSpec) -> "Model":
         known = not spec.name.startswith(OLLAMA) or os.environ.get("OLLAMA_BASE_URL")
         model = infer_model(spec.name) if known else infer_model(spec.name, _ollama)
     except ImportError as error:
-        raise _missing(spec, error) from error
+        raise _missing_extra(spec, error) from error
     except (UserError, ValueError) as error:
         raise UsageError(f"model {spec.name}: {_first_sentence(error)}") from error
-    return _tuned(model, spec)
+    return _with_settings(model, spec)
 
 
 def _ollama(_: str) -> "Provider[Any]":
@@ -102,7 +102,7 @@ def _ollama(_: str) -> "Provider[Any]":
     return OllamaProvider(base_url=f"{ollama_address(os.environ)}/v1")
 
 
-def _missing(spec: ModelSpec, error: ImportError) -> UsageError:
+def _missing_extra(spec: ModelSpec, error: ImportError) -> UsageError:
     found = _EXTRA.search(str(error))
     if found is not None and found[1] in EXTRAS:
         return MissingExtraError(f"model {spec.name}", found[1])
@@ -114,17 +114,17 @@ def _first_sentence(error: Exception) -> str:
     return str(error).split(" To try ", maxsplit=1)[0]
 
 
-def _tuned(model: "Model", spec: ModelSpec) -> "Model":
+def _with_settings(model: "Model", spec: ModelSpec) -> "Model":
     """The same model of the same provider with our settings: they can only be given at birth."""
     if model.provider is None:
         return model
     settings = settings_for(spec)
     if "max_retries" in model.unsupported_settings:
         settings.pop("max_retries", None)
-    return _built(type(model), spec.name.partition(":")[2], model.provider, settings)
+    return _build(type(model), spec.name.partition(":")[2], model.provider, settings)
 
 
-def _built(
+def _build(
     kind: "Callable[..., Model]", name: str, provider: object, settings: "ModelSettings"
 ) -> "Model":
     # The kinds of models share these arguments, but their common class does not say so.

@@ -68,7 +68,7 @@ async def bubblewrap_problem(name: str = "bwrap") -> str:
     program = shutil.which(name)
     if program is None:
         return f"{name} is not installed"
-    await asyncio.to_thread(_unnested)  # known from here on
+    await asyncio.to_thread(_no_nested_namespaces)  # known from here on
     with tempfile.TemporaryDirectory() as folder:
         tried = _bwrap_args(SandboxPaths(folder=Path(folder)))
         process = await asyncio.create_subprocess_exec(
@@ -85,7 +85,7 @@ async def bubblewrap_problem(name: str = "bwrap") -> str:
 
 
 @cache
-def _unnested() -> tuple[str, ...]:
+def _no_nested_namespaces() -> tuple[str, ...]:
     """What keeps a command from making a user namespace of its own, where bubblewrap can."""
     option = ("--disable-userns",)
     tried = ("bwrap", "--unshare-user", *option, "--ro-bind", "/", "/", "true")
@@ -99,7 +99,7 @@ def _unnested() -> tuple[str, ...]:
 def _bwrap_args(paths: SandboxPaths) -> tuple[str, ...]:
     """What is added to the harness's own arguments, which show the whole disk."""
     # With its own process list, for a detached process would outlive its command, and the attempt.
-    return ("--unshare-pid", *_unnested(), *mounts(paths, os.environ))
+    return ("--unshare-pid", *_no_nested_namespaces(), *mounts(paths, os.environ))
 
 
 def walls(

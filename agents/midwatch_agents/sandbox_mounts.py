@@ -81,7 +81,7 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
     """
     folder = paths.folder.resolve()
     home = Path(environ["HOME"]) if environ.get("HOME", "/") != "/" else None
-    wanted = _wanted(paths, environ, home)
+    wanted = _readable_paths(paths, environ, home)
     private = {Path("/tmp"), Path("/var/tmp"), *([home] if home else [])}
     # Read-only, for a file that is written beside the workspace would be lost without a word.
     above = {folder.parent} - private - wanted
@@ -89,7 +89,17 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
     empty = {*private, *above, *hidden}
     shown = {each for each in wanted if not _seen(each, wanted, empty)}
     needed = {each for each in empty if each not in hidden or _below(each, shown)}
-    found = ["--tmpfs", "/", "--dev", "/dev", "--proc", "/proc", "--dir", "/run", *_linked()]
+    found = [
+        "--tmpfs",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--dir",
+        "/run",
+        *_linked_folders(),
+    ]
     found += ["--remount-ro", "/proc"]  # for root it holds settings of the whole machine
     for each in sorted(shown | needed, key=lambda each: (len(each.parts), each)):
         if each in needed:
@@ -102,7 +112,9 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _wanted(paths: SandboxPaths, environ: Mapping[str, str], home: Path | None) -> set[Path]:
+def _readable_paths(
+    paths: SandboxPaths, environ: Mapping[str, str], home: Path | None
+) -> set[Path]:
     """What is there of all that is to be read."""
     wanted = {*map(Path, _SYSTEM), *_etc()}
     wanted |= {each for each in _programs(environ) if _narrow(each, home)}
@@ -162,7 +174,7 @@ def _etc() -> Iterator[Path]:
         yield from Path("/etc").glob(pattern)
 
 
-def _linked() -> Iterator[str]:
+def _linked_folders() -> Iterator[str]:
     for each in map(Path, _LINKED):
         if each.is_symlink():
             yield from ("--symlink", str(each.readlink()), str(each))
@@ -189,11 +201,11 @@ def _git(paths: SandboxPaths, folder: Path) -> Iterator[str]:
         yield from ("--ro-bind-try", str(each), str(each))
     for name, at in (("config", common), ("config.worktree", common), ("config.worktree", own)):
         if (config := at / name).is_file():
-            yield from ("--ro-bind", str(_cleaned(config, own)), str(config))
+            yield from ("--ro-bind", str(_clean_config(config, own)), str(config))
     yield from ("--remount-ro", str(common))
 
 
-def _cleaned(config: Path, own: Path) -> Path:
+def _clean_config(config: Path, own: Path) -> Path:
     """A copy of git's configuration that says only how the repository is stored."""
     text = clean_git_config(config.read_text("utf-8", errors="replace"))
     file = own / (_GIT_CONFIG if config.name == "config" else f"{_GIT_CONFIG}.worktree")

@@ -118,12 +118,12 @@ Line = Told | Replied
 
 def next_turn(script: Script, lines: Sequence[Line]) -> Turn:
     """The turn that follows a history; the same history always gives the same turn."""
-    opening = _opening(lines)
+    opening = _first_words(lines)
     phases = _phases(script, opening)
     if script.cue is Cue.COUNT:
-        index, given = _answered(opening), replies(lines)
+        index, given = _count_answered(opening), replies(lines)
     else:
-        index, given = _guided(lines, last=len(phases) - 1)
+        index, given = _find_phase(lines, last=len(phases) - 1)
     return _turn(phases[min(index, len(phases) - 1)], given)
 
 
@@ -140,7 +140,7 @@ def replies(lines: Sequence[Line]) -> int:
     return sum(isinstance(line, Replied) for line in lines)
 
 
-def _opening(lines: Sequence[Line]) -> str:
+def _first_words(lines: Sequence[Line]) -> str:
     """What the model was told before it said anything."""
     texts: list[str] = []
     for line in lines:
@@ -150,7 +150,7 @@ def _opening(lines: Sequence[Line]) -> str:
     return "\n".join(texts)
 
 
-def _answered(opening: str) -> int:
+def _count_answered(opening: str) -> int:
     """How many of the script's answers were carried out or turned down."""
     match = _COUNT.search(opening)
     return sum(int(count or 0) for count in match.groups()) if match else 0
@@ -161,7 +161,7 @@ def _number(pattern: re.Pattern[str], text: str, default: int) -> int:
     return int(match[1]) if match else default
 
 
-def _guided(lines: Sequence[Line], *, last: int) -> tuple[int, int]:
+def _find_phase(lines: Sequence[Line], *, last: int) -> tuple[int, int]:
     """The phase, and how many of its turns were given.
 
     Guidance that comes with the opening belongs to it. The same guidance may be given twice, after
@@ -185,10 +185,10 @@ def _turn(phase: Phase, given: int) -> Turn:
     if given < steady:
         return phase.turns[given]
     turns, index = divmod(given - steady, phase.repeat)
-    return _counted(phase.turns[steady + index], turns + 1)
+    return _with_count(phase.turns[steady + index], turns + 1)
 
 
-def _counted(turn: Turn, count: int) -> Turn:
+def _with_count(turn: Turn, count: int) -> Turn:
     return Turn(
         say=turn.say.replace("{n}", str(count)),
         calls=tuple(
@@ -296,10 +296,10 @@ def _output_tool(info: AgentInfo) -> str:
 def _line(message: ModelMessage) -> Line:
     if isinstance(message, ModelResponse):
         return Replied()
-    return Told(text=_told(message))
+    return Told(text=_prompt_text(message))
 
 
-def _told(request: ModelRequest) -> str:
+def _prompt_text(request: ModelRequest) -> str:
     """The prompts of a request. Results of tools are left out: a file could hold any text."""
     texts: list[str] = []
     for part in request.parts:

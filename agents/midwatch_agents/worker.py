@@ -100,7 +100,7 @@ class Worker:
         brought = self._agent.model if spec.agent else None
         self._own_model = brought if isinstance(brought, Model) else None
         codes = spec.kind is WorkerKind.CODER and not spec.agent
-        self._coding = _coding() if codes else []
+        self._coding_capabilities = _coding_capabilities() if codes else []
 
     @property
     def foreign(self) -> bool:
@@ -137,7 +137,7 @@ class Worker:
                     message_history=list(history) or None,
                     model=agent,
                     toolsets=[agent.toolset] if agent is not None else None,
-                    capabilities=[station.capability(), watch, *self._coding],
+                    capabilities=[station.capability(), watch, *self._coding_capabilities],
                     # Not that of the history: an attempt may go on elsewhere, in another folder.
                     workspace="new",
                     usage_limits=UsageLimits(request_limit=None),
@@ -220,7 +220,7 @@ def mcp_source(address: str) -> str | dict[str, Any]:
     return {"mcpServers": {"server": {"command": program, "args": args, "keep_alive": False}}}
 
 
-def _coding() -> list[AbstractCapability[Any]]:
+def _coding_capabilities() -> list[AbstractCapability[Any]]:
     """Files, a shell and the repository's own instructions, as the harness has them."""
     try:
         from pydantic_ai_harness import FileSystem, RepoContext, Shell

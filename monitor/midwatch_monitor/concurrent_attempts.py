@@ -36,7 +36,7 @@ class ConcurrentAttempts:
         if project is None:
             return ()
         if not isinstance(event, Step):
-            files = _meant(event)
+            files = _planned_files(event)
             return () if files is None else self._take(self._of(project).plan(attempt, files))
         # What holds already may be about to fire: its hold or a cooldown counts steps.
         standing = {attempt} if self._standing.get(attempt) else set[int]()
@@ -63,10 +63,10 @@ class ConcurrentAttempts:
         answers = self._standing.get(attempt, {})
         for key in [key for key, each in answers.items() if _done(each, alerts.get(key))]:
             del answers[key]
-        since = {key: self._beginning(attempt, key, alerts, now) for key in answers}
+        since = {key: self._begin_time(attempt, key, alerts, now) for key in answers}
         return tuple(follow(answers.values(), since, self._settings, alerts, now))
 
-    def _beginning(self, attempt: int, key: AlertKey, alerts: Alerts, now: Moment) -> Moment:
+    def _begin_time(self, attempt: int, key: AlertKey, alerts: Alerts, now: Moment) -> Moment:
         known = self._since.get((attempt, key))
         if known is None:
             before = alerts.get(key)
@@ -88,7 +88,7 @@ def _done(answer: Answer, before: Alert | None) -> bool:
     return isinstance(answer, Clear) and (before is None or not before.firing)
 
 
-def _meant(event: Change | Plan) -> Collection[str] | None:
+def _planned_files(event: Change | Plan) -> Collection[str] | None:
     """The files of the plan step in hand; `None` where nothing is said of it."""
     if isinstance(event, Change):
         return event.plan_step_files

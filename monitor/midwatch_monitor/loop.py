@@ -259,11 +259,11 @@ class Monitor:
         if taken := view.alert_acts():
             await self._write(view, *taken)
         elif reports:
-            await self._write(view, *reports, *self._closing(view, reports))
+            await self._write(view, *reports, *self._close_answered(view, reports))
         elif view.over:
             await self._tidy(view)
         elif view.stranded is not None:
-            await self._write(view, _closed(view.stranded, "its intervention was refused"))
+            await self._write(view, _close(view.stranded, "its intervention was refused"))
         else:
             await self._escalate(view)
 
@@ -277,7 +277,7 @@ class Monitor:
         known = replace(now, at=self._read_at)
         return (*view.silence.look(known, view.state.alerts), *concurrent)
 
-    def _closing(
+    def _close_answered(
         self, view: WatchedAttempt, reports: tuple[OutcomeReport, ...]
     ) -> tuple[Escalation, ...]:
         """The escalation ends with the outcome of the intervention that answered it."""
@@ -290,12 +290,12 @@ class Monitor:
             for each in view.state.interventions.delivered
             if each.intervention.escalation == open_one.id
         }
-        return (_closed(open_one, reports[-1].reason),) if judged & answers else ()
+        return (_close(open_one, reports[-1].reason),) if judged & answers else ()
 
     async def _tidy(self, view: WatchedAttempt) -> None:
         """After an attempt's end nothing stays open."""
         open_one = view.state.escalation
-        closing = [] if open_one is None else [_closed(open_one, "the attempt is over")]
+        closing = [] if open_one is None else [_close(open_one, "the attempt is over")]
         if records := (*view.expired(), *closing, *view.end_alerts(self._clock())):
             await self._write(view, *records)
 
@@ -382,5 +382,5 @@ class Monitor:
         )
 
 
-def _closed(escalation: Escalation, reason: str) -> Escalation:
+def _close(escalation: Escalation, reason: str) -> Escalation:
     return replace(escalation, state=EscalationState.CLOSED, reason=reason)

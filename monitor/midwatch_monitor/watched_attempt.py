@@ -230,7 +230,7 @@ class WatchedAttempt:
     @property
     def split(self) -> int | None:
         """The delivered split that ended this attempt and was not judged yet, by journal id."""
-        found = self._unjudged(Action.SPLIT)
+        found = self._unjudged_intervention(Action.SPLIT)
         return found.id if found else None
 
     @property
@@ -241,7 +241,7 @@ class WatchedAttempt:
     @property
     def restart(self) -> InterventionState | None:
         """The delivered restart that ended this attempt and waits for the next one's outcome."""
-        found = self._unjudged(Action.RESTART)
+        found = self._unjudged_intervention(Action.RESTART)
         return found if found and found.id not in self.trials else None
 
     def judge_split(self, end: TaskTransition | None) -> tuple[OutcomeReport, ...]:
@@ -287,7 +287,7 @@ class WatchedAttempt:
         ended = [resolve(alert, Resolution.ENDED, now) for alert in self.open_alerts]
         return tuple(alert for alert in ended if alert is not None)
 
-    def _unjudged(self, action: Action) -> InterventionState | None:
+    def _unjudged_intervention(self, action: Action) -> InterventionState | None:
         for each in self.state.interventions.delivered:
             waits = each.outcome is None and each.id not in self.trials
             if each.action is action and waits:

@@ -11,15 +11,15 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from midwatch_agents.learning.case import Alarm, Case
-from midwatch_agents.learning.questions import INSTRUCTIONS, LESSON
-from midwatch_agents.learning.screening import BY_A_MODEL
+from midwatch_agents.learning.fixed_form import fixed_lesson, fixed_summary
+from midwatch_agents.learning.text_safety import BY_A_MODEL
 from midwatch_agents.reflector import (
+    INSTRUCTIONS,
     KNOWN,
+    LESSON,
     NOTHING,
     LookBackResult,
     WrittenLesson,
-    fixed_lesson,
-    fixed_summary,
     look_back,
     write_lesson,
 )
@@ -50,7 +50,7 @@ CASE = Case(
     verdict=Feedback(accepted=False, comment="Negative amounts are wrong."),
     verdict_id=99,
     ending="done",
-    findings=(Alarm(rule="cycle", summary="edit and test", steps=(3,)),),
+    alarms=(Alarm(rule="cycle", summary="edit and test", steps=(3,)),),
     turns=7,
     steps=9,
     transcript="step 8: edit app.py\nstep 9: `make check` → 4 passed in Makefile",
@@ -66,17 +66,20 @@ GOOD: dict[str, Any] = {
     "text": TEXT,
     "failure_class": "Wrong result",
     "insights": ["Try amounts below zero."],
+    "quote": "Step 8:\n edit app.py",
     "steps": [9, 8],
     "files": ["app.py", "gone.py"],
     "tags": ["Rounding"],
 }
 SUMMARY: dict[str, Any] = {
     "summary": "Totals were to be rounded up. The worker used ceil() in app.py, and it was done.",
+    "quote": "4 passed in Makefile",
     "topics": ["Rounding", "app.py", "cents"],
 }
 FACT: dict[str, Any] = {
     "text": "`make check` runs all tests.",
     "certainty": "confirmed",
+    "quote": "`make check` → 4 passed",
     "step": 9,
     "files": ["Makefile", "gone.py"],
     "tags": ["Tests"],
@@ -152,19 +155,11 @@ def test_r23_it_is_asked_for_what_was_done_why_it_failed_and_what_to_do_with_an_
         assert wanted in LESSON
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("It broke app.py.", "It has 1 sentence: 2 to 4 are asked for."),
-        ("It was app.py. A. B. C. D.", "It has 5 sentences"),
-        (f"{TEXT} Use ghp_{'a1B2' * 9}.", "may not stand in a prompt: it holds a secret"),
-    ],
-)
-async def test_r23_a_lesson_of_the_wrong_form_is_handed_back(text: str, said: str) -> None:
-    reflector = Reflector({**GOOD, "text": text}, GOOD)
+async def test_r23_a_lesson_with_a_secret_is_handed_back() -> None:
+    reflector = Reflector({**GOOD, "text": f"{TEXT} Use ghp_{'a1B2' * 9}."}, GOOD)
     taught = await reflector.lesson()
     assert taught.lesson is not None
-    assert said in reflector.told[1]
+    assert "may not stand in a prompt: it holds a secret" in reflector.told[1]
     assert paid(taught.spending)[2] == 2
 
 
@@ -204,13 +199,17 @@ async def test_r49_any_model_will_do_and_a_useless_one_teaches_nothing() -> None
     assert taught.refused.startswith("no usable answer after 2 corrections: ")
 
 
-async def test_r53_a_generic_lesson_is_handed_back_and_at_last_refused() -> None:
-    generic = "The worker was not careful. It should test its changes thoroughly next time."
-    reflector = Reflector({**GOOD, "text": generic})
+@pytest.mark.parametrize(
+    "quote", ["step 8: edit app.pyx", "It never looked at the report in pdf.py.", TEXT]
+)
+async def test_r53_a_lesson_that_quotes_nothing_of_its_attempt_is_at_last_refused(
+    quote: str,
+) -> None:
+    reflector = Reflector({**GOOD, "quote": quote})
     taught = await reflector.lesson()
     assert taught.lesson is None
-    assert "That would fit any worker on any day." in taught.refused
-    assert generic not in taught.refused
+    assert "What you quote stands nowhere in what you were shown" in taught.refused
+    assert quote not in taught.refused
     assert (len(reflector.told), paid(taught.spending)[2]) == (3, 3)
 
 
@@ -221,16 +220,6 @@ async def test_s30_a_lesson_may_only_rest_on_steps_of_its_own_attempt() -> None:
     assert "Cite at least one step" in reflector.told[2]
     assert taught.lesson is not None
     assert (taught.lesson.steps, taught.lesson.sources) == ((8, 9), (12,))
-
-
-async def test_s30_steps_that_are_named_in_the_text_count_as_cited() -> None:
-    text = f"At step {{}} it went wrong. {TEXT}"
-    unseen, seen = ({**GOOD, "text": text.format(number)} for number in (5, 3))
-    reflector = Reflector(unseen, seen)
-    taught = await reflector.lesson()
-    assert "You were not shown step 5." in reflector.told[1]
-    assert taught.lesson is not None
-    assert taught.lesson.steps == (3, 8, 9)
 
 
 async def test_s20_an_insight_has_words_topics_and_where_it_is_from() -> None:
@@ -318,9 +307,8 @@ async def test_s12_a_look_back_has_a_summary_topics_and_the_turns_of_the_case() 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"topics": ["a", "b", "A "]}, "2 different topics: three to seven are asked for."),
-        ({"summary": "Done in app.py."}, "It has 1 sentence: 2 to 3 are asked for."),
-        ({"summary": "It worked. It was good."}, "That would fit any attempt."),
+        ({"topics": ["a", "b"]}, "topics"),
+        ({"quote": "It worked well."}, "What you quote stands nowhere"),
     ],
 )
 async def test_s12_a_summary_of_the_wrong_form_is_handed_back(
@@ -332,17 +320,18 @@ async def test_s12_a_summary_of_the_wrong_form_is_handed_back(
 
 
 async def test_a_useless_summary_is_replaced_by_the_fixed_form_and_costs_no_facts() -> None:
-    looked = await Reflector({**SUMMARY, "topics": [], "facts": [FACT]}).back()
+    looked = await Reflector({**SUMMARY, "quote": "not there", "facts": [FACT]}).back()
     assert looked.summary == fixed_summary(CASE)
     assert [fact.text for fact in looked.facts] == ["`make check` runs all tests."]
     assert paid(looked.spending)[2] == 3
     assert await look_back(None, CASE) == LookBackResult(summary=fixed_summary(CASE))
 
 
-async def test_facts_are_what_the_case_shows_and_confirmed_only_by_a_step() -> None:
-    guessed: dict[str, Any] = {**FACT, "text": "The Makefile calls ruff too.", "step": 4}
-    others = ["Everything is fine here now.", "Redis listens on port 6379.", "Too short."]
-    drafts = [FACT, guessed, *({**FACT, "text": text} for text in others)]
+async def test_facts_quote_what_the_case_shows_and_are_confirmed_only_by_a_step() -> None:
+    goal: dict[str, Any] = {**FACT, "text": "Totals are in cents.", "quote": "rounded up to cents"}
+    unseen: dict[str, Any] = {**FACT, "text": "The Makefile calls ruff too.", "step": 4}
+    invented: dict[str, Any] = {**FACT, "text": "Redis listens on port 6379.", "quote": "port 6379"}
+    drafts = [FACT, goal, unseen, invented, {**FACT, "text": "`Make check`  runs all tests."}]
     looked = await Reflector({**SUMMARY, "facts": drafts}).back()
     made: dict[str, Any] = {
         "files": ("Makefile",),
@@ -353,7 +342,8 @@ async def test_facts_are_what_the_case_shows_and_confirmed_only_by_a_step() -> N
     }
     assert looked.facts == (
         Fact(text=FACT["text"], certainty=Certainty.CONFIRMED, **made),
-        Fact(text=guessed["text"], certainty=Certainty.INFERRED, **made),
+        Fact(text=goal["text"], certainty=Certainty.INFERRED, **made),
+        Fact(text=unseen["text"], certainty=Certainty.INFERRED, **made),
     )
 
 

@@ -47,13 +47,13 @@ from midwatch_monitor.state.attempt import TREND
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console, calm_collector
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
-from midwatch_supervisor.tui.screens.fleet import arranged, columns
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.screens.fleet import arrange_columns, columns
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.state.row_order import Order
 from midwatch_supervisor.tui.widgets.palette import palette
-from midwatch_supervisor.tui.widgets.table import fitted
+from midwatch_supervisor.tui.widgets.table import fit_columns
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 SIZE = (140, 45)
@@ -103,7 +103,7 @@ class Spread:
 class Fleet:
     """A board of attempts that all report, of which one in a hundred gets stuck or recovers."""
 
-    def __init__(self, board: Board, agents: int) -> None:
+    def __init__(self, board: FleetBoard, agents: int) -> None:
         self.board = board
         self.agents = agents
         self._ids = count(1)
@@ -174,7 +174,7 @@ class Bytes(HeadlessDriver):
 class Drawn(App[int]):
     """An app that says when a frame is out."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: FleetBoard) -> None:
         super().__init__(driver_class=Bytes)
         self.board = board
         self.out = asyncio.Event()
@@ -186,7 +186,7 @@ class Drawn(App[int]):
 class Cells(App[int]):
     """The same rows in a DataTable; only the cells that are visible are ever updated."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: FleetBoard) -> None:
         super().__init__(driver_class=Bytes)
         self._board = board
         self._table: DataTable[Text] = DataTable()
@@ -200,7 +200,9 @@ class Cells(App[int]):
 
     def on_mount(self) -> None:
         self._colours = palette(self.get_css_variables())
-        self._columns = fitted(arranged(columns(now), "need", several_nodes=False), SIZE[0] - 2)
+        self._columns = fit_columns(
+            arrange_columns(columns(now), "need", several_nodes=False), SIZE[0] - 2
+        )
         for column, width in self._columns:
             self._table.add_column(column.title, width=width, key=column.title)
         for row in self._board.rows.values():
@@ -374,7 +376,7 @@ def folding(fleet: Fleet) -> float:
 def weight(agents: int) -> float:
     """KiB of memory that an agent takes, with a full trend."""
     tracemalloc.start()
-    fleet = Fleet(Board(), agents)
+    fleet = Fleet(FleetBoard(), agents)
     order = Order()
     order.move(fleet.board.take_moved()[0])
     folding(fleet)

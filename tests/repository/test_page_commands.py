@@ -102,7 +102,7 @@ def refused(words: list[str]) -> str:
         return ""
     if words[0] not in COMMANDS and words[0][0] != "-":
         return f"there is no command {words[0]}"
-    words = ["/dev/stdin" if each == "-" else each for each in words]  # as `cli.command` does
+    words = ["/dev/stdin" if each == "-" else each for each in words]  # as `cli.app` does
     try:
         build().parse_args(words, exit_on_error=False, print_error=False)
     except MissingArgumentError:

@@ -158,7 +158,7 @@ class AttemptWatch(AbstractCapability[Any]):
 
     def get_toolset(self) -> AgentToolset[Any]:
         """What the worker says of its work: of these tools, a run is offered what it can use."""
-        present, known = self._present, self._known
+        present, known = self._present, self._known_facts
         return WorkerToolset(
             {
                 "reflect": lambda: OwnTools(present).reflect,
@@ -183,7 +183,7 @@ class AttemptWatch(AbstractCapability[Any]):
         assert self._board is not None  # else nothing of it is offered
         return self._board
 
-    def _known(self) -> Facts:
+    def _known_facts(self) -> Facts:
         assert self._facts is not None  # there before the first act
         return self._facts
 
@@ -233,7 +233,7 @@ class AttemptWatch(AbstractCapability[Any]):
             tree,
             resumed=bool(saved),
             foreign=self._reach.foreign,
-            tolerate=self._tolerating,
+            tolerate=self._tolerate,
             gate=await gate_of(
                 recorder, self.settings, sees_files=tree is not None, gated=self._reach.gated
             ),
@@ -270,7 +270,7 @@ class AttemptWatch(AbstractCapability[Any]):
 
     async def _knows(self, recorder: Recorder) -> bool:
         """Whether anything was found out about the project before."""
-        return bool(await looked_up(self._known().search("", ()), recorder))
+        return bool(await looked_up(self._known_facts().search("", ()), recorder))
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -278,7 +278,7 @@ class AttemptWatch(AbstractCapability[Any]):
         """Deliver what is due; a pause holds here, and from here on another model may answer."""
         if self._acts is not None:
             session = self._acts.session
-            await self._tolerating(self._acts.before_request(ctx))
+            await self._tolerate(self._acts.before_request(ctx))
             if session.forgets:
                 session.forgets = False
                 messages = without_reminders(request_context.messages)
@@ -289,12 +289,12 @@ class AttemptWatch(AbstractCapability[Any]):
 
     async def _pause(self, pause: Pause | None) -> None:
         if self._acts is not None:
-            await self._tolerating(self._acts.session.paused(pause))
+            await self._tolerate(self._acts.session.paused(pause))
 
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
         """Append the history after every node."""
         if self._acts is not None:
-            await self._tolerating(self._acts.session.after_node(node, ctx.messages))
+            await self._tolerate(self._acts.session.after_node(node, ctx.messages))
             look_again(ctx, result, self.settings.completion, self.budget(), self._code)
         return result
 
@@ -326,9 +326,9 @@ class AttemptWatch(AbstractCapability[Any]):
     ) -> dict[str, Any]:
         """Record a call that was refused for its arguments; the model is told why."""
         if self._acts is not None and isinstance(error, Exception | ModelRetry):
-            await self._tolerating(self._acts.refused(ctx, call, error))
+            await self._tolerate(self._acts.refused(ctx, call, error))
         raise error
 
-    async def _tolerating(self, work: Awaitable[object]) -> None:
+    async def _tolerate(self, work: Awaitable[object]) -> None:
         """Do what belongs to the watch."""
         await work

@@ -79,10 +79,10 @@ def escaped(text: str) -> str:
     Only a line that holds such a marker, in any width or style of its letters, is normalised: all
     others may be code, where `x²` is not `x2`.
     """
-    return "\n".join(map(_unmarked, readable(text).split("\n")))
+    return "\n".join(map(_drop_markers, readable(text).split("\n")))
 
 
-def _unmarked(line: str) -> str:
+def _drop_markers(line: str) -> str:
     if line.isascii():
         return _MARKER.sub("&lt;", line)
     folded = unicodedata.normalize("NFKC", line)
@@ -98,6 +98,11 @@ def plain(text: str, max_chars: int | None = None) -> str:
     if max_chars is None or len(line) <= max_chars:
         return line
     return f"{line[: max_chars - 1]}…"
+
+
+def folded(text: str) -> str:
+    """The text on one line in small letters: texts that are equal so say the same."""
+    return " ".join(text.split()).casefold()
 
 
 def cut(text: str, max_chars: int) -> str:

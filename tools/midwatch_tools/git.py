@@ -142,7 +142,7 @@ async def git(at: Path | Worktree, *command: str) -> str:
 
     Raises WorkspaceError with what git said, also where a worktree is not what was made.
     """
-    process = await _started(at, command)
+    process = await _start_git(at, command)
     try:
         async with asyncio.timeout(_LOCAL_SECONDS):
             stdout, stderr = await process.communicate()
@@ -164,7 +164,7 @@ async def ask_git(at: Path | Worktree, *command: str, seconds: float, network: b
     For another machine (`network`) it may use the user's own configuration to log in, and asks
     nobody for a password. Raises WorkspaceError with what it said, or TimeoutError.
     """
-    process = await _started(at, command, network=network)
+    process = await _start_git(at, command, network=network)
     try:
         async with _ended_with_us(process), asyncio.timeout(seconds):
             stdout, stderr = await process.communicate()
@@ -203,7 +203,7 @@ def _output(
     return done.returncode, os.fsdecode(done.stdout), done.stderr
 
 
-async def _started(
+async def _start_git(
     at: Path | Worktree, command: Sequence[str], *, network: bool = False
 ) -> Process:
     # No thread is asked for: all of them may be waiting for a lock that the caller has.

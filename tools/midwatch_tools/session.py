@@ -152,7 +152,7 @@ class Session:
         while (
             (waits := self._waits(due))
             or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
-            or (self._undecided(self.inbox) and not self.inbox.answered)
+            or (self._undecided_proposals(self.inbox) and not self.inbox.answered)
         ):
             due = self._due = await self._park(self.inbox, waits)
         await self._call_person(due)
@@ -173,7 +173,7 @@ class Session:
         if fault is not None:
             await self.recorder.record(fault)
 
-    def _undecided(self, inbox: Inbox) -> list[Numbered]:
+    def _undecided_proposals(self, inbox: Inbox) -> list[Numbered]:
         """The proposals that waited for a decision for as many requests as the policy lets them."""
         after = self.settings.policy.person.hold_after if self._attended else 0
         held = [each for each in inbox.held if after and each[0] not in self._let_by]
@@ -197,7 +197,7 @@ class Session:
 
     async def _park(self, inbox: Inbox, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
         """Wait for a person; that time costs nothing and no rule counts it."""
-        undecided = self._undecided(inbox)
+        undecided = self._undecided_proposals(inbox)
         if self._hold is not None:
             await self._hold()
         if self.recorder.lifecycle is not Lifecycle.INPUT_REQUIRED or waits:
@@ -272,7 +272,7 @@ class Session:
         if not fresh:
             return
         response = fresh[-1] if fresh and isinstance(fresh[-1], ModelResponse) else None
-        budget, here = self.budget(), self._arrived(fresh)
+        budget, here = self.budget(), self._take_arrived(fresh)
         records: list[Record] = list(
             arrived(
                 here,
@@ -285,9 +285,9 @@ class Session:
         )
         if response is not None:
             self.requests += 1
-            records += self._billed(response, raised(budget, grants(here)))
+            records += self._bill(response, raised(budget, grants(here)))
             if not response.tool_calls:
-                records.append(self._said(response))
+                records.append(self._message_step(response))
         if self.resumable:
             await self._append(fresh, records)
             return
@@ -320,14 +320,14 @@ class Session:
         self._saved += len(fresh)
         self._seen += len(fresh)
 
-    def _arrived(self, fresh: Sequence[ModelMessage]) -> list[Numbered]:
+    def _take_arrived(self, fresh: Sequence[ModelMessage]) -> list[Numbered]:
         """The interventions that stand in the history now."""
         here = [(id, self._told.pop(id)) for id in dict.fromkeys(_marks(fresh)) if id in self._told]
         ids = {id for id, _ in here}
         self._due = tuple(each for each in self._due if each[0] not in ids)
         return here
 
-    def _billed(self, response: ModelResponse, budget: Budget) -> list[Record]:
+    def _bill(self, response: ModelResponse, budget: Budget) -> list[Record]:
         budget = spend(
             budget,
             requests=1,
@@ -351,7 +351,7 @@ class Session:
         self._running -= 1
         return () if self._running > 0 else (Change(activity=Activity.MODEL),)
 
-    def _said(self, response: ModelResponse) -> Step:
+    def _message_step(self, response: ModelResponse) -> Step:
         return Step(
             number=0,
             kind=StepKind.MESSAGE,

@@ -158,7 +158,7 @@ class Acts:
 
     async def before_request(self, ctx: RunContext[Any]) -> None:
         """Record the calls that no hook was told of, and do what is due before a request."""
-        for call, reason in _turned_down(ctx.messages):
+        for call, reason in _find_refused(ctx.messages):
             await self._refuse(ctx, call, reason)
         await self.session.before_request(ctx)
 
@@ -221,7 +221,7 @@ class Acts:
         handler: Handler,
     ) -> Any:
         try:
-            result = await self._run(handler, args)
+            result = await self._run_counted(handler, args)
         except _NOT_RUN:
             raise
         except Exception as error:
@@ -230,7 +230,7 @@ class Acts:
         await self._tolerate(self._record(ctx, call, args, foreign, result=result))
         return result
 
-    async def _run(self, handler: Handler, args: dict[str, Any]) -> Any:
+    async def _run_counted(self, handler: Handler, args: dict[str, Any]) -> Any:
         self._writing += 1
         try:
             return await handler(args)
@@ -283,7 +283,7 @@ class Acts:
         error: Exception | None = None,
     ) -> None:
         own = self._stash.pop(call.tool_call_id, None)
-        kept = self._kept(call, result, error)
+        kept = self._kept_results(call, result, error)
         if own is not None:
             records = [
                 self._at_turn(ctx, call, record) if isinstance(record, Step) else record
@@ -293,7 +293,7 @@ class Acts:
             if pace := self.session.pace():
                 await self.session.record(*pace)
             return
-        observed = self._observed(ctx, call, args, result, error)
+        observed = self._observe_step(ctx, call, args, result, error)
         if self._tree is None:
             own_edits = argued_edits(call.tool_name, args, ok=bool(observed.ok))
         else:
@@ -302,14 +302,14 @@ class Acts:
         if not self._knows(call):
             await self.session.record(step, *self.session.act_ended(), results=kept)
 
-    def _kept(
+    def _kept_results(
         self, call: ToolCallPart, result: object, error: Exception | None
     ) -> tuple[Result, ...]:
         if not self.session.resumable:
             return ()
         return keep(self._key(call), returned=result, error=error)
 
-    def _observed(
+    def _observe_step(
         self,
         ctx: RunContext[Any],
         call: ToolCallPart,
@@ -356,7 +356,7 @@ class Acts:
         )
 
 
-def _turned_down(messages: Sequence[ModelMessage]) -> list[tuple[ToolCallPart, str]]:
+def _find_refused(messages: Sequence[ModelMessage]) -> list[tuple[ToolCallPart, str]]:
     """The calls of the last turn that are handed back with a reason."""
     handed_back: dict[str, str] = {}
     for message in reversed(messages):

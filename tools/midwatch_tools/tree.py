@@ -108,7 +108,7 @@ class Tree:
         edits = [self._edit(path, stat, writer) for path, stat in present.items()]
         if not (only or self._named_only):
             gone = sorted(self._seen.keys() - present.keys())
-            edits += [self._gone(path, writer) for path in gone]
+            edits += [self._deletion(path, writer) for path in gone]
         return [edit for edit in edits if edit is not None]
 
     def _present(self, named: str, *, only: bool) -> dict[str, os.stat_result]:
@@ -154,7 +154,7 @@ class Tree:
             return None
         return Edit(path=path, digest=digest, before=before.digest if before else "", writer=writer)
 
-    def _gone(self, path: str, writer: Writer) -> Edit:
+    def _deletion(self, path: str, writer: Writer) -> Edit:
         before = self._seen.pop(path)
         return Edit(path=path, before=before.digest, writer=writer, deleted=True)
 

@@ -171,24 +171,24 @@ class Watch(AttemptWatch):
     async def _own_attempt(self, stack: AsyncExitStack, ctx: RunContext[Any]) -> Recorder | None:
         """Begin an attempt of its own for an agent that Midwatch did not start."""
         try:
-            embedded = await self._embedded(stack, title_of(ctx.prompt) or self.name)
+            embedded = await self._embed(stack, title_of(ctx.prompt) or self.name)
             recorder, self._facts = embedded.recorder, embedded.facts
             recorder.listeners.append(self._tell_owner)
             stack.enter_context(parent_of_run(embedded))
             try:
                 await self._begin(ctx, recorder)
             except asyncio.CancelledError:  # to look at a large workspace takes its time
-                await self._tolerating(_ended(recorder, *_CANCELLED))
+                await self._tolerate(_record_end(recorder, *_CANCELLED))
                 raise
             if self._supervisor is not None and embedded.parent is None:
-                await stack.enter_async_context(self._supervised(embedded))
+                await stack.enter_async_context(self._supervise(embedded))
         except Exception:  # the watch may fail; the work must not
             log.exception("unwatched: the journal cannot be used")
             self._acts = None
             return None
         return recorder
 
-    async def _embedded(self, stack: AsyncExitStack, title: str) -> Embedded:
+    async def _embed(self, stack: AsyncExitStack, title: str) -> Embedded:
         where = journal_location(self._journal, os.environ, Path.cwd())
         parent = Embedded.around(where)
         if parent is None:
@@ -216,7 +216,7 @@ class Watch(AttemptWatch):
             supervised=self._supervisor is not None,
         )
 
-    def _supervised(self, embedded: Embedded) -> AbstractAsyncContextManager[None]:
+    def _supervise(self, embedded: Embedded) -> AbstractAsyncContextManager[None]:
         """Have the alerts of the run answered in this process."""
         # By name: the supervisor is built upon this package, and not the other way round.
         module = import_module("midwatch_supervisor.run.embedded")
@@ -256,7 +256,7 @@ class Watch(AttemptWatch):
             result = await handler()
             if self._acts is not None:  # a stream ends without its last node
                 seen = result.all_messages()
-                await self._tolerating(self._acts.session.after_node(None, seen))
+                await self._tolerate(self._acts.session.after_node(None, seen))
             lifecycle, ending, reason = Lifecycle.COMPLETED, Ending.DONE, "the agent finished"
             return result
         except Exception as error:
@@ -264,7 +264,7 @@ class Watch(AttemptWatch):
             reason = f"{type(error).__name__}: {error}"
             raise
         finally:
-            await self._tolerating(_ended(recorder, lifecycle, ending, reason))
+            await self._tolerate(_record_end(recorder, lifecycle, ending, reason))
 
     async def wrap_tool_execute(
         self,
@@ -288,7 +288,7 @@ class Watch(AttemptWatch):
             self._acts = None
             return UNWATCHED
 
-    async def _tolerating(self, work: Awaitable[object]) -> None:
+    async def _tolerate(self, work: Awaitable[object]) -> None:
         """Do it; a failure here ends the watch, not the work."""
         try:
             await work
@@ -297,7 +297,9 @@ class Watch(AttemptWatch):
             self._acts = None
 
 
-async def _ended(recorder: Recorder, lifecycle: Lifecycle, ending: Ending, reason: str) -> None:
+async def _record_end(
+    recorder: Recorder, lifecycle: Lifecycle, ending: Ending, reason: str
+) -> None:
     """Store how an attempt ended that is all of its task."""
     await recorder.end(
         AttemptTransition(lifecycle=lifecycle, reason=reason, ending=ending),

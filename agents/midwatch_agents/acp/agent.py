@@ -53,7 +53,7 @@ async def agent_model(
 async def _start(
     preset: Preset, paths: SandboxPaths, sandbox_kind: SandboxKind, mark: str, tools: Path
 ) -> asyncio.subprocess.Process:
-    state = await asyncio.to_thread(_existing, preset.state)
+    state = await asyncio.to_thread(_existing_paths, preset.state)
     return await asyncio.create_subprocess_exec(
         *walls(paths, sandbox_kind, writable=[*state, tools]),
         *preset.command,
@@ -67,7 +67,7 @@ async def _start(
     )
 
 
-def _existing(places: Sequence[str]) -> list[Path]:
+def _existing_paths(places: Sequence[str]) -> list[Path]:
     found = (Path(each).expanduser() for each in places)
     return [each for each in found if each.exists()]
 

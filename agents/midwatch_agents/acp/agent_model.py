@@ -156,7 +156,7 @@ class AgentModel(Model[None]):
         try:
             same = await self._session.open(self._folder, self._server.command, before=before)
         except WorkerError as error:
-            raise WorkerError(self._complained(str(error))) from None
+            raise WorkerError(self._explain_error(str(error))) from None
         words = [*([_GO_ON] if history else []), *_words(messages[known:])]
         if same:
             self._paid = sum(float(each.get(_COST, 0.0)) for each in told)
@@ -178,7 +178,7 @@ class AgentModel(Model[None]):
                 parts.append(event)
             case TurnEnd(error=error, tokens=(read, written)):
                 if error:
-                    raise UnexpectedModelBehavior(self._complained(error))
+                    raise UnexpectedModelBehavior(self._explain_error(error))
                 usage = RequestUsage(input_tokens=read, output_tokens=written)
                 parts = parts or [TextPart(_SILENT)]
         paid = max(session.cost_usd - self._paid, 0.0)
@@ -191,7 +191,7 @@ class AgentModel(Model[None]):
             provider_details={_SESSION: session.id, _COST: paid},
         )
 
-    def _complained(self, error: str) -> str:
+    def _explain_error(self, error: str) -> str:
         last = cut("".join(self._complaints).strip(), _COMPLAINT_CHARS)
         return f"{error}; it wrote: {last}" if last else error
 

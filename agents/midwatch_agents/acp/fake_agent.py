@@ -134,13 +134,13 @@ class FakeAgent:
             case {"run": command}:
                 await self._run(command)
             case {"write": path, "text": text}:
-                self._begun("write", "edit", {"filePath": path, "content": text})
+                self._report_begin("write", "edit", {"filePath": path, "content": text})
                 (self._folder / path).write_text(text)
-                self._ended("Wrote file successfully.", {})
+                self._report_end("Wrote file successfully.", {})
             case {"tool": name, "args": args}:
-                self._begun(f"midwatch_{name}", "other", args)
+                self._report_begin(f"midwatch_{name}", "other", args)
                 found = await self._use("tools/call", name=name, arguments=args)
-                self._ended(found["content"][0]["text"], {})
+                self._report_end(found["content"][0]["text"], {})
             case {"ask": title}:
                 if not await self._ask(title):
                     return "end_turn"
@@ -170,12 +170,12 @@ class FakeAgent:
                 raise ValueError(f"no act: {act}")
 
     async def _run(self, command: str) -> None:
-        self._begun("bash", "execute", {"command": command})
+        self._report_begin("bash", "execute", {"command": command})
         process = await asyncio.create_subprocess_shell(
             command, cwd=self._folder, stdin=-3, stdout=-1, stderr=-2
         )
         output, _ = await process.communicate()
-        self._ended(output.decode(errors="replace"), {"exit": process.returncode})
+        self._report_end(output.decode(errors="replace"), {"exit": process.returncode})
 
     async def _repeat(self, wanted: str, acts: list[dict[str, Any]]) -> None:
         for _ in range(200):
@@ -198,13 +198,13 @@ class FakeAgent:
         self._update("tool_call_update", toolCallId=call["toolCallId"], status=status)
         return allowed
 
-    def _begun(self, title: str, kind: str, args: dict[str, Any]) -> None:
+    def _report_begin(self, title: str, kind: str, args: dict[str, Any]) -> None:
         self._calls += 1
         told = {"toolCallId": f"call-{self._calls}", "title": title, "kind": kind}
         self._update("tool_call", **told, status="pending", rawInput={})
         self._update("tool_call_update", **told, status="in_progress", rawInput=args)
 
-    def _ended(self, output: str, metadata: dict[str, Any]) -> None:
+    def _report_end(self, output: str, metadata: dict[str, Any]) -> None:
         told = {"output": output, "metadata": metadata}
         call = f"call-{self._calls}"
         self._update("tool_call_update", toolCallId=call, status="completed", rawOutput=told)

@@ -65,7 +65,7 @@ class ToolServer:
                     "serverInfo": {"name": NAME, "version": "1"},
                 }
             case "tools/list":
-                return {"tools": [*map(_described, self.tools)]}
+                return {"tools": [*map(_describe, self.tools)]}
             case "tools/call":
                 return await self._called(said)
             case "ping":
@@ -82,7 +82,7 @@ class ToolServer:
         return {"content": [{"type": "text", "text": found.text}], "isError": found.failed}
 
 
-def _described(tool: ToolDefinition) -> dict[str, object]:
+def _describe(tool: ToolDefinition) -> dict[str, object]:
     return {
         "name": tool.name,
         "description": tool.description or "",

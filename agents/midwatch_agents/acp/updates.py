@@ -48,7 +48,7 @@ class AgentCall:
             self.path = next(filter(None, paths), self.path)
         if content.value is not None or result.value is not None:
             self.output = text_of(content) or _output(result)
-        codes = (_found(result, key).whole for key in _EXITS)
+        codes = (_find(result, key).whole for key in _EXITS)
         self.exit_code = next((each for each in codes if each is not None), self.exit_code)
 
     @property
@@ -96,14 +96,14 @@ class AgentCall:
 def _tool(said: Node) -> str:
     """The tool's name where the agent says it, else of what kind it is."""
     title, kind = said["title"].text.strip(), said["kind"].text
-    if named := _found(said["_meta"], "toolName").text:
+    if named := _find(said["_meta"], "toolName").text:
         return named
     if _NAME.fullmatch(title) or kind == "other":
         return title
     return kind or title or "tool"
 
 
-def _found(said: Node, key: str) -> Node:
+def _find(said: Node, key: str) -> Node:
     """What stands under a key, or under it in one of the members."""
     if key in said:
         return said[key]

@@ -76,7 +76,7 @@ def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
             _note(path, now, late=not answer)
             text = (_object(answer) or {}).get("print")
             return text if isinstance(text, str) else ""
-    put_in_inbox(folder, _line(agent, payload, _shortened(event)))
+    put_in_inbox(folder, _line(agent, payload, _shorten(event)))
     return ""
 
 
@@ -99,7 +99,7 @@ def _line(agent: str, payload: bytes, event: dict[str, object] | bytes | None) -
     return b'%b"event":%b}\n' % (start, event)
 
 
-def _shortened(event: dict[str, object] | None) -> dict[str, object] | bytes | None:
+def _shorten(event: dict[str, object] | None) -> dict[str, object] | bytes | None:
     """The event without what its transcript tells too, as JSON, where that can be read."""
     transcript = event.get("transcript_path") if event else None
     if not event or not isinstance(transcript, str) or "\0" in transcript:

@@ -24,7 +24,7 @@ def installed(text: str, adapter: HookAdapter, command: str) -> str:
     replaced. Raises UsageError for settings that cannot be rewritten without loss.
     """
     entry = _entry(adapter, command)
-    settings = _parsed(text, adapter, command)
+    settings = _parse(text, adapter, command)
     groups = [(event, each) for event, found in _groups(settings).items() for each in found]
     ours = [(event, each) for event, each in groups if _calls_us(each, adapter)]
     if len(ours) == len(adapter.events) and dict(ours) == dict.fromkeys(adapter.events, entry):
@@ -33,7 +33,7 @@ def installed(text: str, adapter: HookAdapter, command: str) -> str:
     hooks = _groups(settings)
     for event in adapter.events:
         hooks.setdefault(event, []).append(entry)
-    return _written(settings | {"hooks": hooks}, text)
+    return _write(settings | {"hooks": hooks}, text)
 
 
 def uninstalled(text: str, adapter: HookAdapter) -> str:
@@ -41,10 +41,10 @@ def uninstalled(text: str, adapter: HookAdapter) -> str:
 
     Raises UsageError for settings that cannot be rewritten without loss.
     """
-    settings = _parsed(text, adapter, "")
+    settings = _parse(text, adapter, "")
     if not _take_out(settings, adapter):
         return text
-    return _written(settings, text) if settings else ""
+    return _write(settings, text) if settings else ""
 
 
 def _entry(adapter: HookAdapter, command: str) -> Json:
@@ -53,18 +53,18 @@ def _entry(adapter: HookAdapter, command: str) -> Json:
     return {"matcher": adapter.matcher, "hooks": [hook]}
 
 
-def _parsed(text: str, adapter: HookAdapter, command: str) -> Json:
+def _parse(text: str, adapter: HookAdapter, command: str) -> Json:
     if not text.strip():
         return {}
     try:
         settings: Json = json.loads(text, object_pairs_hook=_without_twins)
     except (ValueError, RecursionError) as error:
-        raise _refused(f"are no plain JSON ({error})", adapter, command) from error
+        raise _refusal(f"are no plain JSON ({error})", adapter, command) from error
     if not Node(settings).is_object:
-        raise _refused("are no JSON object", adapter, command)
+        raise _refusal("are no JSON object", adapter, command)
     hooks = Node(settings.get("hooks", {}))
     if not hooks.is_object or not all(isinstance(each, list) for each in hooks.members.values()):
-        raise _refused("have `hooks` in another layout", adapter, command)
+        raise _refusal("have `hooks` in another layout", adapter, command)
     return settings
 
 
@@ -76,10 +76,12 @@ def _without_twins(pairs: list[tuple[str, object]]) -> Json:
     return found
 
 
-def _refused(why: str, adapter: HookAdapter, command: str) -> UsageError:
+def _refusal(why: str, adapter: HookAdapter, command: str) -> UsageError:
     """What to do by hand: add our entry where there is a command, else take it out."""
     if not command:
-        return UsageError(f"the settings {why}; take what calls `{_called(adapter)}` out by hand")
+        return UsageError(
+            f"the settings {why}; take what calls `{_command_of(adapter)}` out by hand"
+        )
     entry = json.dumps(_entry(adapter, command))
     events = ", ".join(adapter.events)
     return UsageError(f"the settings {why}; add by hand to each of {events} in `hooks`: {entry}")
@@ -89,7 +91,7 @@ def _groups(settings: Json) -> dict[str, list[object]]:
     return cast("dict[str, list[object]]", settings.get("hooks", {}))
 
 
-def _called(adapter: HookAdapter) -> str:
+def _command_of(adapter: HookAdapter) -> str:
     return f"midwatch hook {adapter.name}"
 
 
@@ -124,7 +126,7 @@ def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
     return [{**Node(group).members, "hooks": left}] if left else []
 
 
-def _written(settings: Json, before: str) -> str:
+def _write(settings: Json, before: str) -> str:
     """JSON laid out as the text was before: its indentation, its escapes, its end."""
     found = re.search(r"^\{\n([ \t]+)", before.lstrip())
     indent = found[1] if found else None if before.strip()[1:].strip(" \n}") else "  "

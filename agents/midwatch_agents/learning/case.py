@@ -13,7 +13,7 @@ from midwatch_monitor.records import (
     Severity,
     Sign,
 )
-from midwatch_tools.data_blocks import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks, folded
 
 _NO_COMMENT = "No reason was given."
 _LINE = 500
@@ -32,7 +32,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Help:
+class PastIntervention:
     """An intervention that reached the attempt, and what came of it."""
 
     action: Action
@@ -72,8 +72,8 @@ class Case:
     """Why it ended so."""
     analyses: tuple[Analysis, ...] = ()
     """The worker's own, oldest first."""
-    findings: tuple[Alarm, ...] = ()
-    told: tuple[Help, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    interventions: tuple[PastIntervention, ...] = ()
     turns: int = 0
     """How often its model answered."""
     steps: int = 0
@@ -93,10 +93,14 @@ class Case:
     @property
     def citable(self) -> frozenset[int]:
         """The numbers of the steps that are seen in it, on which a lesson may rest."""
-        named = {step for alarm in self.findings for step in alarm.steps}
+        named = {step for alarm in self.alarms for step in alarm.steps}
         named |= {each.about for each in self.analyses}
         numbers = named | set(self.shown) if self.shown else set(range(1, self.steps + 1))
         return frozenset(each for each in numbers if 1 <= each <= self.steps)
+
+    def named_files(self, text: str) -> tuple[str, ...]:
+        """Those of its files that a text names, by path or by their own name."""
+        return tuple(path for path in self.files if path.rpartition("/")[2] in text)
 
 
 def rendered(case: Case, max_chars: int, data: DataBlocks) -> str:
@@ -104,14 +108,14 @@ def rendered(case: Case, max_chars: int, data: DataBlocks) -> str:
 
     A block that has nothing to say is left out. Half of the room is the transcript's.
     """
-    told = case.verdict
+    verdict = case.verdict
     blocks = [
         ("task", _task(case), max_chars // 8),
         ("result", _result(case), max_chars // 8),
-        ("what a person changed afterwards", told.diff if told else "", max_chars // 8),
-        ("alarms", "\n".join(map(_alarm, case.findings)), max_chars // 16),
+        ("what a person changed afterwards", verdict.diff if verdict else "", max_chars // 8),
+        ("alarms", "\n".join(map(_alarm, case.alarms)), max_chars // 16),
         ("the worker's own analyses", "\n".join(map(_analysis, case.analyses)), max_chars // 16),
-        ("interventions", "\n".join(map(_help, case.told)), max_chars // 16),
+        ("interventions", "\n".join(map(_help, case.interventions)), max_chars // 16),
         ("the worker's last notes", case.notes, max_chars // 16),
         ("last steps", case.transcript, max_chars // 2),
         ("lessons that are known already", "\n".join(map(_item, case.known)), max_chars // 16),
@@ -119,9 +123,9 @@ def rendered(case: Case, max_chars: int, data: DataBlocks) -> str:
     return "\n\n".join(data.quoted(name, text, room) for name, text, room in blocks if text.strip())
 
 
-def rejecter(told: Feedback) -> str:
+def rejecter(verdict: Feedback) -> str:
     """Who does not accept a result, and what shows it."""
-    match told.origin, told.sign:
+    match verdict.origin, verdict.sign:
         case Origin.EXPLICIT, _:
             return "A person rejected the result"
         case Origin.IMPLIED, Sign.REVERTED:
@@ -132,6 +136,11 @@ def rejecter(told: Feedback) -> str:
             return "The reviewer refused the result"
         case _:
             return "The attempt did not reach its goal"
+
+
+def stands_in(passage: str, text: str) -> bool:
+    """Whether a passage stands in a text, but for case and white space."""
+    return folded(passage) in folded(text)
 
 
 def line(text: str, max_chars: int = _LINE) -> str:
@@ -152,13 +161,13 @@ def _task(case: Case) -> str:
 
 
 def _result(case: Case) -> str:
-    told = case.verdict
+    verdict = case.verdict
     lines = [f"Ended: {case.ending or 'unknown'}, after step {case.steps}"]
     if case.reason:
         lines.append(f"Reason: {line(case.reason)}")
-    if told is not None:
-        who = "The result was accepted" if told.accepted else rejecter(told)
-        lines.append(f"Verdict: {who}. {line(told.comment, 2000) or _NO_COMMENT}")
+    if verdict is not None:
+        who = "The result was accepted" if verdict.accepted else rejecter(verdict)
+        lines.append(f"Verdict: {who}. {line(verdict.comment, 2000) or _NO_COMMENT}")
     lines += [
         f"Check {'passed' if each.passed else 'failed'}: {line(f'{each.check} {each.detail}')}"
         for each in case.checks
@@ -176,7 +185,7 @@ def _analysis(each: Analysis) -> str:
     return f"- {line(each.what)}{about}; cause: {line(each.root)}; next: {line(each.remedy)}"
 
 
-def _help(each: Help) -> str:
+def _help(each: PastIntervention) -> str:
     outcome = each.outcome or "not judged"
     reason = f" ({line(each.reason)})" if each.reason else ""
     return f"- {each.action} by {each.by}: {line(each.message)} → {outcome}{reason}"

@@ -1,28 +1,20 @@
-"""A model's answer as a document of guidelines, or why it is none. Pure."""
+"""The document of guidelines: what a model's answer comes to, and where one may be cut. Pure."""
 
-import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from midwatch_agents.learning.cutting import cut_markdown, word_count
-from midwatch_agents.learning.likeness import subject
-from midwatch_agents.learning.screening import objection
+from midwatch_agents.learning.text_safety import objection
 
 NOTHING_NEW = "there is nothing new"
-LEAST_WORDS = 12
-"""Fewer are no document."""
 LEAST_KEPT = 0.4
-"""Share of the telling words of the document in force that a new one must still have: what several
+"""Share of the longer words of the document in force that a new one must still have: what several
 attempts taught is not thrown away for one."""
 
-_FENCED = re.compile(r"\A```(?:markdown|md)?[ \t]*\n(?P<body>.*)\n```\s*\Z", re.DOTALL)
-_PREAMBLE = re.compile(r"\A[^\n#]{1,200}:[ \t]*\n+(?=#)")
-_REFUSAL = re.compile(
-    r"\A\W*(?:(?:i'?m|i am) (?:very |really )?(?:sorry|afraid|unable)|sorry\b|i apologi[sz]e|"
-    r"i (?:can(?:'?t|not)|won'?t|will not|am not able|do not have|don'?t have|must decline)\b|"
-    r"unfortunately,? (?:i|there)\b|as an ai\b|my apologies)",
-    re.IGNORECASE,
-)
+_HEADING = re.compile(r"^#{1,6}\s+\S", re.MULTILINE)
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
+_FENCE = re.compile(r"\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:```|~~~)")
+_LONGER_WORD = re.compile(r"\w{4,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,59 +28,68 @@ class Drafted:
 
 
 def drafted(answer: str, current: str | None, *, max_words: int) -> Drafted:
-    """What an answer comes to. Nothing that is no sound Markdown document takes a place of one.
+    """What an answer comes to; a document begins with a Markdown heading.
 
-    An answer of more than `max_words` is cut at a sound place. `current` is what is in force.
+    An answer of more than `max_words` is cut. `current` is what is in force.
     """
-    text = _bare(answer)
-    words = word_count(text)
+    text = _document(answer)
     cut = cut_markdown(text, lambda part: word_count(part) <= max_words)
-    reason = _unlike_a_document(text) or _unfit(text, cut, current)
-    return Drafted(text=None if reason else cut, reason=reason, words=words)
+    reason = _unfit(cut, current)
+    return Drafted(text=None if reason else cut, reason=reason, words=word_count(text))
 
 
-def _bare(answer: str) -> str:
-    """The document without a fence around all of it, and without a word of introduction."""
+def _document(answer: str) -> str:
+    """The answer from its first heading on, without a fence around all of it."""
     text = answer.replace("\r\n", "\n").strip()
-    if fenced := _FENCED.match(text):
-        text = fenced["body"].strip()
-    return _PREAMBLE.sub("", text, count=1)
+    if text.startswith("```"):
+        text = text.removesuffix("```").rstrip()
+    heading = _HEADING.search(text)
+    return text[heading.start() :] if heading else ""
 
 
-def _unlike_a_document(text: str) -> str:
+def _unfit(text: str, current: str | None) -> str:
     if not text:
-        return "the answer is empty"
-    if _REFUSAL.match(text.replace("\u2019", "'")):
-        return "the answer is a refusal"
-    if _is_json(text):
-        return "the answer is JSON instead of Markdown"
-    if word_count(text) < LEAST_WORDS:
-        return f"the answer is too short: {word_count(text)} words"
-    return ""
-
-
-def _unfit(text: str, cut: str, current: str | None) -> str:
-    if word_count(cut) < LEAST_WORDS:
-        return "the answer is too long, and cannot be cut at a sound place"
-    if why := objection(text, personal=True):
+        return "the answer is no Markdown with headings, or cannot be cut at a sound place"
+    if why := objection(text):
         return f"the answer is refused: {why}"
     if current is None or not current.strip():
         return ""
-    if cut.split() == current.split():
+    if text.split() == current.split():
         return NOTHING_NEW
-    before = subject(current)
-    if len(before & subject(cut)) < LEAST_KEPT * len(before):
+    before, after = (set(_LONGER_WORD.findall(each.casefold())) for each in (current, text))
+    if len(before & after) < LEAST_KEPT * len(before):
         return "too little of the guidelines in force is left in it"
     return ""
 
 
-def _is_json(text: str) -> bool:
-    body = re.sub(r"\A```\w*\s*|\s*```\Z", "", text)
-    if body[:1] not in {"{", "["}:
-        return False
-    try:
-        json.loads(body)
-    except ValueError:
-        # Broken off or commented JSON is no document either; a list of links is.
-        return body.startswith(("{", '["', "[{"))
-    return True
+def word_count(text: str) -> int:
+    """How many words a text has: whatever stands between white space."""
+    return len(text.split())
+
+
+def cut_markdown(text: str, fits: Callable[[str], bool]) -> str:
+    """The longest beginning of a Markdown text that fits and ends after a block or a list item.
+
+    Code, tables and paragraphs are kept whole or left out, and no heading and no line that ends in
+    a colon is left over at the end. Empty where not even the first block fits.
+    """
+    text = text.replace("\r\n", "\n").strip("\n").rstrip()
+    if fits(text):
+        return text
+    lines = text.split("\n")
+    kept, fenced = list[str](), False
+    for number, line in enumerate(lines):
+        if not fenced and (not line.strip() or _ITEM.match(line)):
+            if not fits("\n".join(lines[:number])):
+                break
+            kept = lines[:number]
+        fenced ^= bool(_FENCE.match(line))
+    while kept and _leads(kept[-1]):
+        kept.pop()
+    return "\n".join(kept)
+
+
+def _leads(line: str) -> bool:
+    """Whether a line says nothing without the next one."""
+    rule = not line.strip(" =-*_")
+    return rule or bool(_HEADING.match(line)) or line.rstrip(" *_").endswith(":")

@@ -13,21 +13,20 @@ from pydantic_ai import Agent, ModelRetry, RunContext
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
+from midwatch_agents.learning.case import stands_in
 from midwatch_agents.learning.document import NOTHING_NEW, drafted
-from midwatch_agents.learning.likeness import subject
-from midwatch_agents.learning.particulars import grounded
-from midwatch_agents.learning.screening import objection
+from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import KnownSummary, Spending
-from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, plain
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, folded, plain
 
 DEFAULT_GUIDELINES = GuidelinesSettings()
 """One attempt, three turns, 600 words."""
 NO_ATTEMPTS = "no qualifying attempts"
 NO_DEPTH = "no attempts with sufficient depth"
-NOTHING_SEEN = "no insight that the attempts bear out"
+NOTHING_SEEN = "no insight quotes its attempts"
 _SECONDS = 60.0
 TOO_LONG = 1000
 """Words; an answer beyond them is worth a complaint, though it is cut."""
@@ -50,11 +49,10 @@ planned, edited, checked, asked and reported. Cover all of these:
 4. advice: what to bear in mind from now on.
 5. insights: the few things that these attempts really show.
 
-An insight names the attempts that show it, by their numbers: those that do, not all of them. Only
-where each attempt shows the same, name them all and say in `common` where each shows it. It is
-about something that stands in their summaries, and names it: a file, a command, a kind of check,
-an error, a habit. What would fit any agent on any day is no insight. Fewer good ones are better;
-none at all is right where nothing is new.
+An insight names the attempts that show it, by their numbers: those that do, not all of them. Of
+each it quotes the passage that shows it, word for word. It is about something that stands there,
+and names it: a file, a command, a kind of check, an error, a habit. What would fit any agent on any
+day is no insight. Fewer good ones are better; none at all is right where nothing is new.
 
 {DATA_RULE}"""
 
@@ -82,18 +80,28 @@ Sentence = Annotated[str, Field(min_length=1, max_length=600)]
 Sentences = Annotated[list[Sentence], Field(max_length=12)]
 
 
+class Evidence(BaseModel):
+    """An attempt that shows something, and where."""
+
+    attempt: Annotated[int, Field(description="The number of an attempt that you are shown.")]
+    quote: Annotated[
+        str,
+        Field(
+            min_length=8,
+            max_length=400,
+            description="A passage of what is said of it, word for word and without a gap.",
+        ),
+    ]
+
+
 class InsightAnswer(BaseModel):
     """One thing that attempts show."""
 
     content: Sentence
     topics: Annotated[list[Annotated[str, Field(max_length=60)]], Field(max_length=7)] = []
-    attempts: Annotated[
-        list[int], Field(min_length=1, description="The numbers of the attempts that show it.")
+    evidence: Annotated[
+        list[Evidence], Field(min_length=1, description="The attempts that show it.")
     ]
-    common: Annotated[
-        str,
-        Field(max_length=600, description="Only if it names all attempts: where each shows it."),
-    ] = ""
 
 
 class Reflected(BaseModel):
@@ -119,22 +127,27 @@ class Aside:
 
 
 def reflection_prompt(
-    summaries: Sequence[KnownSummary], asides: Iterable[Aside] = (), *, blocks: DataBlocks
+    summaries: Sequence[KnownSummary], asides: Sequence[Aside] = (), *, blocks: DataBlocks
 ) -> str:
     """The first question: the attempts, each with its number, task, topics and turns."""
-    beside: dict[int, list[str]] = {}
-    for aside in asides:
-        told = f"  - {plain(aside.kind)}: {plain(aside.text, _ASIDE_CHARS)}"
-        beside.setdefault(aside.attempt, []).append(told)
-    lines: list[str] = []
-    for each in summaries:
-        topics = ", ".join(map(plain, each.summary.topics)) or "none"
-        about = f"task {plain(each.task_name, 80)}; {each.summary.turns} turns; topics: {topics}"
-        lines.append(f"- attempt {each.attempt} ({about})")
-        lines.append(f"  {plain(each.summary.text, _SUMMARY_CHARS)}")
-        lines += beside.get(each.attempt, [])
+    lines = [line for each in summaries for line in _lines(each, asides)]
     shown = blocks.framed("attempts", "\n".join(lines))
     return f"{blocks.head}\n\n# The attempts\n\n{shown}"
+
+
+def _lines(known: KnownSummary, asides: Iterable[Aside]) -> list[str]:
+    """All that is told of one attempt."""
+    topics = ", ".join(map(plain, known.summary.topics)) or "none"
+    about = f"task {plain(known.task_name, 80)}; {known.summary.turns} turns; topics: {topics}"
+    return [
+        f"- attempt {known.attempt} ({about})",
+        f"  {plain(known.summary.text, _SUMMARY_CHARS)}",
+        *(
+            f"  - {plain(aside.kind)}: {plain(aside.text, _ASIDE_CHARS)}"
+            for aside in asides
+            if aside.attempt == known.attempt
+        ),
+    ]
 
 
 def distillation_prompt(
@@ -166,45 +179,35 @@ def distillation_prompt(
     return "\n\n".join(parts)
 
 
-def _reflecting() -> Agent[frozenset[int], Reflected]:
-    """The agent of the first question; its dependency is the attempts that there are."""
+def _reflecting() -> Agent[Mapping[int, str], Reflected]:
+    """The agent of the first question; its dependency is what is told of each attempt."""
     agent = Agent(
         name="reflector",
         output_type=Reflected,
-        deps_type=frozenset[int],
+        deps_type=Mapping[int, str],
         instructions=REFLECTING,
         retries=CORRECTIONS,
     )
-    agent.output_validator(_attributed)
+    agent.output_validator(_founded)
     return agent
 
 
-def _attributed(ctx: RunContext[frozenset[int]], answer: Reflected) -> Reflected:
-    """The answer if each insight says where it comes from; the last one as it is."""
-    wrong = _misattributed(answer, ctx.deps)
-    if wrong and not ctx.last_attempt:
-        raise ModelRetry(wrong)
+def _founded(ctx: RunContext[Mapping[int, str]], answer: Reflected) -> Reflected:
+    """The answer if each insight quotes attempts that there are; the last one as it is."""
+    for each in (each for insight in answer.insights for each in insight.evidence):
+        if not ctx.last_attempt and (fault := _unfounded(each, ctx.deps)):
+            raise ModelRetry(fault)
     return answer
 
 
-def _misattributed(answer: Reflected, attempts: frozenset[int]) -> str:
-    for insight in answer.insights:
-        named = set(insight.attempts)
-        if unknown := sorted(named - attempts):
-            there = ", ".join(map(str, sorted(attempts)))
-            return f"There is no attempt {unknown[0]}; there is: {there}."
-        if _by_default(insight, attempts):
-            return (
-                "An insight names all attempts without saying why: name those that show it, or "
-                "say in `common` where each of them shows it."
-            )
+def _unfounded(evidence: Evidence, shown: Mapping[int, str]) -> str:
+    """What is wrong with a piece of evidence; empty if nothing."""
+    if evidence.attempt not in shown:
+        there = ", ".join(map(str, sorted(shown)))
+        return f"There is no attempt {evidence.attempt}; there is: {there}."
+    if not stands_in(evidence.quote, shown[evidence.attempt]):
+        return f"What you quote of attempt {evidence.attempt} does not stand there, word for word."
     return ""
-
-
-def _by_default(insight: InsightAnswer, attempts: frozenset[int]) -> bool:
-    """Whether an insight names every attempt and gives no reason for it."""
-    every = len(attempts) > 1 and attempts <= set(insight.attempts)
-    return every and not insight.common.strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +234,7 @@ class ReflectionResult:
     explanation: str = ""
     """What went well and what did not, and why."""
     dropped: int = 0
-    """Insights that were not kept: general talk, or not about their attempts."""
+    """Insights that were not kept: they quote what does not stand in their attempts."""
     errors: tuple[str, ...] = ()
     """What failed; what came before it is kept."""
     spending: tuple[Spending, ...] = ()
@@ -263,15 +266,15 @@ async def reflect_on_runs(
     if reason := gate(summaries, config):
         return ReflectionResult(skipped=True, reason=reason)
     chosen = deep(summaries, config)
+    shown = {each.attempt: "\n".join(_lines(each, asides)) for each in chosen}
     try:
-        attempts = frozenset(each.attempt for each in chosen)
         prompt = reflection_prompt(chosen, asides, blocks=DataBlocks.drawn())
         asked = await consult(
-            _reflecting(), model, prompt, deps=attempts, role=Role.REFLECTOR, seconds=seconds
+            _reflecting(), model, prompt, deps=shown, role=Role.REFLECTOR, seconds=seconds
         )
     except WorkerError as error:
         return ReflectionResult(reason="the look back failed", errors=(str(error),))
-    insights = _insights(asked.answer, chosen, asides)
+    insights = _insights(asked.answer, shown)
     seen = ReflectionResult(
         insights=insights,
         reason=NOTHING_SEEN if asked.answer.insights else NOTHING_NEW,
@@ -334,51 +337,22 @@ async def _distilled(
     )
 
 
-def _insights(
-    answer: Reflected, summaries: Sequence[KnownSummary], asides: Iterable[Aside]
-) -> tuple[Insight, ...]:
-    """The insights that really are about the attempts that they name."""
-    told = _told(summaries, asides)
-    found = (_insight(each, told) for each in answer.insights)
-    return tuple(each for each in found if each is not None)
-
-
-def _insight(answer: InsightAnswer, told: Mapping[int, str]) -> Insight | None:
-    def borne_out(attempts: Iterable[int]) -> bool:
-        evidence = "\n".join(told[each] for each in attempts)
-        return grounded(content, evidence, subject(evidence))
-
-    named = sorted(set(answer.attempts) & told.keys())
-    content = " ".join(answer.content.split())
-    topics = tuple(dict.fromkeys(" ".join(each.split()).casefold() for each in answer.topics))
-    if _by_default(answer, frozenset(told)):
-        named = [each for each in named if borne_out([each])]
-    if not borne_out(named) or objection("\n".join((content, *topics)), personal=True):
-        return None
-    return Insight(content=content, topics=tuple(filter(None, topics)), sources=tuple(named))
-
-
-def _told(summaries: Sequence[KnownSummary], asides: Iterable[Aside]) -> dict[int, str]:
-    told = {
-        each.attempt: "\n".join((each.task_name, each.summary.text, *each.summary.topics))
-        for each in summaries
-    }
-    for aside in asides:
-        if aside.attempt in told:
-            told[aside.attempt] += f"\n{aside.text}"
-    return told
+def _insights(answer: Reflected, shown: Mapping[int, str]) -> tuple[Insight, ...]:
+    """The insights with evidence that stands where they say, of the attempts where it does."""
+    found: list[Insight] = []
+    for each in answer.insights:
+        content = " ".join(each.content.split())
+        topics = tuple(dict.fromkeys(filter(None, (folded(topic) for topic in each.topics))))
+        sources = sorted({it.attempt for it in each.evidence if not _unfounded(it, shown)})
+        if sources and not objection(content, *topics):
+            found.append(Insight(content=content, topics=topics, sources=tuple(sources)))
+    return tuple(found)
 
 
 def _clean(answer: Reflected) -> Reflected:
     """The answer without what must not stand in a prompt."""
-    parts = {
-        "do": answer.do,
-        "dont": answer.dont,
-        "procedures": answer.procedures,
-        "advice": answer.advice,
+    parts: dict[str, list[str]] = {
+        name: [each for each in getattr(answer, name) if not objection(each)]
+        for name in ("do", "dont", "procedures", "advice")
     }
-    clean = {
-        name: [each for each in texts if not objection(each, personal=True)]
-        for name, texts in parts.items()
-    }
-    return answer.model_copy(update=clean)
+    return answer.model_copy(update=parts)

@@ -3,16 +3,16 @@
 Relevant comes before recent. The way in which a lesson was found decides first: the same task, the
 same tags, the same kind of work, the same files, the same words. Within one way its score does:
 how well it fits, times how often it helped. What has hurt goes last of all, or is left out, and
-so is what resembles by a word or two only: no lesson is better than noise.
+so is what shares a single word only: no lesson is better than noise.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from midwatch_agents.learning.likeness import ALIKE, jaccard, likeness, overlap, subject
 from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.records import Candidate, KnownLesson, Method, Recalled, Wanted
 from midwatch_monitor.records.verdict import weight
+from midwatch_tools.data_blocks import folded
 
 MOST = 5
 """Lessons in one prompt, whatever is configured: more dilute."""
@@ -25,11 +25,8 @@ _MISLEADING = 1
 """The rating of a person from which a lesson is left out."""
 _UNRATED = 3
 """Where a lesson without a rating stands among those with one, 1 to 5."""
-_FLOOR = 0.15
-"""Share of the words of the shorter text that must be in the other, where only words speak for a
-lesson. By guess: below it lie goals that share a verb and a language."""
 _COMMON = 2
-"""Words that they must share at least."""
+"""Words in common that a lesson needs where only words speak for it."""
 _RECENT = 20
 """Judged uses that tell whether lessons help."""
 
@@ -63,12 +60,15 @@ def chosen(candidates: Sequence[Candidate], wanted: Wanted, *, limit: int) -> tu
     files the share in common; for kind and words the BM25 value as a share of the best one),
     times its worth: (accepted uses + 1) / (judged uses + 2), a half for one that is not used yet.
     """
-    best = max((each.bm25 for each in candidates), default=0.0)
+    best = max((each.bm25 for each in candidates), default=0.0) or 1.0
     fits = (_fit(each, wanted, best) for each in candidates if _eligible(each.known))
     ranked = sorted((fit for fit in fits if fit is not None), key=lambda fit: fit.rank)
+    by_text: dict[str, _Fit] = {}
+    for fit in ranked:
+        by_text.setdefault(folded(fit.known.lesson.text), fit)
     return tuple(
         Recalled(lesson=fit.known.id, method=fit.method, score=round(fit.score, 4))
-        for fit in _apart(ranked, max(0, min(limit, MOST)))
+        for fit in list(by_text.values())[: max(0, min(limit, MOST))]
     )
 
 
@@ -118,49 +118,22 @@ def _eligible(known: KnownLesson) -> bool:
 
 
 def _fit(candidate: Candidate, wanted: Wanted, best: float) -> _Fit | None:
-    """By which way a lesson fits best; `None` if it does not."""
-    known = candidate.known
-    method, likest = _method(known, wanted)
-    if method in {Method.KIND, Method.TEXT} and best > 0 and candidate.bm25 > 0:
-        likest = candidate.bm25 / best
-    return _Fit(known=known, method=method, score=likest * worth(known)) if method else None
+    """By which way a lesson fits best, and how well; `None` if it does not."""
+    known, lesson = candidate.known, candidate.known.lesson
+    words = candidate.bm25 / best if candidate.words >= _COMMON else 0.0
+    tags = {tag.casefold() for tag in lesson.tags}, {tag.casefold() for tag in wanted.tags}
+    ways = (
+        (Method.TASK, float((known.project, known.task) == (wanted.project, wanted.task))),
+        (Method.TAGS, _jaccard(*tags)),
+        (Method.KIND, words if wanted.kind and lesson.kind == wanted.kind else 0.0),
+        (Method.FILES, _jaccard({*lesson.files}, {*wanted.files})),
+        (Method.TEXT, words),
+    )
+    found = ((method, likeness) for method, likeness in ways if likeness)
+    method, likeness = next(found, (None, 0.0))
+    return _Fit(known=known, method=method, score=likeness * worth(known)) if method else None
 
 
-def _method(known: KnownLesson, wanted: Wanted) -> tuple[Method | None, float]:
-    """How a lesson is found, and how well it fits by that."""
-    lesson = known.lesson
-    if wanted.task and (known.project, known.task) == (wanted.project, wanted.task):
-        return Method.TASK, 1.0
-    if tags := jaccard(_folded(lesson.tags), _folded(wanted.tags)):
-        return Method.TAGS, tags
-    words = _words_in_common(known, wanted)
-    if words and wanted.kind and lesson.kind == wanted.kind:
-        return Method.KIND, words
-    if files := jaccard(frozenset(lesson.files), frozenset(wanted.files)):
-        return Method.FILES, files
-    return (Method.TEXT, words) if words else (None, 0.0)
-
-
-def _words_in_common(known: KnownLesson, wanted: Wanted) -> float:
-    """How alike the words of a lesson and of what is wanted are; 0 where that means nothing."""
-    lesson = known.lesson
-    said = subject(" ".join((lesson.text, *lesson.insights, *lesson.tags, *lesson.files)))
-    about = subject(wanted.text)
-    share = overlap(said, about)
-    return share if len(said & about) >= _COMMON and share >= _FLOOR else 0.0
-
-
-def _folded(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word.casefold() for word in words)
-
-
-def _apart(ranked: Iterable[_Fit], limit: int) -> list[_Fit]:
-    """The first ones that do not say what one before them says."""
-    kept: list[_Fit] = []
-    for fit in ranked:
-        if len(kept) == limit:
-            break
-        text = fit.known.lesson.text
-        if all(likeness(text, each.known.lesson.text) < ALIKE for each in kept):
-            kept.append(fit)
-    return kept
+def _jaccard(one: Set[str], other: Set[str]) -> float:
+    """Which share of all that is in either of two sets is in both, from 0 to 1."""
+    return len(one & other) / len(one | other) if one and other else 0.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TypeVar
 
-from midwatch_agents.learning.classes import OTHER, UNKNOWN
-from midwatch_agents.learning.cutting import cut_markdown
+from midwatch_agents.learning.document import cut_markdown
+from midwatch_agents.learning.failure_classes import OTHER, UNKNOWN
 from midwatch_monitor.records import (
     Birth,
     Certainty,

@@ -142,7 +142,7 @@ class _Reading:
             raise RecursionError
         match node:
             case MappingNode():
-                return self._mapping(node, path)
+                return self._read_mapping(node, path)
             case SequenceNode():
                 return [self._item(item, (*path, at)) for at, item in enumerate(_below(node))]
             case _:
@@ -152,7 +152,7 @@ class _Reading:
         self._document.lines[path] = node.start_mark.line + 1
         return self._value(node, path)
 
-    def _mapping(self, node: MappingNode, path: Keys) -> dict[str, object]:
+    def _read_mapping(self, node: MappingNode, path: Keys) -> dict[str, object]:
         values: dict[str, object] = {}
         for key, value in cast("list[tuple[Node, Node]]", node.value):
             if not isinstance(key, ScalarNode):

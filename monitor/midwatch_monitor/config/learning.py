@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, cast
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from midwatch_monitor.config.section import Duration, Length, Seconds, Section
 
@@ -12,20 +12,20 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 _HOURS = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
 
-FAILURE_CLASSES = {
-    "missed_requirement": ("requirement", "asked for", "goal", "forgot", "incomplete"),
-    "wrong_location": ("wrong file", "wrong place", "wrong function", "elsewhere"),
-    "broke_existing": ("broke", "regression", "used to work", "other tests"),
-    "weakened_check": ("skipped the test", "removed the test", "hard-coded", "special case"),
-    "untested": ("not tested", "never ran", "did not run", "unverified"),
-    "loop": ("again and again", "repeated", "loop", "cycle", "going round"),
-    "environment": ("not installed", "permission", "network", "no such file", "credentials"),
-    "overreach": ("too much", "unrelated", "out of scope", "rewrote", "unasked"),
-    "style": ("style", "naming", "readable", "convention", "formatting"),
-    "budget": ("budget", "out of time", "too slow", "too long"),
-    "wrong_result": ("wrong", "incorrect", "fails", "failing", "bug"),
-}
-"""Classes of failure in coding work, each with words that tell it; the first that fits counts."""
+FAILURE_CLASSES = (
+    "missed_requirement",
+    "wrong_location",
+    "broke_existing",
+    "weakened_check",
+    "untested",
+    "loop",
+    "environment",
+    "overreach",
+    "style",
+    "budget",
+    "wrong_result",
+)
+"""Classes of failure in coding work."""
 
 
 class FeedbackSettings(Section):
@@ -42,6 +42,10 @@ class FeedbackSettings(Section):
 class LessonSettings(Section):
     """Lessons of failed attempts and rejections."""
 
+    gone: ClassVar[Mapping[str, str]] = {
+        "failure_classes": "its names are taken for `learning.lessons.classes`, its words are not"
+    }
+
     enabled: bool = True
     """Whether lessons are written and given to workers."""
     in_prompt: Annotated[int, Field(ge=0, le=5)] = 3
@@ -52,8 +56,20 @@ class LessonSettings(Section):
     """Lessons that nobody was given for so long are archived; 0 never."""
     control_share: Share = 0.0
     """Share of the tasks that are given no lessons, to see what lessons are worth."""
-    failure_classes: dict[str, tuple[str, ...]] = Field(default_factory=lambda: {**FAILURE_CLASSES})
-    """Classes of failure, each with words that tell it; the first that fits counts."""
+    classes: tuple[str, ...] = FAILURE_CLASSES
+    """Classes of failure, by name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_before(cls, value: object) -> object:
+        """The names of `failure_classes`, which had words with each, where `classes` says none."""
+        if not isinstance(value, Mapping):
+            return value
+        said = cast("Mapping[str, object]", value)
+        before = said.get("failure_classes")
+        if not isinstance(before, Mapping) or said.get("classes") not in (None, [*FAILURE_CLASSES]):
+            return said
+        return {**said, "classes": [*cast("Mapping[str, object]", before)]}
 
 
 class GuidelinesSettings(Section):

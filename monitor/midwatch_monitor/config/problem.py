@@ -92,9 +92,11 @@ class Scope:
         if kind == "enum":
             words = re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected", "")))
             listed = ", ".join(words)
-            return f"must be one of {listed}; is {_shown(value)}", nearest_to(str(value), words)
+            return f"must be one of {listed}; is {_show_value(value)}", nearest_to(
+                str(value), words
+            )
         if kind in _BOUNDS:
-            return f"must be {_range(self.model, own)}; is {_shown(value)}", ""
+            return f"must be {_range(self.model, own)}; is {_show_value(value)}", ""
         return _plain(detail), ""
 
 
@@ -110,18 +112,18 @@ def _plain(detail: ErrorDetails) -> str:
         case "string_pattern_mismatch":
             return _misspelt(detail)
         case "value_error":
-            return f"{detail['ctx']['error']}; is {_shown(value)}"  # pyright: ignore[reportTypedDictNotRequiredAccess]
+            return f"{detail['ctx']['error']}; is {_show_value(value)}"  # pyright: ignore[reportTypedDictNotRequiredAccess]
         case _:
             expected = _EXPECTED.get(re.sub(r"_(type|parsing|from_float|parsing_size)$", "", kind))
-            return f"must be {expected}; is {_shown(value)}" if expected else detail["msg"]
+            return f"must be {expected}; is {_show_value(value)}" if expected else detail["msg"]
 
 
 def _misspelt(detail: ErrorDetails) -> str:
     value = detail["input"]
     if "mqtt" not in str(detail.get("ctx", {}).get("pattern")):
-        return f"{_NAME}; is {_shown(value)}"
+        return f"{_NAME}; is {_show_value(value)}"
     # What stands before an @ is a password, and is not repeated.
-    return _BROKER if "@" in str(value) else f"{_BROKER}; is {_shown(value)}"
+    return _BROKER if "@" in str(value) else f"{_BROKER}; is {_show_value(value)}"
 
 
 def _follows(detail: ErrorDetails) -> bool:
@@ -134,7 +136,7 @@ def _refusal(detail: ErrorDetails) -> Refusal | None:
     return error if isinstance(error, Refusal) else None
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     match value:
         case None:
             return "empty"

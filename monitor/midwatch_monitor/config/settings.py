@@ -14,8 +14,9 @@ from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.section import Count, Percent, Refusal, Seconds, Section
 from midwatch_monitor.config.telemetry import TelemetrySettings
 from midwatch_monitor.errors import JournalTooNewError
+from midwatch_monitor.patterns import fault
 from midwatch_monitor.records import Cause, Run
-from midwatch_monitor.secrets.shapes import BUILT_IN, fault
+from midwatch_monitor.secrets.shapes import BUILT_IN
 
 
 class Approver(StrEnum):
@@ -99,14 +100,14 @@ class ProviderSettings(Section):
     """Wait as long for one that has not answered yet; else `midwatch run` ends, to be resumed."""
 
 
-def _compiled(pattern: str) -> str:
+def _check_pattern(pattern: str) -> str:
     if reason := fault(pattern):
         raise Refusal(f"is no pattern that RE2 knows: {reason}")
     return pattern
 
 
 Kind = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,79}$")]
-SecretPattern = Annotated[str, Field(max_length=1000), AfterValidator(_compiled)]
+SecretPattern = Annotated[str, Field(max_length=1000), AfterValidator(_check_pattern)]
 
 
 class SecretsSettings(Section):

@@ -70,10 +70,10 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
     data = cast("dict[str, object]", Settings().model_dump(mode="json"))
     origins: dict[Keys, Origin] = {}
     for document in documents:
-        data = _merged(data, document.data)
+        data = _merge(data, document.data)
         origins |= _origins(document)
     overrides, named = read_environment(environ), variables(environ)
-    data = _merged(data, overrides)
+    data = _merge(data, overrides)
     origins |= named
     for keys, origin in named.items():
         for end in range(1, len(keys)):
@@ -89,12 +89,12 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
     if errors:
         _refuse(errors, [*files, ENVIRONMENT.file])
     for keys, origin in origins.items():
-        if why := _gone(keys):
+        if why := _reason_dropped(keys):
             log.warning("%s: `%s` is no longer used: %s", origin.place, dotted(keys), why)
     return settings
 
 
-def _gone(keys: Keys) -> str:
+def _reason_dropped(keys: Keys) -> str:
     """Why a key of an earlier version is no longer used; empty for any other."""
     section: type[Section] | None = Settings
     for key in keys[:-1]:
@@ -113,7 +113,7 @@ def load_tasks(file: Path, text: str | None = None) -> TaskFile:
     data = {key: value for key, value in document.data.items() if not _blank(key, value)}
     if not data and not document.problems:
         raise ConfigError(Place(file=file), "", "is empty: a task file names its `tasks`")
-    origins = _inherited(document)
+    origins = _task_origins(document)
     scope = Scope(model=TaskFile, origins=origins, otherwise=Place(file=file))
     try:
         tasks = TaskFile.model_validate(data)
@@ -162,7 +162,7 @@ def _origins(document: Document) -> dict[Keys, Origin]:
     }
 
 
-def _inherited(document: Document) -> dict[Keys, Origin]:
+def _task_origins(document: Document) -> dict[Keys, Origin]:
     """The origins of a task file, in which a task's default leads to where it is written."""
     origins = _origins(document)
     own = dict(origins)
@@ -175,15 +175,13 @@ def _inherited(document: Document) -> dict[Keys, Origin]:
     return origins
 
 
-def _merged(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
+def _merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
     """`over` laid upon `base`, mapping by mapping; an empty value leaves a mapping as it is."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
         if isinstance(below, dict) and isinstance(value, dict):
-            result[key] = _merged(
-                cast("dict[str, object]", below), cast("dict[str, object]", value)
-            )
+            result[key] = _merge(cast("dict[str, object]", below), cast("dict[str, object]", value))
         elif not (isinstance(below, dict) and value is None):
             result[key] = value
     return result

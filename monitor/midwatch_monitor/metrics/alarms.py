@@ -58,7 +58,7 @@ class _AttemptSteps:
         return self.requests[min(max(place, 0), len(self.requests) - 1)]
 
 
-class Alarms:
+class AlarmCounts:
     """Follows steps, alerts and the decisions on them."""
 
     def __init__(self) -> None:
@@ -229,7 +229,7 @@ class DisturbanceFigures:
     """Of these, those to the attempts that were disturbed in vain."""
 
 
-def disturbance(attempts: Iterable[AttemptState], alarms: Alarms) -> DisturbanceFigures:
+def disturbance(attempts: Iterable[AttemptState], alarms: AlarmCounts) -> DisturbanceFigures:
     """What was done to attempts that succeeded."""
     found = {each.id: _disturbing(each) for each in attempts if succeeded(each)}
     disturbed = [each for each in found.values() if each]

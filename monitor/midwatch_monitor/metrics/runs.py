@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from midwatch_monitor.metrics.alarms import (
-    Alarms,
+    AlarmCounts,
     DetectionFigures,
     DisturbanceFigures,
     RecoveryFigures,
@@ -14,7 +14,7 @@ from midwatch_monitor.metrics.alarms import (
 )
 from midwatch_monitor.metrics.retries import Retries, RetryFigures
 from midwatch_monitor.metrics.work import (
-    Claims,
+    ClaimCounts,
     ConfidenceFigures,
     ModelUse,
     PlanFigures,
@@ -73,9 +73,9 @@ class RunMetrics:
         self._run = RunState()
         self._moved_at: dict[int, datetime] = {}
         """By task: when its state changed last."""
-        self._alarms = Alarms()
+        self._alarms = AlarmCounts()
         self._retries = Retries()
-        self._claims = Claims()
+        self._claims = ClaimCounts()
         self._model_use = ModelUse()
         for entry in entries:
             self.observe(entry)

@@ -118,7 +118,7 @@ class ConfidenceFigures:
     """Those that hold an attempt, by rising confidence."""
 
 
-class Claims:
+class ClaimCounts:
     """Follows claims of completion and acceptance checks."""
 
     def __init__(self) -> None:

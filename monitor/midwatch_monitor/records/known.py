@@ -56,6 +56,8 @@ class Candidate:
     known: KnownLesson
     bm25: float = 0.0
     """Positive, higher is more alike; 0 where it was not found by its words."""
+    words: int = 0
+    """How many of the words that are looked for stand in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

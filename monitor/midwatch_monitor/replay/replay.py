@@ -228,16 +228,18 @@ def replay_together(
     with ExitStack() as stack:
         events = [stack.enter_context(closing(open_trace(path, format))) for path in found]
         runs = [Replay(settings, worker=worker) for _ in found]
-        streams = [_dated(number, each) for number, each in enumerate(events)]
+        streams = [_date_events(number, each) for number, each in enumerate(events)]
         names = [str(path) for path in found]
-        yield from _merged(heapq.merge(*streams, key=lambda each: each[:2]), runs, names, settings)
+        yield from _merge_runs(
+            heapq.merge(*streams, key=lambda each: each[:2]), runs, names, settings
+        )
 
 
 def _traces(path: Path, format: str) -> Sequence[Path]:
     return list(find_traces(path, format)) if path.is_dir() else [path]
 
 
-def _dated(number: int, events: Iterator[Event | Damage]) -> Iterator[Dated]:
+def _date_events(number: int, events: Iterator[Event | Damage]) -> Iterator[Dated]:
     now = _START
     for event in events:
         at = None if isinstance(event, Damage) else event.at
@@ -246,7 +248,7 @@ def _dated(number: int, events: Iterator[Event | Damage]) -> Iterator[Dated]:
     yield _END if now == _START else now, number, None
 
 
-def _merged(
+def _merge_runs(
     events: Iterator[Dated], runs: Sequence[Replay], names: Sequence[str], settings: Settings
 ) -> Iterator[ReplayLine]:
     concurrent = ConcurrentAttempts(settings.rules.workspace_conflict)

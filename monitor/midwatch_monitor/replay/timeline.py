@@ -151,7 +151,7 @@ def _rules(timeline: Timeline, rules: Rules) -> Rules:
 
 def _play(timeline: Timeline, run: Replay) -> Iterator[_Moment]:
     reader, step = Reader(), 0
-    entries = (each for entry in timeline.timeline for each in _unrolled(entry))
+    entries = (each for entry in timeline.timeline for each in _unroll(entry))
     for number, entry in enumerate(entries, start=1):
         numbered: dict[str, object] = {} if entry.line.get("kind") == STATE else {"step": step + 1}
         line = entry.line
@@ -170,26 +170,26 @@ def _clock(line: dict[str, object]) -> bool:
     return line.keys() == {"at"}
 
 
-def _unrolled(entry: Entry) -> Iterator[Entry]:
+def _unroll(entry: Entry) -> Iterator[Entry]:
     """Every round of an entry, with the numbers of the innermost round in its texts."""
-    inner = [one for each in entry.of for one in _unrolled(each)] if entry.of else [entry]
+    inner = [one for each in entry.of for one in _unroll(each)] if entry.of else [entry]
     if "repeat" not in entry.model_fields_set:
         yield from inner
         return
     for n in range(1, entry.repeat + 1):
         for one in inner:
             told = {"firing": list(one.firing), **one.line}
-            yield Entry.model_validate(_filled(told, str(n), str(entry.repeat - n)))
+            yield Entry.model_validate(_fill(told, str(n), str(entry.repeat - n)))
 
 
-def _filled(value: object, n: str, left: str) -> object:
+def _fill(value: object, n: str, left: str) -> object:
     if isinstance(value, str):
         return value.replace("{n}", n).replace("{left}", left)
     if isinstance(value, list):
-        return [_filled(each, n, left) for each in cast("list[object]", value)]
+        return [_fill(each, n, left) for each in cast("list[object]", value)]
     if isinstance(value, dict):
         items = cast("dict[object, object]", value).items()
-        return {key: _filled(each, n, left) for key, each in items}
+        return {key: _fill(each, n, left) for key, each in items}
     return value
 
 

@@ -6,6 +6,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+from midwatch_monitor.patterns import PatternSet, RarePattern
 from midwatch_monitor.records import Edit, Step, StepKind, Writer
 from midwatch_monitor.rules.failure import failed, failing, says_no, signature, surroundings
 from midwatch_monitor.rules.identity import (
@@ -23,8 +24,7 @@ from midwatch_monitor.rules.memory import Mark, Memory, marks
 from midwatch_monitor.shell import reverts
 from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing
 
-_CLAIM_HINTS = ("pass", "green", "succe")
-_CLAIM = re.compile(
+_CLAIM = RarePattern(
     r"(?i)\b(?:all|every|the)(?: of)?(?: the| my| our)?(?: \w+){0,2} (?:tests?|checks?|suite)"
     r"(?: \w+){0,2} (?:now |all |still )?(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|(?:is|are) green)\b"
     r"|\b(?:tests?|checks?|test suite) (?:is|are) (?:now |all )*(?:green|passing)\b"
@@ -55,10 +55,7 @@ _EXCEPT = re.compile(
 def claims(step: Step) -> bool:
     """Whether what is said with a step, or in its notes, claims that the tests pass."""
     text = step.text if step.checkpoint is None else step.checkpoint.notes
-    if not text:
-        return False
-    lower = text.lower()
-    return any(hint in lower for hint in _CLAIM_HINTS) and claims_success(text)
+    return bool(text) and claims_success(text)
 
 
 def claims_success(text: str) -> bool:
@@ -72,20 +69,17 @@ def claims_success(text: str) -> bool:
     return False
 
 
-_TESTS = re.compile(
+_TESTS = (
     r"(?i)\b(?:pytest|py\.test|tox|nox|unittest|runtests|nosetests|jest|vitest|mocha|rspec|phpunit"
     r"|ctest|gradlew? \S*test|mvnw? \S*test|(?:npm|yarn|pnpm|bun)(?: run)? \S*test"
     r"|(?:go|cargo|dotnet|make|mix|swift|rake|manage\.py) \S*test|bin/test|test_runner)"
 )
 """Commands and tools that run tests."""
-_RUN = re.compile(r"(?:^|[\s;&|(/])(?:python[\d.]*|node|ruby|perl|php|java|bash|sh|\./\S+)\s")
+_RUN = r"(?:^|[\s;&|(/])(?:python[\d.]*|node|ruby|perl|php|java|bash|sh|\./\S+)\s"
 """Commands that run a program of the work."""
+_SWAPS = r"\bgit (?:-\S+ )*(?:bisect|switch|checkout|reset|merge|pull|rebase|cherry-pick)\b"
+_COMMAND = PatternSet((_TESTS, _RUN, _SWAPS))
 _TEST_TOOL = re.compile(r"(?i)(?:^|_)(?:test|tests|pytest|check|checks)(?:_|$)")
-_CHECK_HINTS = ("test", "tox", "nox", "jest", "mocha", "rspec")
-"""Every command that runs tests has one of these in its line: looking for them is cheap."""
-_SWAPS = re.compile(
-    r"\bgit (?:-\S+ )*(?:bisect|switch|checkout|reset|merge|pull|rebase|cherry-pick)\b"
-)
 _SHORT = 500
 """Characters of a command that is remembered: what is short comes again, in every attempt."""
 
@@ -126,21 +120,10 @@ def _known(line: str) -> CommandFacts:
 
 
 def _read(line: str) -> CommandFacts:
-    of_git = "git" in line
-    put_back = reverts(line) if of_git else ()
-    swaps = of_git and not put_back and _SWAPS.search(line) is not None
-    return CommandFacts(_check(line), put_back, swaps, line.startswith("sleep "))
-
-
-def _check(line: str) -> Check:
-    if _hinted(line) and any(_hinted(each) and _TESTS.search(each) for each in line.split("\n")):
-        return Check.TESTS
-    return Check.RUN if _RUN.search(line) else Check.NONE
-
-
-def _hinted(line: str) -> bool:
-    lower = line.lower()
-    return any(hint in lower for hint in _CHECK_HINTS)
+    tests, runs, swaps = map(_COMMAND.within(line).__contains__, range(3))
+    check = Check.TESTS if tests else Check.RUN if runs else Check.NONE
+    put_back = reverts(line) if "git" in line else ()
+    return CommandFacts(check, put_back, swaps and not put_back, line.startswith("sleep "))
 
 
 @lru_cache(maxsize=512)

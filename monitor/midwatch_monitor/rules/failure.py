@@ -2,6 +2,7 @@
 
 import re
 
+from midwatch_monitor.patterns import PatternSet, RarePattern
 from midwatch_monitor.records import Step
 from midwatch_monitor.rules.identity import command, digest, mask, mask_lines
 from midwatch_monitor.shell.claimed_edits import changing, refused
@@ -10,8 +11,8 @@ _TAIL = 4_000
 _MAX_LINES = 12
 _END = 1_000
 
-_TELLING = re.compile(
-    r"^(?:Traceback \(most recent call last\):"
+_TELLING = RarePattern(
+    r"(?m)^(?:Traceback \(most recent call last\):"
     r"|(?:E {2,})?[\w.]*(?:Error|Exception|Failure|Fault|Interrupt)\b.*"
     r"|(?:-+ )?(?:FAILED|ERROR|FAIL|error|fatal|panic|Error|Failed)\b(?:[:\[( \t!]).*"
     r"|\[(?:ERROR|FATAL|FAIL)\].*"
@@ -22,19 +23,12 @@ _TELLING = re.compile(
     r"|=+ .*\b\d+ (?:failed|errors?)\b.*"
     r"|.*\b[1-9]\d* (?:failed|failures?|failing)\b.*"
     r"|npm ERR!.*|make: \*\*\* .*|curl: \(\d+\) .*|HTTP(?:/[\d.]+)? [45]\d\d\b.*"
-    r")$",
-    re.MULTILINE,
+    r")$"
 )
 """Lines of an output that tell of a failure."""
-_HINTS = (
-    *("rror", "ERR", "xception", "ail", "FAIL", "ault", "nterrupt", "fatal", "panic"),
-    *("sh: ", "not found", "No such", "denied", "Traceback", "make: ", "curl: (", "HTTP"),
-)
-"""Each of those lines has one of these: looking for them is cheap."""
-
-_REACHED = re.compile(r"\b\d{1,6} (?:out )?of \d{1,6}\b")
+_REACHED = RarePattern(r"\b\d{1,6} (?:out )?of \d{1,6}\b")
 """How far it came before it failed."""
-_COUNTED = re.compile(
+_COUNTED = RarePattern(
     r"(?i)\b(\d{1,6}) (?:\w+ )?(?:failed|failures?|failing|errors?)\b"
     r"|\b(?:failures|errors|failed)[=:] ?(\d{1,6})\b"
 )
@@ -56,34 +50,22 @@ _PRINTS = re.compile(
 _OWN_WORDS = re.compile(r"\s*(?:\S+: )*(?:cat|head|tail|less|nl|sed|grep|rg|fatal|cd): ")
 """How an output begins in which such a command speaks for itself."""
 
-_BLOCKED = (
-    ("missing program", ("not found",), r"([\w.+/-]+): (?:command )?not found"),
-    (
-        "permission",
-        ("denied", "not permitted", "read-only", "eacces"),
-        r"(?i)permission denied|operation not permitted|read-only file system|EACCES",
-    ),
-    (
-        "network",
-        ("connection", "resolve", "unreachable", "resolution", "not known", "retries"),
-        r"(?i)connection (?:refused|reset|timed out)|could not resolve host|network is unreachable"
-        r"|temporary failure in name resolution|name or service not known|max retries exceeded",
-    ),
-    ("disk", ("no space", "quota"), r"(?i)no space left on device|disk quota exceeded"),
-    ("memory", ("memory",), r"(?i)out of memory|cannot allocate memory|MemoryError"),
-    (
-        "credentials",
-        ("401", "403", "authentication", "api key", "username", "publickey"),
-        r"(?i)\b401 unauthorized|\b403 forbidden|authentication failed|invalid api key"
-        r"|could not read username|permission denied \(publickey",
-    ),
-    (
-        "environment",
-        ("java_home", "environment variable"),
-        r"JAVA_HOME (?:is )?not (?:set|defined)|(?i:environment variable \S+ (?:is )?not set)",
-    ),
-)
-_SURROUNDINGS = tuple((kind, hints, re.compile(pattern)) for kind, hints, pattern in _BLOCKED)
+_BLOCKED = {
+    "missing program": r"([\w.+/-]+): (?:command )?not found",
+    "permission": r"(?i)permission denied|operation not permitted|read-only file system|EACCES",
+    "network": r"(?i)connection (?:refused|reset|timed out)|could not resolve host"
+    r"|network is unreachable|temporary failure in name resolution|name or service not known"
+    r"|max retries exceeded",
+    "disk": r"(?i)no space left on device|disk quota exceeded",
+    "memory": r"(?i)out of memory|cannot allocate memory|MemoryError",
+    "credentials": r"(?i)\b401 unauthorized|\b403 forbidden|authentication failed|invalid api key"
+    r"|could not read username|permission denied \(publickey",
+    "environment": r"JAVA_HOME (?:is )?not (?:set|defined)"
+    r"|(?i:environment variable \S+ (?:is )?not set)",
+}
+_SURROUNDINGS = PatternSet(tuple(_BLOCKED.values()))
+_KINDS = tuple(_BLOCKED)
+_PROGRAM = re.compile(_BLOCKED["missing program"])
 
 
 def failed(step: Step) -> bool | None:
@@ -113,8 +95,7 @@ def _words_fail(step: Step) -> bool:
 
 def telling(output: str) -> list[str]:
     """The lines at the end of an output that tell of a failure."""
-    tail = output[-_TAIL:]
-    return _TELLING.findall(tail) if any(hint in tail for hint in _HINTS) else []
+    return _TELLING.findall(output[-_TAIL:])
 
 
 def signature(step: Step) -> int:
@@ -141,20 +122,15 @@ def failure_line(output: str) -> str:
 def surroundings(output: str) -> str:
     """What of the surroundings stands in the way: its kind and name, or nothing."""
     tail = output[-_TAIL:]
-    lower = tail.lower()
-    for kind, hints, pattern in _SURROUNDINGS:
-        if any(hint in lower for hint in hints) and (match := pattern.search(tail)):
-            name = next((group for group in match.groups() if group), "")
-            return f"{kind} {mask(name)}".strip()
-    return ""
+    blocked = _SURROUNDINGS.within(tail)
+    if not blocked:
+        return ""
+    program = _PROGRAM.search(tail)
+    kind = _KINDS[blocked[0]]
+    return f"{kind} {mask(program[1])}" if program else kind
 
 
 def failing(output: str) -> int | None:
     """How many tests or checks fail, where the output counts them."""
-    lines = [line for line in output[-_TAIL:].split("\n") if _may_count(line.lower())]
-    counts = _COUNTED.findall("\n".join(lines))
-    return max(int(next(filter(None, each))) for each in counts) if counts else None
-
-
-def _may_count(lower: str) -> bool:
-    return "fail" in lower or "error" in lower
+    counts = _COUNTED.finditer(output[-_TAIL:])
+    return max((int(each[1] or each[2]) for each in counts), default=None)

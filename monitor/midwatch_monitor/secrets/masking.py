@@ -20,8 +20,9 @@ from types import NoneType
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 from urllib.parse import quote, unquote
 
+from midwatch_monitor.patterns import Pattern, PatternSet, escape
 from midwatch_monitor.secrets.named import HINTS, is_placeholder, named_values
-from midwatch_monitor.secrets.shapes import BUILT_IN, Pattern, PatternSet, escape
+from midwatch_monitor.secrets.shapes import BUILT_IN
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
-from midwatch_monitor.secrets.shapes import Pattern
+from midwatch_monitor.patterns import Pattern
 
 HINTS = (
     r"(?i)(?:pass(?:word|wd|phrase)s?|pwd|secret|token|key|credentials?)[\"'`\\]{0,8}\s{0,9}"

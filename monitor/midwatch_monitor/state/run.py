@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
-from midwatch_monitor.config.settings import Mode
+from midwatch_monitor.config.modes import Mode
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,

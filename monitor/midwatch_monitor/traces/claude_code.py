@@ -55,7 +55,7 @@ class ClaudeCodeSession(SessionReader):
         if line["type"].text == "assistant":
             yield from self._answer(line)
         else:
-            yield from self._told(line)
+            yield from self._read_user_line(line)
 
     def _own(self, line: Node) -> bool:
         sidechain = bool(line["isSidechain"] or line["parent_tool_use_id"])
@@ -64,7 +64,7 @@ class ClaudeCodeSession(SessionReader):
             self._attended = not sidechain
         return sidechain == self._sidechain and not line["isMeta"]
 
-    def _told(self, line: Node) -> Iterator[Event]:
+    def _read_user_line(self, line: Node) -> Iterator[Event]:
         """Results of calls, or the words of a person."""
         at, content = line["timestamp"].time, line["message"]["content"]
         for block in content:

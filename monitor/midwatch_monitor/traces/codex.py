@@ -66,7 +66,7 @@ class CodexSession(SessionReader):
     def finish(self) -> Iterator[Event]:
         """What still waits, with the tokens that no step has yet."""
         yield from self._end_answer()
-        yield from map(self._paid, self._calls.rest())
+        yield from map(self._add_tokens, self._calls.rest())
 
     def _begin(self, meta: Node) -> None:
         source = meta["source"]["subagent"] or meta["thread_source"].text == "subagent"
@@ -87,7 +87,7 @@ class CodexSession(SessionReader):
             case "function_call_output" | "custom_tool_call_output":
                 yield from self._end_answer()
                 if step := self._calls.close(key):
-                    yield self._numbered(_as_told(step, item["output"], at))
+                    yield self._number(_as_told(step, item["output"], at))
             case _:
                 return
 
@@ -115,16 +115,18 @@ class CodexSession(SessionReader):
         if kind not in {"CommandExecution", "McpToolCall", "FileChange"}:
             return
         if key and not self._calls.knows(key) and item["source"].text in _SOURCES:
-            yield from self._calls.open(key, self._answer(at).call(self._unasked(item, at)))
+            yield from self._calls.open(
+                key, self._answer(at).call(self._read_unrequested_call(item, at))
+            )
         if step := self._calls.close(key):
-            yield self._numbered(_as_seen(step, item, at))
+            yield self._number(_as_seen(step, item, at))
 
     def _answer(self, at: datetime | None) -> Answer:
         """The answer that is being given."""
         return self._current or self._begin_answer(at)
 
     def _end_answer(self) -> Iterator[Step]:
-        yield from map(self._paid, self._message())
+        yield from map(self._add_tokens, self._message())
         self._current = None
 
     def _count(self, usage: Node) -> Iterator[Step]:
@@ -134,10 +136,10 @@ class CodexSession(SessionReader):
         self._total = total
         yield from self._end_answer()
 
-    def _numbered(self, step: Step) -> Step:
-        return self._paid(self._calls.numbered(step))
+    def _number(self, step: Step) -> Step:
+        return self._add_tokens(self._calls.numbered(step))
 
-    def _paid(self, step: Step) -> Step:
+    def _add_tokens(self, step: Step) -> Step:
         tokens, self._tokens = self._tokens, 0
         return replace(step, tokens=tokens)
 
@@ -156,7 +158,7 @@ class CodexSession(SessionReader):
             return self._patch(step, given.text or given["input"].text)
         return replace(step, args=given.canonical)
 
-    def _unasked(self, item: Node, at: datetime | None) -> Step:
+    def _read_unrequested_call(self, item: Node, at: datetime | None) -> Step:
         """A call of which no line tells that the model made it."""
         step = Step(number=0, kind=StepKind.TOOL, at=at, call=item["id"].text)
         match item["type"].text:

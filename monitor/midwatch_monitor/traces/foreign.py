@@ -154,14 +154,14 @@ def within(path: str, root: str, cwd: str = "") -> str:
     """
     if not path:
         return ""
-    named = _slashed(path)
-    start = "" if _DRIVE.match(named) else _slashed(cwd or root)
+    named = _with_slashes(path)
+    start = "" if _DRIVE.match(named) else _with_slashes(cwd or root)
     whole = normpath(join(start, named))
-    top = normpath(_slashed(root)).rstrip("/") + "/"
+    top = normpath(_with_slashes(root)).rstrip("/") + "/"
     return whole[len(top) :] if root and whole.startswith(top) and whole != top else whole
 
 
-def _slashed(path: str) -> str:
+def _with_slashes(path: str) -> str:
     return path.replace("\\", "/")
 
 

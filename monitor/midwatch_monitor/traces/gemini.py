@@ -58,7 +58,7 @@ class GeminiSession(SessionReader):
             case "gemini":
                 yield from self._answer(line)
             case "user":
-                yield from self._told(line)
+                yield from self._read_user_line(line)
             case _ if "projectHash" in line:
                 self._begin(line)
             case _:
@@ -70,7 +70,7 @@ class GeminiSession(SessionReader):
         self.heading.add(id=line["sessionId"].text)
         self._enter(self.heading.folder or folder)
 
-    def _told(self, line: Node) -> Iterator[Event]:
+    def _read_user_line(self, line: Node) -> Iterator[Event]:
         yield from self._message()
         if any("functionResponse" in part for part in line["content"]):
             return

@@ -4,19 +4,24 @@ One step for each span of a tool, and for each of a model that called none; name
 conventions for generative AI, of today and before, and of OpenInference.
 """
 
-import base64
-from collections.abc import Iterator
+import re
+from base64 import b64encode
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Event, Step, StepKind
 from midwatch_monitor.traces.foreign import Node
-from midwatch_monitor.traces.json_stream import object_of
 from midwatch_monitor.traces.session_reader import SessionReader
 from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
 
-_DEEPEST = 32
-"""Lists inside each other in an attribute; what is deeper is left out."""
+if TYPE_CHECKING:
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 _TOOLS = Tools(shell="", writing=frozenset(), whole="")
 _SEEN = Step(number=0, kind=StepKind.MESSAGE)
 
@@ -32,7 +37,7 @@ class SpanKind(StrEnum):
 _NAMES = {
     SpanKind.MODEL: ("chat", "text_completion", "generate_content", "LLM"),
     SpanKind.TOOL: ("execute_tool", "TOOL"),
-    SpanKind.AGENT: ("invoke_agent", "AGENT"),
+    SpanKind.AGENT: ("invoke_agent", "invoke_workflow", "AGENT", "CHAIN"),
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name")
@@ -43,6 +48,8 @@ _TOKENS = (
     ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
 )
 _CALLED = frozenset({"tool_call", "tool_calls", "tool_use", "function_call"})
+_MESSAGE_PIECE = re.compile(r"llm\.(input|output)_messages\.(\d+)\.message\.([^.]+)(.*)")
+"""OpenInference has an attribute for each piece of a message."""
 
 
 def spans_in(body: bytes, *, json: bool) -> list[Node]:
@@ -50,79 +57,64 @@ def spans_in(body: bytes, *, json: bool) -> list[Node]:
 
     Raises TraceError for what is no request of OTLP.
     """
-    found = object_of(body) if json else _decoded(body)
-    if isinstance(found, str):
-        raise TraceError(f"no spans of OTLP: {found}")
     spans = [
-        _span(span, resource["resource"])
-        for resource in found["resourceSpans"]
-        for scope in resource["scopeSpans"]
-        for span in scope["spans"]
+        (span, _attributes(resource.resource.attributes)["service.name"].text)
+        for resource in _request(body, json=json).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
     ]
-    return sorted(spans, key=lambda each: each["nanoseconds"].whole or 0)
+    spans.sort(key=lambda each: each[0].end_time_unix_nano)
+    return [_span(span, service) for span, service in spans]
 
 
-def _decoded(body: bytes) -> Node | str:
-    """A request as its JSON says it, other than that its ids are in base64."""
-    from google.protobuf.json_format import MessageToDict
+def _request(body: bytes, *, json: bool) -> "ExportTraceServiceRequest":
+    from google.protobuf.json_format import Parse, ParseError
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     try:
-        request = ExportTraceServiceRequest.FromString(body)
-        return Node(MessageToDict(request, use_integers_for_enums=True))
-    except (DecodeError, ValueError, RecursionError) as error:
-        return str(error)
+        if json:
+            return Parse(body, ExportTraceServiceRequest(), ignore_unknown_fields=True)
+        return ExportTraceServiceRequest.FromString(body)
+    except (DecodeError, ParseError, ValueError, RecursionError) as error:
+        raise TraceError(f"no spans of OTLP: {error}") from error
 
 
-def _span(span: Node, resource: Node) -> Node:
-    status, nanoseconds = span["status"], _nanoseconds(span["endTimeUnixNano"])
-    exceptions = (_attributes(each["attributes"]) for each in span["events"])
-    problems = [status["message"].text, *(each["exception.message"].text for each in exceptions)]
+def _span(span: "Span", service: str) -> Node:
+    exceptions = (_attributes(each.attributes) for each in span.events)
+    problems = span.status.message, *(each["exception.message"].text for each in exceptions)
     return Node(
         {
-            "trace": _id(span["traceId"].text, 16),
-            "span": _id(span["spanId"].text, 8),
-            "root": not span["parentSpanId"].text.strip("0"),
-            "nanoseconds": nanoseconds,
-            "end": nanoseconds / 1e9,
-            "failed": status["code"].whole == 2,
+            "trace": _id(span.trace_id, 16),
+            "span": _id(span.span_id, 8),
+            "root": not span.parent_span_id,
+            "end": span.end_time_unix_nano / 1e9,
+            "failed": span.status.code == span.status.STATUS_CODE_ERROR,
             "problem": next(filter(None, problems), ""),
-            "service": _attributes(resource["attributes"])["service.name"].text,
-            "attributes": _attributes(span["attributes"]).value,
+            "service": service,
+            "attributes": _attributes(span.attributes).value,
         }
     )
 
 
-def _nanoseconds(said: Node) -> int:
-    """A time since 1970: a text of up to twenty digits, or a number; else 0."""
-    digits = said.text
-    return int(digits) if digits.isdecimal() and len(digits) <= 20 else said.whole or 0
+def _id(raw: bytes, size: int) -> str:
+    """An id in hexadecimal. In JSON it is that already, and was read as if it were base64."""
+    text = raw.hex() if len(raw) == size else b64encode(raw).decode().lower()
+    return text if re.fullmatch(rf"[0-9a-f]{{{2 * size}}}", text) else ""
 
 
-def _id(text: str, size: int) -> str:
-    """An id in hexadecimal, which it is in JSON; else it is in base64."""
-    try:
-        raw = bytes.fromhex(text) if len(text) == 2 * size else base64.b64decode(text)
-    except ValueError:
-        return ""
-    return raw.hex() if len(raw) == size else ""
+def _attributes(pairs: "Iterable[KeyValue]") -> Node:
+    return Node({pair.key: _plain(pair.value) for pair in pairs})
 
 
-def _attributes(pairs: Node, depth: int = 0) -> Node:
-    return Node({pair["key"].text: _plain(pair["value"], depth) for pair in pairs})
-
-
-def _plain(value: Node, depth: int) -> object:
-    match next(iter(value.members), ""):
-        case "arrayValue" if depth < _DEEPEST:
-            return [_plain(each, depth + 1) for each in value["arrayValue"]["values"]]
-        case "kvlistValue" if depth < _DEEPEST:
-            return _attributes(value["kvlistValue"]["values"], depth + 1).value
-        case "intValue":
-            return value["intValue"].whole
-        case "stringValue" | "boolValue" | "doubleValue" as kind:
-            return value[kind].value
+def _plain(value: "AnyValue") -> object:
+    match value.WhichOneof("value"):
+        case "array_value":
+            return [_plain(each) for each in value.array_value.values]
+        case "kvlist_value":
+            return _attributes(value.kvlist_value.values).value
+        case "string_value" | "bool_value" | "int_value" | "double_value" as kind:
+            return getattr(value, kind)
         case _:
             return None
 
@@ -174,9 +166,8 @@ class SpanSession(SessionReader):
     def _model(self, key: str, span: Node) -> Iterator[Step]:
         has = span["attributes"]
         self._requests += 1
-        prompts = has["gen_ai.input.messages"].decoded
+        prompts, answers = _messages(has, "input"), _messages(has, "output")
         self.heading.add(prompt=next((_text(e) for e in prompts if e["role"].text == "user"), ""))
-        answers = list(has["gen_ai.output.messages"].decoded)
         step = Step(
             number=0,
             kind=StepKind.MESSAGE,
@@ -207,12 +198,32 @@ class SpanSession(SessionReader):
         if self._answer is not None:
             step = self._answer.call(step)
         result = _first(has, _RESULTS)
+        if (wrapped := result.decoded)["type"].text == "tool":  # LangChain, with the call's id
+            result = wrapped["data"]["content"]
         output = result.canonical if result.value is not None else span["problem"].text
         return finished(step, at=at, ok=not span["failed"], exit_code=None, output=output)
 
 
 def _first(has: Node, names: tuple[str, ...]) -> Node:
     return next((has[name] for name in names if has[name].value is not None), Node())
+
+
+def _messages(has: Node, side: str) -> list[Node]:
+    """What a model was given, or answered."""
+    if said := list(has[f"gen_ai.{side}.messages"].decoded):
+        return said
+    roles, parts = dict[str, object](), defaultdict[str, list[Mapping[str, object]]](list)
+    for name, value in has.members.items():
+        match (found := _MESSAGE_PIECE.fullmatch(name)) and found.groups():
+            case (of, number, "role", _) if of == side:
+                roles[number] = value
+            case (of, number, "tool_calls", _) if of == side:
+                parts[number].append({"type": "tool_call"})
+            case (of, number, "content" | "contents", rest) if of == side and "type" not in rest:
+                parts[number].append({"type": "text", "content": value})
+            case _:
+                pass
+    return [Node({"role": roles.get(each), "parts": parts[each]}) for each in roles | parts]
 
 
 def _text(message: Node) -> str:

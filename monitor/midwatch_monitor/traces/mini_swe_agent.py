@@ -134,7 +134,7 @@ def _commands(message: Node, content: str) -> tuple[str, ...]:
 
 def _run_anyway(turn: _Turn, content: str) -> tuple[str, ...]:
     """What ran though it does not look like a command: agents may ask for another kind of block."""
-    if all(_reading(result)[0] is None for result in turn.results):
+    if all(_read_result(result)[0] is None for result in turn.results):
         return ()
     block = _ANY_BLOCK.search(content)
     return (block[1].strip() if block else content.strip(),)
@@ -142,14 +142,14 @@ def _run_anyway(turn: _Turn, content: str) -> tuple[str, ...]:
 
 def _outcome(results: Sequence[Node]) -> tuple[int | None, bool | None]:
     """The exit code and the success: of several results, of the first that failed."""
-    read = [_reading(result) for result in results]
+    read = [_read_result(result) for result in results]
     failed = next((each for each in read if each[1] is False), None)
     if failed is not None:
         return failed
     return read[-1] if read else (None, None)
 
 
-def _reading(result: Node) -> tuple[int | None, bool | None]:
+def _read_result(result: Node) -> tuple[int | None, bool | None]:
     content, extra = result["content"].said, result["extra"]
     found = _RETURN_CODE.match(content)
     code = extra["returncode"].whole if "returncode" in extra else int(found[1]) if found else None

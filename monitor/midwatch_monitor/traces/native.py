@@ -211,9 +211,11 @@ class Reader:
                 return change
             case "checkpoint":
                 line = _CheckpointLine.model_validate({"plan_step": self._plan_step, **known})
-                return _step(line, self._edits(line), Checkpoint(**_shared(line, Checkpoint)))
+                return _step(
+                    line, self._edits(line), Checkpoint(**_shared_fields(line, Checkpoint))
+                )
             case _:
-                line = _StepLine.model_validate(_decoded(known))
+                line = _StepLine.model_validate(_decode_arguments(known))
                 return _step(line, self._edits(line), None)
 
     def _edits(self, line: _StepLine) -> tuple[Edit, ...]:
@@ -223,11 +225,11 @@ class Reader:
         if line.edit is False or line.kind is not StepKind.TOOL:
             return ()
         if line.edit is None and (command := _command(line)):
-            return self._inferred(line, command)
+            return self._inferred_edits(line, command)
         failed = line.ok is False or line.exit_code not in (0, None)
-        return () if failed or refused(line.output) else self._claimed(line)
+        return () if failed or refused(line.output) else self._claimed_edits(line)
 
-    def _claimed(self, line: _StepLine) -> tuple[Edit, ...]:
+    def _claimed_edits(self, line: _StepLine) -> tuple[Edit, ...]:
         """What a call changes that says so: by `edit`, by a digest, or by the name of its tool."""
         tool, args = line.tool, _arguments(line.args)
         said = line.edit or bool(line.content_digest and not looks(tool, args))
@@ -241,7 +243,7 @@ class Reader:
             return (replace(edits[0], digest=line.content_digest),)
         return edits
 
-    def _inferred(self, line: _StepLine, command: str) -> tuple[Edit, ...]:
+    def _inferred_edits(self, line: _StepLine, command: str) -> tuple[Edit, ...]:
         """What a command writes. One that failed with an exit code may have written before that."""
         refused = line.ok is False and line.exit_code is None
         if refused or line.exit_code in NOTHING_RAN:
@@ -250,13 +252,13 @@ class Reader:
 
 
 def _step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | None) -> Step:
-    shared = _shared(line, Step)
+    shared = _shared_fields(line, Step)
     shared["args"] = line.args if isinstance(line.args, str) else canonical(line.args)
     shared["edits"] = edits
     return Step(**shared, number=line.step, checkpoint=checkpoint)
 
 
-def _shared(line: _Line, kind: type[Step | Checkpoint | Change]) -> dict[str, Any]:
+def _shared_fields(line: _Line, kind: type[Step | Checkpoint | Change]) -> dict[str, Any]:
     """The fields of a line that a record has, too."""
     known = type(line).model_fields
     return {each.name: getattr(line, each.name) for each in fields(kind) if each.name in known}
@@ -275,7 +277,7 @@ def _command(line: _StepLine) -> str:
     return command if isinstance(command, str) else ""
 
 
-def _decoded(known: Mapping[str, object]) -> Mapping[str, object]:
+def _decode_arguments(known: Mapping[str, object]) -> Mapping[str, object]:
     """A line, with arguments that are the text of an object as that object."""
     args = known.get("args")
     if not isinstance(args, str) or not args.lstrip().startswith("{"):
@@ -297,7 +299,7 @@ def _arguments(args: object) -> Arguments:
 
 
 def _change(line: _StateLine) -> Change:
-    shared = _shared(line, Change)
+    shared = _shared_fields(line, Change)
     if line.budget is not None:
         shared["budget"] = Budget(
             **{
@@ -332,21 +334,21 @@ def written(event: Event) -> str:
 
 
 def _step_fields(step: Step) -> dict[str, object]:
-    said = {"step": step.number} | _said(step)
+    said = {"step": step.number} | _fields_set(step)
     del said["number"]
     said.pop("checkpoint", None)
     if "args" in said:
         said["args"] = _args(step.args)
     if step.kind is StepKind.TOOL or step.edits:
-        said["edits"] = [_said(edit) for edit in step.edits]
+        said["edits"] = [_fields_set(edit) for edit in step.edits]
     if step.checkpoint is not None:
         # A report that names no plan step is taken to be about the one in force.
-        said |= _said(step.checkpoint) | {"plan_step": step.checkpoint.plan_step}
+        said |= _fields_set(step.checkpoint) | {"plan_step": step.checkpoint.plan_step}
     return said
 
 
 def _change_fields(change: Change) -> dict[str, object]:
-    said: dict[str, object] = {"kind": STATE} | _said(change)
+    said: dict[str, object] = {"kind": STATE} | _fields_set(change)
     for name in ("outage", "acts"):  # which no rule looks at
         said.pop(name, None)
     if change.budget is not None:
@@ -354,7 +356,7 @@ def _change_fields(change: Change) -> dict[str, object]:
     return said
 
 
-def _said(word: Step | Change | Edit | Checkpoint) -> dict[str, object]:
+def _fields_set(word: Step | Change | Edit | Checkpoint) -> dict[str, object]:
     """The fields of a word that do not have their default."""
     return {
         field.name: value

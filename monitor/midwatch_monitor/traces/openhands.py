@@ -260,7 +260,7 @@ def _server_answer(event: Node) -> Answer:
     return Answer(
         keys=(_server_key(event["cause"]),),
         at=event["timestamp"].time,
-        ok=_succeeded(name, output),
+        ok=_success_of(name, output),
         exit_code=_exit_code(extras) if name == "run" else None,
         output=output,
         content=_content(extras["new_content"]),
@@ -268,7 +268,7 @@ def _server_answer(event: Node) -> Answer:
     )
 
 
-def _succeeded(name: str, output: str) -> bool | None:
+def _success_of(name: str, output: str) -> bool | None:
     if name in ("error", "user_rejected") or output.startswith("ERROR:"):
         return False
     return True if name in ("edit", "read", "write") else None
@@ -374,12 +374,12 @@ class _Run:
                 ok=ok,
                 exit_code=answer.exit_code,
                 output=answer.output,
-                edits=_kept(step.edits, answer, ok=ok),
+                edits=_keep_edits(step.edits, answer, ok=ok),
             )
         )
 
 
-def _kept(edits: tuple[Edit, ...], answer: Answer, *, ok: bool | None) -> tuple[Edit, ...]:
+def _keep_edits(edits: tuple[Edit, ...], answer: Answer, *, ok: bool | None) -> tuple[Edit, ...]:
     """What did change: a command that failed may still have written, a refused act has not."""
     if answer.exit_code in NOTHING_RAN or (ok is False and answer.exit_code is None):
         return ()

@@ -47,11 +47,11 @@ class QwenSession(SessionReader):
             case "tool_result":
                 yield from self._results(line)
             case "user":
-                yield from self._told(line)
+                yield from self._read_user_line(line)
             case _:
                 return
 
-    def _told(self, line: Node) -> Iterator[Event]:
+    def _read_user_line(self, line: Node) -> Iterator[Event]:
         if line["subtype"] or line["provenance"].text not in {"", "real_user"}:
             return
         said = typed(line["systemPayload"]["displayText"].text or line["message"]["parts"].said)

@@ -28,16 +28,16 @@ class Answer:
     def call(self, step: Step) -> Step:
         """The call with what the answer has for it."""
         self.called = True
-        own = self._taken()
+        own = self._take_step()
         return replace(
             step, request=own.request, text=own.text, tokens=own.tokens, cost_usd=own.cost_usd
         )
 
     def message(self) -> Step | None:
         """What was said since, if nothing was called; it is given once."""
-        return self._taken() if self.step.text and not self.called else None
+        return self._take_step() if self.step.text and not self.called else None
 
-    def _taken(self) -> Step:
+    def _take_step(self) -> Step:
         taken, self.step = self.step, replace(self.step, text="", tokens=0, cost_usd=0.0)
         return taken
 

@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         INTERRUPTS.take()
         _announce(words)
     try:
-        from midwatch_supervisor.cli.command import run_command
+        from midwatch_supervisor.cli.app import run_command
 
         return run_command(argv)
     except KeyboardInterrupt:

@@ -1,12 +1,27 @@
-"""Which commands there are. None is imported before it is called."""
+"""Which commands there are, and one command from its words to its exit code.
 
-from collections.abc import Sequence
+None is imported before it is called.
+"""
+
+import sys
+from collections.abc import Coroutine, Sequence
 from difflib import get_close_matches
-from importlib.metadata import version
+from inspect import iscoroutine
+from typing import Any, cast
 
-from cyclopts import App, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter
 
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import (
+    ConfigError,
+    JournalAccessError,
+    MidwatchError,
+    SandboxError,
+    TraceError,
+    UsageError,
+)
+from midwatch_supervisor.cli.fleet.log import make_stderr_plain
+from midwatch_supervisor.cli.interrupts import INTERRUPTS
+from midwatch_supervisor.cli.output import drop_output, write_error
 
 GROUPS = {
     "Run": {
@@ -22,7 +37,7 @@ GROUPS = {
         "mcp": ("inspect.mcp:mcp", "Let other programs ask Midwatch, or report to it."),
         "report": ("inspect.report:app", "What came of the tasks, in figures and charts."),
         "metrics": ("inspect.metrics:metrics", "Figures of all runs, for Prometheus."),
-        "diff": ("inspect.diff:diff", "What a task has changed."),
+        "diff": ("operate.workspaces:diff", "What a task has changed."),
         "export": ("inspect.export:export", "Write a recorded attempt as a trace."),
         "replay": ("inspect.replay:replay", "Run today's rules over recorded runs."),
     },
@@ -32,8 +47,8 @@ GROUPS = {
         "tell": ("operate.tell:tell", "Say something to a worker; pause, stop or restart it."),
         "grant": ("operate.tell:grant", "Give an attempt more budget."),
         "switch": ("operate.tell:switch", "Let another model go on with an attempt."),
-        "merge": ("operate.merge:merge", "Merge a completed task's branch into yours."),
-        "clean": ("operate.clean:clean", "Remove the workspaces of merged tasks."),
+        "merge": ("operate.workspaces:merge", "Merge a completed task's branch into yours."),
+        "clean": ("operate.workspaces:clean", "Remove the workspaces of merged tasks."),
     },
     "Learn": {
         "feedback": ("learn.feedback:app", "Accept or reject a result; list what was said."),
@@ -42,7 +57,7 @@ GROUPS = {
         "facts": ("learn.facts:app", "What workers found out: list, show, take back."),
         "learn": ("learn.learn:learn", "Draw the lessons that are due, and look back."),
         "calibration": (
-            "inspect.calibration:calibration",
+            "inspect.report:calibration",
             "What stated confidence was worth, by model.",
         ),
         "forget": ("learn.forget:forget", "Delete everything about a project."),
@@ -82,7 +97,7 @@ def build() -> App:
         name="midwatch",
         help="Keeps watch over AI agents: detects, diagnoses, intervenes, checks that it worked.",
         help_format="plaintext",
-        version=lambda: version("midwatch"),
+        version=_version,
         # A path may begin with a bracket, and is no JSON then.
         default_parameter=Parameter(json_list=False, json_dict=False, show_default=_shown),
         exit_on_error=False,
@@ -103,6 +118,12 @@ def build() -> App:
     return app
 
 
+def _version() -> str:
+    from importlib.metadata import version  # takes as long as many commands do
+
+    return version("midwatch")
+
+
 def _shown(default: object) -> str | None:
     """A default as the help says it; what is not set needs no word."""
     return None if default is False or default in (None, "", ()) else str(default)
@@ -118,3 +139,41 @@ def refuse_unknown(argv: Sequence[str]) -> None:
         close = get_close_matches(word, COMMANDS, n=1)
         hint = f" (did you mean `{close[0]}`?)" if close else ""
         raise UsageError(f"there is no command `{word}`{hint}; `midwatch --help` lists them")
+
+
+def run_command(argv: Sequence[str] | None) -> int:
+    """Run one command of these words, or of the process, and answer its exit code.
+
+    Raises KeyboardInterrupt.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["run"]:  # a lone dash would be taken for an option
+        words = ["/dev/stdin" if word == "-" else word for word in words]
+    make_stderr_plain()
+    try:
+        refuse_unknown(words)
+        result = _result(words)
+        sys.stdout.flush()
+    except CycloptsError as error:
+        write_error(str(error))
+        return 2
+    except ConfigError as error:
+        for line in error.lines:
+            write_error(line)
+        return 2
+    except MidwatchError as error:
+        write_error(str(error))
+        asked = isinstance(error, UsageError | TraceError | JournalAccessError | SandboxError)
+        return 2 if asked else 1
+    except BrokenPipeError:
+        drop_output()  # whoever read it has gone, and needs no message
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _result(words: Sequence[str]) -> object:
+    command, bound, _ = build().parse_args(words)
+    answer = command(*bound.args, **bound.kwargs)
+    if iscoroutine(answer):
+        return INTERRUPTS.run(cast("Coroutine[Any, Any, object]", answer))
+    return answer

@@ -1,6 +1,6 @@
-"""Ctrl-C: the first ends a command in order, the second at once; neither with a traceback.
+"""Ctrl-C, and the end of a process: the first ends a command in order, the second at once.
 
-Imports next to nothing: it is in force while everything else is imported.
+Neither shows a traceback. Imports next to nothing: it is in force while the rest is imported.
 """
 
 import os
@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
@@ -96,3 +97,62 @@ def _handle(handler: Handler) -> None:
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as a shell starts a script's `&`
     if threading.current_thread() is threading.main_thread() and not ignored:
         signal.signal(signal.SIGINT, handler)
+
+
+NOTICE = "ending what is under way; Ctrl-C again leaves at once"
+_STOPPING = 0.5
+"""Seconds that an idle thread may take to notice that its loop has ended."""
+
+
+def run_to_end(
+    work: Coroutine[Any, Any, int], *, grace_seconds: float, notice: str = NOTICE
+) -> int:
+    """Like `asyncio.run`, but what does not heed its cancellation keeps the process only so long.
+
+    That is a tool that blocks in a thread, or a task that goes on when it is cancelled: the
+    process leaves without them, with the exit code that the work came to. The notice is for whoever
+    interrupts it.
+    """
+    import asyncio
+
+    others = frozenset(threading.enumerate())
+    leaving = threading.Timer(grace_seconds, _leave)
+    leaving.daemon = True
+
+    async def watched() -> int:
+        code = 1
+        try:
+            code = await work
+        except asyncio.CancelledError:
+            code = INTERRUPTED
+            raise
+        finally:
+            leaving.args = [code]
+            leaving.start()
+        return code
+
+    try:
+        return INTERRUPTS.run(watched(), notice=notice)
+    finally:
+        if not any(_stuck(thread) for thread in set(threading.enumerate()) - others - {leaving}):
+            leaving.cancel()
+
+
+def _stuck(thread: threading.Thread) -> bool:
+    if not thread.daemon:
+        thread.join(_STOPPING)
+    return not thread.daemon and thread.is_alive()
+
+
+def _leave(code: int) -> None:
+    # Where nobody reads the output, a thread that writes holds it, and no flush comes to an end.
+    flushing = threading.Thread(target=_flush, daemon=True)
+    flushing.start()
+    flushing.join(_STOPPING)
+    os._exit(code)
+
+
+def _flush() -> None:
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()

@@ -1,6 +1,7 @@
 """The journal that a command works with."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,15 +54,7 @@ async def journal_to_read(
 
     `patience_seconds` is how long a lost connection is waited for, if not as long as usual.
     """
-    from midwatch_monitor.journal import Journal
-    from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
-    from midwatch_monitor.secrets.masking import known_secrets
-
-    location = _existing(option)
-    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
-    return await Journal.open_to_read(
-        location, patience_seconds=patience, secrets=known_secrets(os.environ)
-    )
+    return await _opened(option, patience_seconds, to_write=False)
 
 
 async def journal_to_write(
@@ -71,15 +64,7 @@ async def journal_to_write(
 
     Raises JournalReadOnlyError where it may only be read. `patience_seconds` as above.
     """
-    from midwatch_monitor.journal import Journal
-    from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
-    from midwatch_monitor.secrets.masking import known_secrets
-
-    location = _existing(option)
-    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
-    return await Journal.open(
-        location, create=False, patience_seconds=patience, secrets=known_secrets(os.environ)
-    )
+    return await _opened(option, patience_seconds, to_write=True)
 
 
 async def journal_to_watch(
@@ -93,6 +78,18 @@ async def journal_to_watch(
         return await journal_to_write(option, patience_seconds=patience_seconds), ""
     except JournalReadOnlyError as error:
         return await journal_to_read(option, patience_seconds=patience_seconds), str(error)
+
+
+async def _opened(option: str | None, patience: float | None, *, to_write: bool) -> "Journal":
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
+    from midwatch_monitor.secrets.masking import known_secrets
+
+    location = _existing(option)
+    opening = partial(Journal.open, create=False) if to_write else Journal.open_to_read
+    patience = PATIENCE_SECONDS if patience is None else patience
+    secrets = known_secrets(os.environ)
+    return await opening(location, patience_seconds=patience, secrets=secrets)
 
 
 def _existing(option: str | None) -> str:

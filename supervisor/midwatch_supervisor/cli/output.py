@@ -1,11 +1,15 @@
-"""What a command prints: plain lines, or one JSON object a line."""
+"""What a command prints: plain lines, or one JSON object a line; and the files that it writes."""
 
 import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import TextIO
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
 
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.private import private_file
 from midwatch_supervisor.present.plain import visible
 
 
@@ -62,3 +66,29 @@ def _write(stream: TextIO, line: str) -> None:
     """File names may hold bytes that are no text, and a terminal may not know every letter."""
     encoding = stream.encoding or "utf-8"
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def refuse_existing(target: Path, *, force: bool) -> None:
+    """Raise UsageError for a file that is there already, unless that is wanted."""
+    if not force and (target.exists() or target.is_symlink()):
+        raise UsageError(f"{target} exists already; --force overwrites it")
+
+
+@contextmanager
+def new_file(target: Path) -> Generator[BinaryIO]:
+    """A file that gets its name only once it is whole. Raises UsageError if it cannot be."""
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{target} is no file")
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        private_file(part)
+        with part.open("wb") as stream:
+            try:
+                yield stream
+            except BaseException:
+                part.unlink()
+                raise
+        part.replace(target)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}") from error

@@ -192,10 +192,10 @@ class Supervisor:
             refused = isinstance(error, UnexpectedModelBehavior) and not deadline.expired()
             return ModelReply(
                 reason=f"the model {name} failed: {why}",
-                spending=_spending(name, used),
+                spending=_spending_of(name, used),
                 fault=Fault(part="supervisor", error=f"answer refused: {why}") if refused else None,
             )
-        return ModelReply(answer=answer, spending=_spending(name, used))
+        return ModelReply(answer=answer, spending=_spending_of(name, used))
 
     async def _try(
         self,
@@ -295,7 +295,7 @@ def _responses(used: Sequence[Sequence[ModelMessage]]) -> list[ModelResponse]:
     return [each for messages in used for each in messages if isinstance(each, ModelResponse)]
 
 
-def _spending(model: str, used: Sequence[Sequence[ModelMessage]]) -> Spending | None:
+def _spending_of(model: str, used: Sequence[Sequence[ModelMessage]]) -> Spending | None:
     responses = _responses(used)
     if not responses:
         return None

@@ -255,7 +255,7 @@ def _terms(action: Action, answer: Answer, context: DecisionContext) -> tuple[Te
     table = terms_for(action, context, answer.diagnosis)
     match action:
         case Action.GRANT_BUDGET:
-            return _granted(answer, context, table)
+            return _grant_terms(answer, context, table)
         case Action.SWITCH_MODEL:
             return Terms(model=answer.model or table.model), ""
         case Action.RESTART:
@@ -268,7 +268,7 @@ def _terms(action: Action, answer: Answer, context: DecisionContext) -> tuple[Te
             return table, ""
 
 
-def _granted(answer: Answer, context: DecisionContext, table: Terms) -> tuple[Terms, str]:
+def _grant_terms(answer: Answer, context: DecisionContext, table: Terms) -> tuple[Terms, str]:
     wanted = answer.grant.word if answer.grant else Grant()
     if not wanted:
         return table, ""

@@ -124,7 +124,7 @@ class AttemptEvidence:
             analyses=tuple(
                 f"{each.what}: {each.root} → {each.remedy}" for each in lessons[-_LESSONS:]
             ),
-            tried=tuple(_tried(each) for each in delivered if each is not last),
+            tried=tuple(_past_line(each) for each in delivered if each is not last),
             kept=last.terms.keep if last else (),
             completed=self.state.lifecycle is Lifecycle.COMPLETED,
         )
@@ -156,6 +156,6 @@ class AttemptEvidence:
         return self.masked(diff or "")
 
 
-def _tried(past: PastIntervention) -> str:
+def _past_line(past: PastIntervention) -> str:
     reason = f": {past.reason}" if past.reason else ""
     return f"{past.action}: {past.outcome or 'not judged'}{reason}"

@@ -114,7 +114,7 @@ class Calibrator:
         if not attempt.model or (len(samples) >= RECENT and id < min(samples)):
             return
         known = samples.get(id)
-        said = known.confidences if known else await self._said(id)
+        said = known.confidences if known else await self._stated_confidences(id)
         if said:
             samples[id] = Sample(
                 attempt=id,
@@ -127,7 +127,7 @@ class Calibrator:
                 del samples[min(samples)]
             self._fitted.pop(attempt.model, None)
 
-    async def _said(self, attempt: int) -> tuple[int, ...]:
+    async def _stated_confidences(self, attempt: int) -> tuple[int, ...]:
         said: list[int] = []
         after = 0
         while page := await self._journal.entries(after, attempt=attempt, kinds=(Step,)):

@@ -79,8 +79,8 @@ def diagnose(context: DecisionContext) -> Diagnosed:
     for cause, look in TABLE:
         steps = look(context)
         if steps is not None:
-            return Diagnosed(cause=cause, steps=_known(steps, context))
-    return Diagnosed(steps=_known(_evidence(context.alerts), context))
+            return Diagnosed(cause=cause, steps=_known_steps(steps, context))
+    return Diagnosed(steps=_known_steps(_evidence(context.alerts), context))
 
 
 def _provider(context: DecisionContext) -> Found:
@@ -240,7 +240,7 @@ def _evidence(alerts: tuple[Alert, ...]) -> tuple[int, ...]:
     return tuple(number for alert in alerts for number in alert.evidence or (alert.step,))
 
 
-def _known(steps: tuple[int, ...], context: DecisionContext) -> tuple[int, ...]:
+def _known_steps(steps: tuple[int, ...], context: DecisionContext) -> tuple[int, ...]:
     """Each once, in order, as far as there is such a step; the newest where nothing is left."""
     last = context.last_step
     found = sorted({number for number in steps if 1 <= number <= last})

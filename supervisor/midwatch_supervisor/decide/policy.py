@@ -124,7 +124,7 @@ def said(action: Action, context: DecisionContext, cause: Diagnosis, terms: Term
     matter = wording.Matter(
         alerts=work or context.alerts,
         cause=cause,
-        earlier=tuple(_told(past) for past in context.earlier),
+        earlier=tuple(_past_words(past) for past in context.earlier),
         terms=terms,
         concurrent=context.concurrent,
         failure=repeated_failure(context.steps),
@@ -264,7 +264,7 @@ def _force(action: Action) -> int:
     return ACTIONS.index(action) if action in ACTIONS else 0
 
 
-def _told(past: PastIntervention) -> str:
+def _past_words(past: PastIntervention) -> str:
     reason = f": {past.reason}" if past.reason else ""
     return f"{past.action.value} ({past.outcome or 'not judged yet'}{reason})"
 

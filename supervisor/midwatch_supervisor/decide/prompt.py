@@ -33,7 +33,7 @@ def render(context: DecisionContext, max_chars: int, blocks: DataBlocks) -> str:
         f"{blocks.head}\n"
         f"Attempt {context.attempt}, last step {context.last_step}.\n"
         f"interventions so far: {len(context.delivered)}{_turned_down(context)}\n"
-        f"{_read(context)}{_calibrated(context)}"
+        f"{_read(context)}{_calibration_line(context)}"
     )
     parts = {name: escaped(body) for name, body in _parts(context, max_chars) if body}
     frame = sum(len(blocks.framed(name, "")) + 1 for name in parts)
@@ -58,13 +58,13 @@ def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], .
         ("petition", context.request),
         ("worker", f"{context.worker}\n{_budget(context)}".strip()),
         ("alerts", "\n".join(map(_alert, context.firing or context.alerts))),
-        ("interventions of earlier attempts", "\n".join(map(_tried, context.before))),
-        ("interventions", "\n".join(map(_tried, context.delivered))),
+        ("interventions of earlier attempts", "\n".join(map(_past_line, context.before))),
+        ("interventions", "\n".join(map(_past_line, context.delivered))),
         ("rivals", "\n".join(map(_concurrent_edit, context.concurrent))),
         ("plan", _plan(context.plan)),
         ("plan check", line(context.plan_check).text if context.plan_check else ""),
         ("completions", "\n".join(line(each).text for each in context.completions)),
-        ("analyses", "\n".join(map(_noted, context.analyses))),
+        ("analyses", "\n".join(map(_note_line, context.analyses))),
         ("checkpoints", described(context.checkpoints, each)),
         ("diff", context.diff),
         ("steps", described(context.steps, each)),
@@ -93,7 +93,7 @@ def _budget(context: DecisionContext) -> str:
     return f"{words}. {rate}" if words else rate
 
 
-def _calibrated(context: DecisionContext) -> str:
+def _calibration_line(context: DecisionContext) -> str:
     """What the confidence stated last is worth. Numbers only, so it may stand outside the data."""
     stated = [step.checkpoint.confidence for step in context.checkpoints if step.checkpoint]
     if context.calibration is None or not stated:
@@ -121,7 +121,7 @@ def _alert(alert: Alert) -> str:
     return f"{alert.severity} {alert.key.rule}{about}: {_line(alert.summary)}{steps}"
 
 
-def _tried(past: PastIntervention) -> str:
+def _past_line(past: PastIntervention) -> str:
     said = f": {_line(past.message)}" if past.message else ""
     why = f" ({_line(past.reason)})" if past.reason else ""
     return f"{past.action} by {past.by}, outcome {past.outcome or 'not known yet'}{why}{said}"
@@ -132,18 +132,18 @@ def _concurrent_edit(edit: ConcurrentEdit) -> str:
     return f"task {_line(edit.task)} works on {_line(edit.path)} too; {turn}"
 
 
-def _noted(noted: Noted) -> str:
+def _note_line(noted: Noted) -> str:
     return f"after step {noted.step}: {line(noted.analysis).text}"
 
 
 def _plan(plan: Plan) -> str:
     return "\n".join(
-        f"{number}. [{step.state}] {_line(step.title)}{_flagged(step)}"
+        f"{number}. [{step.state}] {_line(step.title)}{_flag_words(step)}"
         for number, step in enumerate(plan.steps, start=1)
     )
 
 
-def _flagged(step: PlanStep) -> str:
+def _flag_words(step: PlanStep) -> str:
     return f" (flag: {_line(step.flag)})" if step.flag else ""
 
 

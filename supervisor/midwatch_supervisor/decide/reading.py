@@ -176,7 +176,7 @@ async def concurrent(
             continue
         attempts = await journal.attempts(task.id)
         for other in attempts[-1:]:  # those before it are over
-            touched = await _touched(journal, other)
+            touched = await _touched_files(journal, other)
             found += [
                 ConcurrentEdit(path=path, task=task.name, elder=other.id < attempt.id)
                 for path in sorted(paths)
@@ -185,7 +185,7 @@ async def concurrent(
     return tuple(found)
 
 
-async def _touched(journal: Journal, attempt: Attempt) -> set[str]:
+async def _touched_files(journal: Journal, attempt: Attempt) -> set[str]:
     """What an attempt at work changed or means to change; nothing of one that is over."""
     changed, meant = set[str](), set[str]()
     kinds = (Step, Change, Plan, AttemptTransition)

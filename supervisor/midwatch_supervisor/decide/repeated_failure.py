@@ -48,7 +48,7 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
         if came and act.action == action and held_back(step):
             came.append(step.number)
         elif act.check is Check.NONE or act.failed is None or held_back(step):
-            edited.update(_edited(step) if came else ())
+            edited.update(_edited_files(step) if came else ())
         elif act.failed and act.failure:
             if act.failure != failure:
                 came, edited = [], Counter()
@@ -60,7 +60,7 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
         return None
     return RepeatedFailure(
         check=_cut(command(newest) or newest.tool),
-        told=_told(newest.output),
+        told=_failure_words(newest.output),
         steps=tuple(came),
         file=next((path for path, _ in edited.most_common(1)), ""),
     )
@@ -85,13 +85,13 @@ def refused(steps: Sequence[Step]) -> Refused | None:
     return Refused(told=told, steps=tuple(step.number for step in turned))
 
 
-def _edited(step: Step) -> Sequence[str]:
+def _edited_files(step: Step) -> Sequence[str]:
     """The files that a step edited, or meant to: the same content again leaves no trace."""
     own = [edit.path for edit in step.edits if edit.writer is Writer.WORKER]
     return own or [step.path] if step.path and changing(step.tool) else own
 
 
-def _told(output: str) -> str:
+def _failure_words(output: str) -> str:
     lines = [line.strip() for line in telling(output)]
     more = [line for line in lines if not _ONLY_COUNTS.match(line)]
     line = _cut(more[-1]) if more else failure_line(output)

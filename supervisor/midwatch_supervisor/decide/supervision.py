@@ -178,7 +178,7 @@ class Supervision:
             key = "what is late of attempt", due.attempt
             if guards.holds(due.attempt) and self._may_answer(key, guards.guard_of(due.attempt)):
                 guard = guards.guard_of(due.attempt)
-                await self._tried(key, self._in_time(due, guard, after=read), guard)
+                await self._try(key, self._in_time(due, guard, after=read), guard)
         for key in answered:
             del self._answering[key]
         for id, entry in self._state.escalations.items():
@@ -207,13 +207,13 @@ class Supervision:
             if before.guard != guard and not before.task.cancelling():
                 before.task.cancel()  # what it comes to would be refused; then it is asked anew
         elif self._may_answer(key, guard):
-            task = asyncio.create_task(self._tried(key, answer(entry, guard), guard))
+            task = asyncio.create_task(self._try(key, answer(entry, guard), guard))
             self._answering[key] = _Answering(task=task, guard=guard)
 
     def _may_answer(self, key: _Key, guard: int | None) -> bool:
         return guard is None or self._refused.get(key) != guard
 
-    async def _tried(self, key: _Key, work: Coroutine[Any, Any, None], guard: int | None) -> None:
+    async def _try(self, key: _Key, work: Coroutine[Any, Any, None], guard: int | None) -> None:
         """Do it; once it has ended, look whether it is to be done again."""
         seconds = 0.0
         try:
@@ -230,7 +230,7 @@ class Supervision:
         finally:
             asyncio.get_running_loop().call_later(seconds, self._wake)
 
-    async def _reading(self, task: int, attempt: int) -> AttemptReading:
+    async def _reading_of(self, task: int, attempt: int) -> AttemptReading:
         """What is known of an attempt; tasks that came later are found in the journal."""
         spec = self._tasks.get(task) or wanted_in(await self._journal.task(task))
         return await AttemptReading.read(
@@ -249,7 +249,7 @@ class Supervision:
         escalation = entry.record
         if not isinstance(escalation, Escalation):
             return
-        reading = await self._reading(entry.task, escalation.attempt)
+        reading = await self._reading_of(entry.task, escalation.attempt)
         calibration = await self._calibrator.calibration(reading.evidence.state.model)
         context = reading.context(escalation.alerts, escalation=escalation.id)
         supervisor = await self._supervisor(entry.task)
@@ -257,11 +257,11 @@ class Supervision:
             replace(context, calibration=calibration), reading.evidence
         )
         acts = reading.evidence.state.acts
-        answer = await self._answered(escalation, decided.decision, acts)
+        answer = await self._carry_out(escalation, decided.decision, acts)
         extra = _extra(decided.spending, decided.fault)
         await self._write(entry.task, escalation.attempt, (*answer, *extra), guard)
 
-    async def _answered(
+    async def _carry_out(
         self, escalation: Escalation, decision: Decision, acts: tuple[Action, ...] | None
     ) -> tuple[Record, ...]:
         """What becomes of a decision, by the state of the attempt now that it is made."""
@@ -294,7 +294,9 @@ class Supervision:
         """Where the attempt and the escalation stand; alarms may have joined it meanwhile."""
         asked, over = escalation, False
         firing: set[AlertKey] = set()
-        for record in await self._told(escalation.attempt, AttemptTransition, Escalation, Alert):
+        for record in await self._read_records(
+            escalation.attempt, AttemptTransition, Escalation, Alert
+        ):
             if isinstance(record, AttemptTransition):
                 over = record.lifecycle.over
             elif isinstance(record, Alert):
@@ -305,7 +307,7 @@ class Supervision:
         resolved = not asked.silent and not firing.intersection(escalation.alerts)
         return _Now(asked=asked, over=over, resolved=resolved)
 
-    async def _told(self, attempt: int, *kinds: type[Record]) -> list[Record]:
+    async def _read_records(self, attempt: int, *kinds: type[Record]) -> list[Record]:
         """All that the journal says of an attempt, of some kinds."""
         told = self._journal.all_entries(attempt=attempt, kinds=kinds)
         return [entry.record async for entry in told]
@@ -316,7 +318,7 @@ class Supervision:
         request = worker_request(entry.record)
         if not isinstance(request, Petition) or entry.attempt is None:
             return
-        reading = await self._reading(entry.task, entry.attempt)
+        reading = await self._reading_of(entry.task, entry.attempt)
         state = reading.evidence.state
         if state.over or reading.history.answered(entry.id):
             return
@@ -338,7 +340,7 @@ class Supervision:
     async def _settled(self, entry: Entry) -> bool:
         """Whether a request needs no answer any more."""
         later = await History.read(self._journal, entry.task)
-        states = await self._told(entry.attempt or 0, AttemptTransition)
+        states = await self._read_records(entry.attempt or 0, AttemptTransition)
         ended = any(isinstance(each, AttemptTransition) and each.lifecycle.over for each in states)
         return ended or later.answered(entry.id)
 

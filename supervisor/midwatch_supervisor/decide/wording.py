@@ -88,9 +88,9 @@ def message(action: Action, matter: Matter) -> str:
         case Action.RESTART:
             return f"The attempt before this one was ended: {seen} {_anew(matter)}"
         case Action.ASK_OPERATOR:
-            return f"{seen} {_cause(matter)}{_tried(matter.earlier)} What should be done?"
+            return f"{seen} {_cause(matter)}{_tried_words(matter.earlier)} What should be done?"
         case Action.STOP:
-            return f"{seen} {_cause(matter)}{_tried(matter.earlier)}"
+            return f"{seen} {_cause(matter)}{_tried_words(matter.earlier)}"
         case _:
             return _with_terms(action, seen, matter.terms)
 
@@ -187,7 +187,7 @@ def _cause(matter: Matter) -> str:
     return "" if matter.cause in unsaid else f"What it looks like: {cause}. "
 
 
-def _tried(earlier: tuple[str, ...]) -> str:
+def _tried_words(earlier: tuple[str, ...]) -> str:
     return f"Tried so far: {', '.join(earlier)}." if earlier else "Nothing was tried so far."
 
 

@@ -158,8 +158,8 @@ def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> R
     grant = only(most, tuple(name for name in RESOURCES if name not in lasting))
     if not grant:
         tightest = max(lasting.values(), key=lambda found: found.percent)
-        return RequestRuling(granted=False, reason=f"{_used(tightest)}{_enough(tightest)}")
-    short = [f"{_used(found)}." for name, found in ahead.items() if name not in lasting]
+        return RequestRuling(granted=False, reason=f"{_used_words(tightest)}{_enough(tightest)}")
+    short = [f"{_used_words(found)}." for name, found in ahead.items() if name not in lasting]
     if wanted and grant != wanted:
         short.append(f"{grant_text(wanted)} were asked for; no more than this is given now.")
     reason = " ".join(short) or "within what the policy allows."
@@ -179,7 +179,7 @@ def _runs_short(ahead: Outlook) -> bool:
     return not ahead.enough
 
 
-def _used(ahead: Outlook) -> str:
+def _used_words(ahead: Outlook) -> str:
     shares = "" if ahead.done is None else f" for {ahead.done:.0f} % of the work"
     return f"{_number(ahead.used)} of {_number(ahead.limit)} {ahead.resource} are used{shares}"
 

@@ -83,7 +83,7 @@ def _scripts() -> Mapping[Role, Mapping[str, Script]]:
         Role.WORKER: {
             key: Script(
                 phases=_phases(worker.phases),
-                again=_phases(worker.again) or _explained(_phases(worker.taught or worker.phases)),
+                again=_phases(worker.again) or _with_note(_phases(worker.taught or worker.phases)),
                 taught=_phases(worker.taught),
                 heeds=heeded(key),
             )
@@ -114,7 +114,7 @@ _EXPLAINED = Call(
 """Without it no second attempt may work."""
 
 
-def _explained(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
+def _with_note(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
     """The same for an attempt that a person asked for with a note."""
     first = phases[0]
     begun = replace(first.turns[0], calls=(_EXPLAINED, *first.turns[0].calls))

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from midwatch_agents.learning.case import Alarm, Case, Help
+from midwatch_agents.learning.case import Alarm, Case, PastIntervention
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
@@ -39,7 +39,7 @@ _KINDS: tuple[type[Record], ...] = (Step, Alert, Analysis, Acceptance, AttemptTr
 
 
 @dataclass(slots=True, kw_only=True)
-class _Trail:
+class _Course:
     """What a case takes from the entries of its attempt, in order; of a bounded size."""
 
     steps: deque[Step] = field(default_factory=lambda: deque[Step](maxlen=_RECENT))
@@ -91,24 +91,24 @@ async def case_of(
     However long the attempt was, the case holds its last steps and its first files only. Raises
     JournalError.
     """
-    trail = _Trail()
+    course = _Course()
     async for entry in journal.all_entries(attempt=attempt.id, kinds=_KINDS):
-        trail.take(entry)
+        course.take(entry)
         if entry.id == about:
-            trail.verdict = entry
-    verdict = verdict_of(trail.verdict.record) if trail.verdict else None
+            course.verdict = entry
+    verdict = verdict_of(course.verdict.record) if course.verdict else None
     return replace(
-        _case(task, attempt, trail),
+        _case(task, attempt, course),
         verdict=verdict,
         verdict_id=about if verdict is not None else None,
-        told=await _told(journal, attempt),
+        interventions=await _interventions(journal, attempt),
         known=await _known(journal, task, attempt, verdict),
     )
 
 
-def _case(task: Task, attempt: Attempt, trail: _Trail) -> Case:
+def _case(task: Task, attempt: Attempt, course: _Course) -> Case:
     assignment = assignment_of(task)
-    state = trail.state
+    state = course.state
     return Case(
         project=task.project,
         task=task.name,
@@ -116,17 +116,17 @@ def _case(task: Task, attempt: Attempt, trail: _Trail) -> Case:
         goal=assignment.task.goal if assignment else "",
         kind=kind_of(assignment, attempt.worker),
         tags=assignment.task.tags if assignment else (),
-        files=tuple(trail.files),
+        files=tuple(course.files),
         ending=state.ending or "" if state else "",
         reason=state.reason if state else "",
-        analyses=tuple(trail.analyses),
-        findings=tuple(trail.alarms.values()),
-        turns=trail.turns,
-        steps=trail.last_step,
-        notes=trail.notes,
-        checks=tuple(trail.checks.values()),
-        transcript=cut(described(trail.steps, _STEP_CHARS), _TRANSCRIPT_CHARS),
-        shown=tuple(step.number for step in trail.steps),
+        analyses=tuple(course.analyses),
+        alarms=tuple(course.alarms.values()),
+        turns=course.turns,
+        steps=course.last_step,
+        notes=course.notes,
+        checks=tuple(course.checks.values()),
+        transcript=cut(described(course.steps, _STEP_CHARS), _TRANSCRIPT_CHARS),
+        shown=tuple(step.number for step in course.steps),
         sources=(attempt.id,),
     )
 
@@ -136,11 +136,11 @@ def kind_of(assignment: Assignment | None, worker: str) -> str:
     return assignment.worker_spec(worker).kind if assignment else ""
 
 
-async def _told(journal: Journal, attempt: Attempt) -> tuple[Help, ...]:
+async def _interventions(journal: Journal, attempt: Attempt) -> tuple[PastIntervention, ...]:
     """The interventions that reached the attempt; of a restart the outcome is known later."""
     history = await History.read(journal, attempt.task)
     return tuple(
-        Help(
+        PastIntervention(
             action=act.action,
             by=act.intervention.by,
             message=act.intervention.message,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from midwatch_agents.learning.case import Case
-from midwatch_agents.learning.screening import objection
+from midwatch_agents.learning.text_safety import objection
 from midwatch_agents.reflector import WrittenLesson, look_back, write_lesson
 from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.settings import Settings

@@ -7,7 +7,13 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from midwatch_agents.learning.fact_review import Move, Settlement, distinct, held, merged, settled
+from midwatch_agents.learning.fact_review import (
+    Move,
+    Settlement,
+    hold_all,
+    review_facts,
+    settlement,
+)
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, WorkerError
 from midwatch_monitor.journal import Journal
@@ -36,8 +42,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.learning.attempt_case import case_of
 from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.present.text_line import brief
-from midwatch_tools.tools.duplicates import covers
-from midwatch_tools.tools.facts import Facts, lacks
+from midwatch_tools.tools.facts import Facts, lacks, repeats
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -73,7 +78,10 @@ async def store(
     recorded = Facts(journal=journal, task=task, attempt=attempt)
     state = FactState.PENDING if limits.review else FactState.WAITING
     taken = [_extracted(each, state) for each in facts]
-    sound = distinct([each for each in taken if not lacks(each)])
+    sound: list[Fact] = []
+    for each in taken:
+        if not lacks(each) and not any(repeats(each, other) for other in sound):
+            sound.append(each)
     if len(sound) < len(facts):
         said = "attempt %d: %d of %d extracted facts are taken"
         log.info(said, attempt.id, len(sound), len(facts))
@@ -84,8 +92,7 @@ async def store(
 
     for fact in sound[: limits.max_per_attempt]:
         twin = await recorded.twin(fact)
-        # What may yet be removed must not end what is known.
-        if twin is None or not covers(twin.fact, fact):
+        if twin is None:
             await write(fact)
         else:
             await recorded.absorb(fact, twin, write=write, at=now)
@@ -187,11 +194,7 @@ class _Reviewer:
         outcome = await self._outcome(new, known, model)
         # Committed at one moment: what a review cost is told by that.
         await self._write([outcome.record(new), *outcome.spending])
-        # No new fact that stands is to say the same as another one.
-        ids = await self._apply(outcome.settlement.moves, new)
-        fresh = [each for each in await self.learned.facts(ids=ids) if each.shared]
-        moves = merged(fresh, await self._beside(fresh))
-        await self._apply(moves, fresh)
+        await self._apply(outcome.settlement.moves, new)
         return outcome.error
 
     async def _outcome(
@@ -201,7 +204,7 @@ class _Reviewer:
         on = limits.review and limits.enabled
         if model is None or not on:
             why = self.no_model if on else "the review is switched off"
-            return _Outcome(state=ReviewState.SKIPPED, settlement=held(new, why), error=why)
+            return _Outcome(state=ReviewState.SKIPPED, settlement=hold_all(new, why), error=why)
         try:
             return await self._ask(new, known, model)
         except JournalError:
@@ -215,7 +218,7 @@ class _Reviewer:
             )
             return _Outcome(
                 state=ReviewState.FALLBACK,
-                settlement=held(new, "the review failed"),
+                settlement=hold_all(new, "the review failed"),
                 error=why,
                 model=model.model_name,
             )
@@ -223,17 +226,15 @@ class _Reviewer:
     async def _ask(
         self, new: Sequence[KnownFact], known: Sequence[KnownFact], model: "Model"
     ) -> _Outcome:
-        from midwatch_agents.factreviewer import review_facts
-
         case = await case_of(self.journal, self.task, self.attempt)
-        told = await review_facts(model, new=new, known=known, case=case, settings=self.settings)
-        found = settled(told.answer, new, known)
+        said = await review_facts(model, new=new, known=known, case=case, settings=self.settings)
+        found = settlement(said.answer, new, known)
         return _Outcome(
             state=ReviewState.FALLBACK if found.empty else ReviewState.OK,
             settlement=found,
             error="the answer says nothing that can be done of any fact" if found.empty else "",
             model=model.model_name,
-            spending=(told.spending,) if told.spending else (),
+            spending=(said.spending,),
         )
 
     async def _beside(self, new: Sequence[KnownFact]) -> list[KnownFact]:
@@ -253,8 +254,8 @@ class _Reviewer:
         turns = (each for rank in zip_longest(*found) for each in rank if each is not None)
         return list({each.id: each for each in turns}.values())[:_KNOWN]
 
-    async def _apply(self, moves: Sequence[Move], new: Sequence[KnownFact]) -> list[int]:
-        """Do it, as far as the facts still stand; the facts of the attempt that are there now."""
+    async def _apply(self, moves: Sequence[Move], new: Sequence[KnownFact]) -> None:
+        """Do what was settled, as far as the facts still stand."""
         named = {id for move in moves for id in (*move.facts, move.instead) if id is not None}
         standing = {each.id: each for each in await self.learned.facts(ids=tuple(named))}
         own = {each.id for each in new}
@@ -272,7 +273,6 @@ class _Reviewer:
             instead = heir if heir is not None else heirs.get(move.instead or 0, move.instead)
             for id_ in move.facts:
                 await self._mark(standing[id_], move, instead)
-        return [*own, *(heir for heir in written if heir is not None)]
 
     async def _mark(self, of: KnownFact, move: Move, instead: int | None) -> None:
         mark = FactMark(

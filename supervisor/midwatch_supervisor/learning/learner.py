@@ -36,6 +36,7 @@ from midwatch_monitor.records import (
     StudyState,
     Task,
 )
+from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.learning.chores import (
     Drawn,
     Studied,
@@ -49,7 +50,6 @@ from midwatch_supervisor.learning.chores import (
     why,
 )
 from midwatch_supervisor.learning.implied_feedback import scan
-from midwatch_supervisor.learning.lessons import archive
 from midwatch_supervisor.learning.reflection import reflect_project
 from midwatch_supervisor.learning.reflectors import Outages, Reflectors, newest_task
 from midwatch_supervisor.present.text_line import brief

@@ -9,7 +9,6 @@ A watermark says how far summaries were looked at, so that no attempt is used tw
 - Where only the second fails, what the first came to is kept, and the watermark passes.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,8 +26,7 @@ from midwatch_agents.learning.guidelines import (
     gate,
     reflect_on_runs,
 )
-from midwatch_agents.learning.likeness import ALIKE, likeness
-from midwatch_agents.learning.screening import BY_A_MODEL
+from midwatch_agents.learning.text_safety import BY_A_MODEL
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
@@ -53,6 +51,7 @@ from midwatch_monitor.records import (
     Record,
     Reflection,
 )
+from midwatch_tools.data_blocks import folded
 
 log = logging.getLogger(__name__)
 
@@ -232,8 +231,8 @@ class _Look:
         if not result.insights:
             return result
         known = every(lambda before: self.learned.lessons(project=self.project, before=before))
-        texts = [each.lesson.text async for each in known]
-        fresh = await asyncio.to_thread(_fresh, result.insights, texts)
+        texts = {folded(each.lesson.text) async for each in known}
+        fresh = tuple(each for each in result.insights if folded(each.content) not in texts)
         dropped = result.dropped + len(result.insights) - len(fresh)
         return replace(result, insights=fresh, dropped=dropped)
 
@@ -316,13 +315,6 @@ class _Look:
         if isinstance(record, Reflection) and self.end is not None:
             record = replace(record, after=self.end.entry)
         return Draft(record=record, at=self.now(), task=task, attempt=attempt)
-
-
-def _fresh(insights: tuple[Insight, ...], known: Sequence[str]) -> tuple[Insight, ...]:
-    """The insights that none of some texts says too."""
-    return tuple(
-        each for each in insights if all(likeness(each.content, text) < ALIKE for text in known)
-    )
 
 
 def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at: datetime) -> Draft:

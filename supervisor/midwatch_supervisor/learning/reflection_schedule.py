@@ -20,8 +20,8 @@ from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry, Keeper, Reflection, Run, TaskTransition
+from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.lessons import archive
 from midwatch_supervisor.learning.reflection import RunEnd, reflect_project
 from midwatch_supervisor.learning.reflectors import Reflectors
 

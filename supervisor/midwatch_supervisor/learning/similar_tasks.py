@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from midwatch_agents.learning.likeness import jaccard, telling
 from midwatch_monitor.concurrent_attempts import project_of
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned.search import telling
 from midwatch_monitor.records import (
     Feedback,
     Origin,
@@ -30,9 +30,8 @@ async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
     The most similar first, of equally similar ones the newest; at most 1,500 characters, and
     nothing where there is none. No words of workers are in it: nobody has looked at those.
     """
-    project, about = project_of(task), telling(f"{task.title} {_goal(task)}")
     lines: list[str] = []
-    alike = await _alike(journal, task, about) if project else []
+    alike = await _alike(journal, task) if project_of(task) else []
     for other in alike:
         line = await _precedent(journal, other)
         if not line:
@@ -45,18 +44,21 @@ async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
     return "\n".join(lines)
 
 
-async def _alike(journal: Journal, task: Task, about: frozenset[str]) -> list[Task]:
+async def _alike(journal: Journal, task: Task) -> list[Task]:
     """The tasks of the same project that have words in common with one, the most alike first."""
-    project = project_of(task)
-    others = [
-        each
-        for run in await journal.runs()
-        for each in await journal.tasks(run.id)
-        if each.id != task.id and project_of(each) == project
-    ]
-    rated = [(jaccard(about, telling(f"{each.title} {_goal(each)}")), each) for each in others]
-    alike = sorted((-likeness, -each.id, each) for likeness, each in rated if likeness)
-    return [each for _, _, each in alike]
+    project, about = project_of(task), _words(task)
+    rated: list[tuple[float, int, Task]] = []
+    for run in await journal.runs():
+        for each in await journal.tasks(run.id):
+            if each.id != task.id and project_of(each) == project:
+                words = _words(each)
+                if common := about & words:
+                    rated.append((len(common) / len(about | words), each.id, each))
+    return [each for *_, each in sorted(rated, reverse=True)]
+
+
+def _words(task: Task) -> frozenset[str]:
+    return frozenset(telling(f"{task.title} {_goal(task)}"))
 
 
 async def _precedent(journal: Journal, task: Task) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from midwatch_monitor.bus import Bus
-from midwatch_monitor.errors import StaleIncarnationError, UsageError
+from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock
 from midwatch_monitor.journal.core.encoding import hint_of
@@ -16,6 +16,7 @@ from midwatch_monitor.records import (
     Actor,
     AlertKey,
     Attempt,
+    Birth,
     BudgetRequest,
     Chore,
     Commit,
@@ -23,8 +24,18 @@ from midwatch_monitor.records import (
     DeliveryState,
     Draft,
     Entry,
+    Fact,
+    FactAct,
+    FactMark,
     Feedback,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
     Intervention,
+    KnownFact,
+    KnownGuidelines,
+    KnownLesson,
+    Lesson,
     LessonAct,
     LessonMark,
     Origin,
@@ -35,9 +46,16 @@ from midwatch_monitor.records import (
     StudyState,
     Terms,
 )
-from midwatch_monitor.state.intervention import WorkerRequest
-from midwatch_supervisor.operator.learning_actions import LearningActions
-from midwatch_supervisor.operator.reopening import Reopening, reopening, store_reopening
+from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
+from midwatch_supervisor.operator.learning_marks import (
+    FACT_ACTS,
+    GUIDELINES_ACTS,
+    LESSON_ACTS,
+    LearningMark,
+)
+from midwatch_supervisor.operator.refusal import OpenQuestion
+from midwatch_supervisor.operator.tasks import Reopening, reopening, store_reopening
+from midwatch_supervisor.present.known_text import Known
 
 _NO_TERMS = Terms()
 GO_ON = "Go on."
@@ -55,9 +73,8 @@ def operator_name(name: str | None = None) -> str:
     return name or os.environ.get("USER") or os.environ.get("USERNAME") or "operator"
 
 
-class OperatorActions:
-    """The operator's side of the journal. It decides nothing, and checks only that what a worker
-    asked for has no answer yet: raises UsageError where it has. All else callers check."""
+class _Author:
+    """A person who writes to a journal."""
 
     def __init__(
         self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock | None = None
@@ -68,8 +85,21 @@ class OperatorActions:
         self._clock = clock
         self.author = author
 
+    async def _now(self) -> datetime:
+        return self._clock() if self._clock else await self._journal.now()
+
+    def _publish(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if self._bus is not None:
+                self._bus.publish(hint_of(entry))
+
+
+class OperatorActions(_Author):
+    """The operator's side of the journal. It decides nothing, and checks only that what a worker
+    asked for has no answer yet: raises UsageError where it has. All else callers check."""
+
     @property
-    def learning(self) -> LearningActions:
+    def learning(self) -> "LearningActions":
         """Where the same person marks what was learned, in the same journal."""
         return LearningActions(self._journal, author=self.author, bus=self._bus, clock=self._clock)
 
@@ -119,8 +149,35 @@ class OperatorActions:
             answers=tuple(about),
         )
         at = await self._now()
-        self._tell(await store_reopening(self._journal, what, order, step=step, at=at))
+        self._publish(await store_reopening(self._journal, what, order, step=step, at=at))
         return what
+
+    async def settle(
+        self,
+        attempt: Attempt,
+        id: int,
+        asked: OpenQuestion,
+        *,
+        agreed: bool,
+        comment: str = "",
+        step: int,
+    ) -> int | None:
+        """Answer what waits for a person's word, and has the journal id `id`.
+
+        Answers the journal id of what the worker hears, if that is anything. `step` is the
+        attempt's last.
+        """
+        match asked:
+            case InterventionState() if agreed:
+                await self.approve(attempt, id, step=step)
+                return id
+            case InterventionState(intervention=held):
+                await self.reject(attempt, id, comment, step=step, petition=held.petition)
+                return None
+            case request if agreed:
+                return await self.grant(attempt, id, request)
+            case _:
+                return await self.refuse(attempt, id, comment)
 
     async def approve(self, attempt: Attempt, intervention: int, *, step: int) -> None:
         """Let a decision that waits for approval take effect; `step` is the attempt's last."""
@@ -238,16 +295,8 @@ class OperatorActions:
         entries = await self._journal.answer(what)
         if entries is None:
             raise UsageError("somebody else has answered that just now")
-        self._tell(entries)
+        self._publish(entries)
         return entries
-
-    async def _now(self) -> datetime:
-        return self._clock() if self._clock else await self._journal.now()
-
-    def _tell(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            if self._bus is not None:
-                self._bus.publish(hint_of(entry))
 
 
 def _spoken(record: Record) -> bool:
@@ -278,3 +327,72 @@ def refused(id: int, *, author: str, message: str = "") -> Intervention:
         message=message or "Refused.",
         petition=id,
     )
+
+
+class LearningActions(_Author):
+    """A person's side of lessons, facts and guidelines, each known by its journal id.
+
+    It decides nothing: whether a mark makes sense, `refusal` says. Every method answers the mark's
+    journal id. It raises JournalError where there is nothing of that kind with that id, and
+    StaleIncarnationError where somebody else settled a version of the guidelines meanwhile.
+    """
+
+    async def mark(
+        self, mark: LearningMark, known: Known, comment: str = "", *, rating: int = 0
+    ) -> int:
+        """Store a mark that makes sense."""
+        match known:
+            case KnownLesson():
+                return await self.mark_lesson(known.id, LESSON_ACTS[mark], comment, rating=rating)
+            case KnownFact():
+                return await self.mark_fact(known.id, FACT_ACTS[mark], comment)
+            case KnownGuidelines():
+                return await self.mark_guidelines(known.id, GUIDELINES_ACTS[mark], comment)
+
+    async def mark_lesson(
+        self, lesson: int, act: LessonAct, comment: str = "", *, rating: int = 0
+    ) -> int:
+        """Retire, restore or rate a lesson. One that waits for a person is restored too."""
+        mark = LessonMark(
+            lesson=lesson, act=act, rating=rating, author=self.author, comment=comment
+        )
+        return await self._write(lesson, Lesson, mark)
+
+    async def add_lesson(self, lesson: Lesson, attempt: Attempt) -> int:
+        """Keep a lesson that the author wrote, with an attempt of the project that it is for."""
+        record = replace(lesson, born=Birth.PERSON, origin=Origin.EXPLICIT, author=self.author)
+        return await self._commit(record, task=attempt.task, attempt=attempt.id)
+
+    async def give_lesson(self, lesson: int, task: int, comment: str = "") -> int:
+        """Let the next attempt of a task be given a lesson of its project."""
+        mark = LessonMark(lesson=lesson, act=LessonAct.GIVEN, author=self.author, comment=comment)
+        return await self._commit(mark, task=task)
+
+    async def mark_fact(self, fact: int, act: FactAct, reason: str = "") -> int:
+        """Share a fact that waits, take one back, or let one that ended stand again."""
+        mark = FactMark(fact=fact, act=act, reason=reason, author=self.author)
+        return await self._write(fact, Fact, mark)
+
+    async def mark_guidelines(self, version: int, act: GuidelinesAct, comment: str = "") -> int:
+        """Approve or reject a version, or roll it back: what was before it is in force again."""
+        mark = GuidelinesMark(
+            guidelines=version, act=act, by=Actor.OPERATOR, author=self.author, comment=comment
+        )
+        return await self._write(version, Guidelines, mark)
+
+    async def _write(self, about: int, kind: type[Record], mark: Record) -> int:
+        marked = await self._marked(about, kind)
+        return await self._commit(mark, task=marked.task, attempt=marked.attempt)
+
+    async def _commit(self, record: Record, *, task: int, attempt: int | None = None) -> int:
+        draft = Draft(record=record, at=await self._now(), task=task, attempt=attempt)
+        entries = await self._journal.commit(Commit(drafts=(draft,)))
+        self._publish(entries)
+        return entries[-1].id
+
+    async def _marked(self, id: int, kind: type[Record]) -> Entry:
+        """The entry that is marked: its mark stands with the same task and attempt."""
+        for entry in await self._journal.entries(id - 1, limit=1):
+            if entry.id == id and isinstance(entry.record, kind):
+                return entry
+        raise JournalError(f"{self._journal.name} has no {kind.__name__.lower()} {id}")

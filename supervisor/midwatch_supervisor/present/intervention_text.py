@@ -1,6 +1,6 @@
 """Alerts, escalations, decisions, interventions and messages to people as text. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from midwatch_monitor.records import (
@@ -148,6 +148,19 @@ def terms_text(terms: Terms) -> str:
         f"parts: {', '.join(part.title for part in terms.parts)}" if terms.parts else "",
     )
     return "; ".join(filter(None, parts))
+
+
+_REACHED: Mapping[Action, str] = {
+    Action.NUDGE: "guided",
+    Action.PAUSE: "paused",
+    Action.STOP: "stopped",
+}
+
+
+def reach_text(acts: Collection[Action]) -> str:
+    """What can be done to a worker that somebody else started."""
+    possible = " and ".join(word for each, word in _REACHED.items() if each in acts)
+    return f"it can be {possible} from here" if possible else "it is only watched"
 
 
 def author_text(issued: Intervention) -> str:

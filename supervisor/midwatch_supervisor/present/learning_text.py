@@ -146,7 +146,7 @@ def _lesson(lesson: Lesson) -> TextLine:
 
 def lesson_parts(lesson: Lesson) -> Parts:
     """All that a lesson says."""
-    several = lesson.born is Birth.REFLECTION
+    born = {Birth.REFLECTION: "a look back at several attempts", Birth.PERSON: "a person wrote it"}
     return (
         ("lesson", lesson.text),
         ("failure class", lesson.failure_class),
@@ -155,8 +155,8 @@ def lesson_parts(lesson: Lesson) -> Parts:
         ("files", "\n".join(lesson.files)),
         ("kind of work", lesson.kind),
         ("evidence", steps_text(lesson.steps)),
-        ("comes from", "a look back at several attempts" if several else ORIGINS[lesson.origin]),
-        ("written by", lesson.model or "a fixed template"),
+        ("comes from", born.get(lesson.born, ORIGINS[lesson.origin])),
+        ("written by", lesson.author or lesson.model or "a fixed template"),
     )
 
 

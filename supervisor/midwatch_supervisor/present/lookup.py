@@ -1,11 +1,9 @@
 """Finds what a person names in the journal: runs, tasks and attempts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
@@ -14,47 +12,65 @@ from midwatch_monitor.records import (
     Lifecycle,
     NodeStatus,
     Recall,
+    Record,
     Run,
     Task,
     TaskTransition,
 )
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.waiting import turn_of
 
+if TYPE_CHECKING:
+    from midwatch_monitor.config.tasks import TaskSpec
+    from midwatch_supervisor.present.assignment import Assignment
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundTask:
     """A task, or one of its attempts."""
 
     task: Task
     attempt: Attempt | None = None
 
 
-async def account_of(journal: Journal, task: Task) -> TaskState:
-    """Where a task stands now."""
-    account = TaskState(task=task, judged=judges(await journal.run(task.run)))
+async def task_state(
+    journal: Journal, task: Task, *, kinds: Sequence[type[Record]] = ()
+) -> TaskState:
+    """Where a task stands now; by entries of these kinds alone, if some are named."""
+    state = TaskState(task=task, judged=judges(await journal.run(task.run)))
     for attempt in await journal.attempts(task.id):
-        account.meet(attempt)
-    async for entry in journal.all_entries(task=task.id):
-        if account.lacks(entry) and entry.attempt is not None:
-            account.meet(await journal.attempt(entry.attempt))  # it began while this was read
-        account.fold(entry)
-    return account
+        state.meet(attempt)
+    async for entry in journal.all_entries(task=task.id, kinds=kinds):
+        if state.lacks(entry) and entry.attempt is not None:
+            state.meet(await journal.attempt(entry.attempt))  # it began while this was read
+        state.fold(entry)
+    return state
+
+
+async def task_states(journal: Journal, run: int) -> list[TaskState]:
+    """Where the tasks of a run stand now."""
+    return [await task_state(journal, each) for each in await journal.tasks(run)]
+
+
+def say_turns(tasks: Collection[TaskState], nodes: Iterable[NodeStatus] | None) -> None:
+    """Let the tasks of a run say what each waits for before it begins; `nodes` as of `say_turn`."""
+    states = {each.task.name: each.lifecycle for each in tasks}
+    for each in tasks:
+        say_turn(each, states, nodes)
 
 
 def say_turn(
-    account: TaskState, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
+    state: TaskState, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
 ) -> None:
-    """Let an account say what the task waits for before it begins, as `turn_of` words it.
+    """Let a task say what it waits for before it begins, as `turn_of` words it.
 
     A part of another task waits for no node: it is done where the whole is.
     """
-    assignment = assignment_of(account.task) if account.latest is None else None
+    assignment = assignment_of(state.task) if state.latest is None else None
     if assignment is not None:
-        account.turn = turn_of(assignment.task, states, None if assignment.parent else nodes)
+        state.turn = turn_of(assignment.task, states, None if assignment.parent else nodes)
 
 
 async def states_before(journal: Journal, task: Task) -> dict[str, Lifecycle]:
@@ -89,7 +105,7 @@ async def run_of(journal: Journal, attempt: int) -> int:
     return (await journal.task(found[0].task)).run
 
 
-async def find(journal: Journal, id: str, *, run: int | None = None) -> Found:
+async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTask:
     """What `id` names: a task, an attempt's id, or `TASK#N`; the newest run that has it wins.
 
     An exact name wins over an attempt's id, and both over a prefix. Raises UsageError with what
@@ -101,28 +117,33 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> Found:
         task = _by_name(tasks, name) or _by_prefix(tasks, name)
         if task is None:
             raise _unknown(id, tasks)
-        return Found(task=task, attempt=await _numbered(journal, task, number))
+        return FoundTask(task=task, attempt=await _numbered(journal, task, number))
     task = _by_name(tasks, id)
     if task is not None:
-        return Found(task=task)
+        return FoundTask(task=task)
     found = await _by_attempt(journal, tasks, id)
     if found is not None:
         return found
     task = _by_prefix(tasks, id)
     if task is None:
         raise _unknown(id, tasks)
-    return Found(task=task)
+    return FoundTask(task=task)
 
 
-def assignment_of(task: Task) -> Assignment | None:
+def assignment_of(task: Task) -> "Assignment | None":
     """What the task was started with; `None` for an agent that came without a task file."""
+    from pydantic import ValidationError
+
+    # To import it takes a tenth of a second: most of `status` does without.
+    from midwatch_supervisor.present.assignment import Assignment
+
     try:
         return Assignment.model_validate_json(task.spec)
     except ValidationError:
         return None
 
 
-def wanted_in(task: Task) -> TaskSpec:
+def wanted_in(task: Task) -> "TaskSpec":
     """What a task wants; of an agent that came without a task file, what it was asked.
 
     Nobody can begin that anew, or give it another budget than it has.
@@ -130,6 +151,8 @@ def wanted_in(task: Task) -> TaskSpec:
     assignment = assignment_of(task)
     if assignment is not None:
         return assignment.task
+    from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
+
     # Unchecked: a name that Midwatch did not give may be anything, and there are no checks.
     return TaskSpec.model_construct(
         id=task.name,
@@ -165,11 +188,11 @@ def _by_prefix(tasks: list[list[Task]], prefix: str) -> Task | None:
     return None
 
 
-async def _by_attempt(journal: Journal, tasks: list[list[Task]], id: str) -> Found | None:
+async def _by_attempt(journal: Journal, tasks: list[list[Task]], id: str) -> FoundTask | None:
     for task in [each for run in tasks for each in run] if id.isdecimal() else []:
         for attempt in await journal.attempts(task.id):
             if attempt.id == int(id):
-                return Found(task=task, attempt=attempt)
+                return FoundTask(task=task, attempt=attempt)
     return None
 
 

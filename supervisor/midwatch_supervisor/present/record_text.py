@@ -50,6 +50,7 @@ from midwatch_supervisor.present.intervention_text import (
     delivery_text,
     intervention_text,
     outcome_text,
+    reach_text,
 )
 from midwatch_supervisor.present.learning_text import LEARNING_TEXTS, NOTHING, Given, recall_text
 from midwatch_supervisor.present.numbers import (
@@ -61,7 +62,6 @@ from midwatch_supervisor.present.numbers import (
     kilobytes,
     usage_text,
 )
-from midwatch_supervisor.present.reach import reach_text
 from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, SPLIT_SIGN
 from midwatch_supervisor.present.text_line import (
     LEARNING,

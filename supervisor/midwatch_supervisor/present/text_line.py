@@ -84,6 +84,12 @@ def blocked(blockers: Iterable[str]) -> str:
     return f"blocked: {said}" if said else ""
 
 
+def reserved(reservations: Iterable[str]) -> str:
+    """With what reservations a task counts as completed; nothing without any."""
+    said = "; ".join(reservations)
+    return f"with reservations: {brief(said, 160)}" if said else ""
+
+
 def by(author: str) -> str:
     """` by author` behind what was done; nothing if nobody is named."""
     return f" by {brief(author)}" if author else ""

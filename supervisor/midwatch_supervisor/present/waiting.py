@@ -3,12 +3,15 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus
 from midwatch_monitor.state.attempt import AttemptState, Awaited
 from midwatch_monitor.state.task import TaskState
+
+if TYPE_CHECKING:
+    from midwatch_monitor.config.tasks import TaskSpec
 
 TURN = "its turn"
 
@@ -90,7 +93,7 @@ def answer_commands(task: TaskState) -> tuple[str, ...]:
 
 
 def turn_of(
-    wanted: TaskSpec,
+    wanted: "TaskSpec",
     states: Mapping[str, Lifecycle],
     nodes: Iterable[NodeStatus] | None,
 ) -> str:
@@ -99,7 +102,7 @@ def turn_of(
 
 
 def wait_of(
-    wanted: TaskSpec,
+    wanted: "TaskSpec",
     states: Mapping[str, Lifecycle],
     nodes: Iterable[NodeStatus] | None,
 ) -> Wait:
@@ -169,6 +172,11 @@ def _named(labels: Sequence[str]) -> str:
 def _which(nodes: Sequence[NodeStatus]) -> str:
     names = ", ".join(each.name for each in nodes)
     return f"{names} {'is' if len(nodes) == 1 else 'are'}"
+
+
+def adrift(attempt: AttemptState, node: NodeStatus | None) -> bool:
+    """Whether the node of an attempt is gone, as far as is known, and no other has it yet."""
+    return node is not None and node.state.gone and not attempt.over
 
 
 def missing_lines(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 from midwatch_supervisor.present.plain import as_html
-from midwatch_supervisor.report.section import Bar, Chart, Section, Table
+from midwatch_supervisor.report.section import Bar, BarChart, ReportSection, ReportTable
 
 _STYLE = """
 :root { color-scheme: light dark; --back: #ffffff; --text: #1c2330; --dim: #5c6675;
@@ -37,7 +37,7 @@ svg .spread { stroke: var(--text); fill: none; } svg .mark { stroke: var(--text)
 """
 
 
-def page(title: str, whose: str, sections: Sequence[Section]) -> str:
+def page(title: str, whose: str, sections: Sequence[ReportSection]) -> str:
     """The whole page. Every text that is given is escaped."""
     lines = [
         "<!doctype html>",
@@ -63,7 +63,7 @@ def _policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: ReportSection) -> Iterator[str]:
     yield "<section>"
     yield f"<h2>{as_html(section.title)}</h2>"
     yield from (f"<p>{as_html(sentence)}</p>" for sentence in section.explained)
@@ -76,7 +76,7 @@ def _section(section: Section) -> Iterator[str]:
     yield "</section>"
 
 
-def _figure(chart: Chart) -> Iterator[str]:
+def _figure(chart: BarChart) -> Iterator[str]:
     yield f"<figure><h3>{as_html(chart.title)}</h3>"
     yield svg(chart)
     keys = [
@@ -93,7 +93,7 @@ def _figure(chart: Chart) -> Iterator[str]:
     yield "</figure>"
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: ReportTable) -> Iterator[str]:
     yield '<div class="wide"><table>'
     yield f"<thead><tr>{''.join(_cells('th', table.heads, table))}</tr></thead>"
     yield "<tbody>"
@@ -101,7 +101,7 @@ def _table(table: Table) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def _cells(tag: str, cells: Sequence[str], table: Table) -> Iterator[str]:
+def _cells(tag: str, cells: Sequence[str], table: ReportTable) -> Iterator[str]:
     for at, cell in enumerate(cells):
         kind = ' class="words"' if at in table.words else ""
         yield f"<{tag}{kind}>{as_html(cell)}</{tag}>"
@@ -116,7 +116,7 @@ _LABEL = 260
 _TOLD = 150
 
 
-def svg(chart: Chart) -> str:
+def svg(chart: BarChart) -> str:
     """The picture of a chart. All texts in it are escaped."""
     left = min(_LABEL, _LETTER * max((len(bar.label) for bar in chart.bars), default=0) + 12)
     room = _WIDTH - left - _TOLD
@@ -131,7 +131,7 @@ def svg(chart: Chart) -> str:
     return "\n".join(lines)
 
 
-def _svg_bar(bar: Bar, chart: Chart, *, left: int, room: int, top: int) -> Iterator[str]:
+def _svg_bar(bar: Bar, chart: BarChart, *, left: int, room: int, top: int) -> Iterator[str]:
     middle = top + _THICK / 2
     label = bar.label if len(bar.label) * _LETTER < _LABEL else f"{bar.label[:34]}…"
     yield f'<text class="label" x="{left - 8}" y="{middle:.0f}">{as_html(label)}</text>'

@@ -20,25 +20,23 @@ from midwatch_supervisor.present.learning_text import ORIGINS
 from midwatch_supervisor.present.numbers import dollars, number
 from midwatch_supervisor.present.numbers import share as share_text
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.report.lines import (
-    Line,
-    fields,
-    interval_fields,
-    line,
-    rate_fields,
-    role_line,
-    rounded,
-)
 from midwatch_supervisor.report.reading import LearningReading
 from midwatch_supervisor.report.section import (
     RATE,
     Bar,
-    Cell,
-    Chart,
-    Section,
-    Table,
+    BarChart,
+    FigureLine,
+    ReportSection,
+    ReportTable,
+    TableCell,
     count_chart,
+    fields,
+    interval_fields,
+    line,
     rate_chart,
+    rate_fields,
+    role_line,
+    rounded,
     section,
     table,
 )
@@ -53,7 +51,7 @@ _LEARNER = "reflector"
 """The role under which lessons, summaries, facts and guidelines are written."""
 
 
-def learning_sections(reading: LearningReading) -> tuple[Section, ...]:
+def learning_sections(reading: LearningReading) -> tuple[ReportSection, ...]:
     """All of it; nothing where nothing was judged and nothing was learned."""
     figures = reading.figures
     if not figures:
@@ -69,7 +67,7 @@ def learning_sections(reading: LearningReading) -> tuple[Section, ...]:
     )
 
 
-def _acceptance(figures: Sequence[AcceptanceFigures]) -> Section:
+def _acceptance(figures: Sequence[AcceptanceFigures]) -> ReportSection:
     weekly = (
         rate_chart(
             f"accepted by week, in percent: {ORIGINS[each.origin]}",
@@ -92,7 +90,7 @@ def _acceptance(figures: Sequence[AcceptanceFigures]) -> Section:
     )
 
 
-def _curve(figures: Sequence[AcceptanceFigures]) -> Section:
+def _curve(figures: Sequence[AcceptanceFigures]) -> ReportSection:
     charts = (
         rate_chart(
             f"accepted by attempts, in percent: {ORIGINS[each.origin]}",
@@ -115,7 +113,7 @@ def _span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first} to {last}"
 
 
-def _lessons(figures: LessonFigures, known: Mapping[int, KnownLesson]) -> Section:
+def _lessons(figures: LessonFigures, known: Mapping[int, KnownLesson]) -> ReportSection:
     effects = figures.effects
     more = len(effects) > MAX_LESSONS
     half = MAX_LESSONS // 2
@@ -138,7 +136,7 @@ def _lessons(figures: LessonFigures, known: Mapping[int, KnownLesson]) -> Sectio
     )
 
 
-def _lesson_counts(figures: LessonFigures) -> Iterator[tuple[str, Cell]]:
+def _lesson_counts(figures: LessonFigures) -> Iterator[tuple[str, TableCell]]:
     if not (figures.lessons or figures.recalls):
         return
     yield "lessons", figures.lessons
@@ -155,7 +153,7 @@ def _lesson_counts(figures: LessonFigures) -> Iterator[tuple[str, Cell]]:
         yield "seconds to find them, longest", f"{figures.longest:.3f}"
 
 
-def _effects(effects: Iterable[Effect], known: Mapping[int, KnownLesson]) -> Table:
+def _effects(effects: Iterable[Effect], known: Mapping[int, KnownLesson]) -> ReportTable:
     texts = {id: brief(each.lesson.text, _TEXT) for id, each in known.items()}
     return table(
         ("lesson", "verdicts", "accepted", RATE, "text"),
@@ -172,7 +170,7 @@ def _effects(effects: Iterable[Effect], known: Mapping[int, KnownLesson]) -> Tab
     )
 
 
-def _comparison(figures: Sequence[ComparisonFigures]) -> Section:
+def _comparison(figures: Sequence[ComparisonFigures]) -> ReportSection:
     charts = (
         rate_chart(
             f"first attempts accepted, in percent: {ORIGINS[each.origin]}",
@@ -228,7 +226,7 @@ def _effort(
     efforts: Sequence[EffortFigures],
     savings: Sequence[SavingFigures],
     spending: SpendingFigures,
-) -> Section:
+) -> ReportSection:
     bars = (
         Bar(label=each.cohort, parts=(each.attempts,), text=f"{each.attempts:.2f}")
         for each in efforts
@@ -239,7 +237,7 @@ def _effort(
         "Tokens are the workers'. What the reflector's model used is the price of learning.",
         "Only treatment and control were drawn by lot: elsewhere a difference need not come from "
         "lessons. Retries are saved where the difference of attempts lies below 0.",
-        charts=(Chart(title="attempts of a task", series=("attempts",), bars=tuple(bars)),),
+        charts=(BarChart(title="attempts of a task", series=("attempts",), bars=tuple(bars)),),
         tables=_effort_tables(efforts, savings, spending) if efforts else (),
         nothing="No task is over yet.",
     )
@@ -249,7 +247,7 @@ def _effort_tables(
     efforts: Sequence[EffortFigures],
     savings: Sequence[SavingFigures],
     spending: SpendingFigures,
-) -> Iterator[Table]:
+) -> Iterator[ReportTable]:
     yield table(
         ("tasks", "count", "attempts a task", "tokens a task"),
         (
@@ -277,7 +275,7 @@ def _saving(figures: SavingFigures) -> str:
     return _signed(figures.difference, figures.interval, form)
 
 
-def _facts(figures: FactFigures) -> Section:
+def _facts(figures: FactFigures) -> ReportSection:
     states = (
         ("reviewed", figures.facts - figures.ended - figures.unreviewed - figures.pending),
         ("shared unreviewed", figures.unreviewed),
@@ -319,7 +317,7 @@ def _review_worth(figures: FactFigures) -> Iterator[tuple[str, str]]:
         yield "tokens a change", number(round(cost.tokens / figures.changes))
 
 
-def _guidelines(figures: GuidelinesFigures) -> Section:
+def _guidelines(figures: GuidelinesFigures) -> ReportSection:
     counts = (
         ("looks back", figures.reflections),
         ("of these skipped, with too little to ask about", figures.skipped),
@@ -351,7 +349,7 @@ def _guidelines(figures: GuidelinesFigures) -> Section:
     )
 
 
-def learning_lines(reading: LearningReading) -> Iterator[Line]:
+def learning_lines(reading: LearningReading) -> Iterator[FigureLine]:
     """One object for each figure; nothing where nothing was judged and nothing was learned."""
     figures = reading.figures
     if not figures:
@@ -385,13 +383,13 @@ def learning_lines(reading: LearningReading) -> Iterator[Line]:
         yield role_line(figures.spending, role, usage)
 
 
-def _group_fields(group: ComparedGroup) -> Line:
+def _group_fields(group: ComparedGroup) -> FigureLine:
     accepted = group.accepted
     counts = {"tasks": group.tasks, "judged": accepted.of, "accepted": accepted.hits}
     return {**counts, **rate_fields(accepted)}
 
 
-def _lesson_lines(figures: LessonFigures, reading: LearningReading) -> Iterator[Line]:
+def _lesson_lines(figures: LessonFigures, reading: LearningReading) -> Iterator[FigureLine]:
     yield {
         "type": "lessons",
         **fields(figures, "lessons", "obsolete", "insights", "uses"),
@@ -408,7 +406,7 @@ def _lesson_lines(figures: LessonFigures, reading: LearningReading) -> Iterator[
         yield line("effect", effect, text=known.lesson.text if known else None)
 
 
-def _fact_line(figures: FactFigures) -> Line:
+def _fact_line(figures: FactFigures) -> FigureLine:
     states = {"ok": figures.reviews, "fallback": figures.fallbacks, "skipped": figures.skipped}
     found = line("facts", figures, reviews=states, worth=figures.worth.name.lower())
     return {name: value for name, value in found.items() if name not in ("fallbacks", "skipped")}

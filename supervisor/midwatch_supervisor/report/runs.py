@@ -25,26 +25,24 @@ from midwatch_monitor.records import Lifecycle
 from midwatch_supervisor.present.numbers import dollars, duration, hits, rate
 from midwatch_supervisor.present.numbers import share as share_text
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.report.lines import (
-    Line,
-    fields,
-    line,
-    rate_fields,
-    role_line,
-    usage_fields,
-)
 from midwatch_supervisor.report.reading import RunReading
 from midwatch_supervisor.report.section import (
     RATE,
     Bar,
-    Chart,
-    Section,
-    Table,
+    BarChart,
+    FigureLine,
+    ReportSection,
+    ReportTable,
     count_chart,
+    fields,
+    line,
     rate_bar,
     rate_chart,
+    rate_fields,
+    role_line,
     section,
     table,
+    usage_fields,
 )
 
 MAX_TASKS = 200
@@ -74,7 +72,7 @@ _SOURCES = {
 }
 
 
-def run_sections(reading: RunReading) -> tuple[Section, ...]:
+def run_sections(reading: RunReading) -> tuple[ReportSection, ...]:
     """All sections, in their order; none without a task."""
     figures = reading.figures
     if not figures.tasks:
@@ -91,7 +89,7 @@ def run_sections(reading: RunReading) -> tuple[Section, ...]:
     )
 
 
-def _tasks(reading: RunReading) -> Section:
+def _tasks(reading: RunReading) -> ReportSection:
     tasks = reading.figures.tasks
     counts = Counter(task.lifecycle for task in tasks)
     listed = tasks[-MAX_TASKS:]
@@ -107,7 +105,7 @@ def _tasks(reading: RunReading) -> Section:
     )
 
 
-def _per_task(tasks: Sequence[TaskFigures]) -> Table:
+def _per_task(tasks: Sequence[TaskFigures]) -> ReportTable:
     """Sums and means over the tasks that have begun."""
     begun = [task for task in tasks if task.attempts]
     seconds = [task.seconds for task in begun if task.seconds is not None]
@@ -124,7 +122,7 @@ def _sum_and_mean(counts: Sequence[int]) -> tuple[int, str]:
     return sum(counts), f"{fmean(counts):.1f}" if counts else "-"
 
 
-def _task_list(reading: RunReading, tasks: Sequence[TaskFigures]) -> Table:
+def _task_list(reading: RunReading, tasks: Sequence[TaskFigures]) -> ReportTable:
     heads = (
         *("task", "status", "attempts", "interventions", "recovered", "checks"),
         *("time", "requests", "tokens", "reason"),
@@ -143,7 +141,7 @@ def _task_list(reading: RunReading, tasks: Sequence[TaskFigures]) -> Table:
     return table(heads, rows, words=(0, 1, 9))
 
 
-def _detection(figures: DetectionFigures) -> Section:
+def _detection(figures: DetectionFigures) -> ReportSection:
     requests = figures.requests
     spans = ((_span(*ends), requests.between(*ends)) for ends in _SPANS if requests.of)
     speeds = [("all", requests), *figures.rules]
@@ -177,7 +175,7 @@ def _speed(name: str, requests: Distribution) -> tuple[str | int, ...]:
     return name, requests.of, f"{requests.median:g}", hits(within), requests.counts[-1][0]
 
 
-def _recovery(figures: RecoveryFigures) -> Section:
+def _recovery(figures: RecoveryFigures) -> ReportSection:
     total = {"all": figures.total} if figures.total.delivered else {}
     named = ((head, figures.by.get(group, {})) for group, head in _GROUPS.items())
     unprompted = (
@@ -198,21 +196,21 @@ def _recovery(figures: RecoveryFigures) -> Section:
     )
 
 
-def _outcome_chart(what: str, found: Mapping[str, Outcomes]) -> Chart:
+def _outcome_chart(what: str, found: Mapping[str, Outcomes]) -> BarChart:
     bars = (
         Bar(label=name, parts=each.counts, text=str(each.delivered)) for name, each in found.items()
     )
-    return Chart(title=f"interventions by {what}", series=_OUTCOMES, bars=tuple(bars))
+    return BarChart(title=f"interventions by {what}", series=_OUTCOMES, bars=tuple(bars))
 
 
-def _outcome_table(what: str, found: Mapping[str, Outcomes]) -> Table:
+def _outcome_table(what: str, found: Mapping[str, Outcomes]) -> ReportTable:
     return table(
         (what, "delivered", *_OUTCOMES, "recovery rate (95 % interval)"),
         ((name, each.delivered, *each.counts, rate(each.rate)) for name, each in found.items()),
     )
 
 
-def _disturbance(figures: DisturbanceFigures) -> Section:
+def _disturbance(figures: DisturbanceFigures) -> ReportSection:
     rates = (
         ("alarmed", figures.alarmed),
         ("disturbed by an intervention", figures.disturbed),
@@ -238,7 +236,7 @@ def _disturbance(figures: DisturbanceFigures) -> Section:
     )
 
 
-def _retries(figures: RetryFigures) -> Section:
+def _retries(figures: RetryFigures) -> ReportSection:
     groups = [
         (f"{what}, {how}", found)
         for what, both in (("same act", figures.acts), ("further attempt", figures.attempts))
@@ -265,7 +263,7 @@ def _retries(figures: RetryFigures) -> Section:
     )
 
 
-def _plans(figures: PlanFigures, name: Callable[[int], str]) -> Section:
+def _plans(figures: PlanFigures, name: Callable[[int], str]) -> ReportSection:
     both = (("tasks", figures.tasks), ("attempts", figures.attempts))
     sums = [(what, found) for what, found in both if found.plans]
     bars = (
@@ -295,7 +293,9 @@ def _plans(figures: PlanFigures, name: Callable[[int], str]) -> Section:
         "Plans",
         "Plans as they stood when their attempt was over; of tasks, that of the last attempt.",
         "A plan step that was finished with a reservation is done, and flagged.",
-        charts=(Chart(title="plan steps", series=("done", "skipped", "open"), bars=tuple(bars)),),
+        charts=(
+            BarChart(title="plan steps", series=("done", "skipped", "open"), bars=tuple(bars)),
+        ),
         tables=(
             table(("", *heads, "done (95 % interval)"), plans),
             table(
@@ -308,7 +308,7 @@ def _plans(figures: PlanFigures, name: Callable[[int], str]) -> Section:
     )
 
 
-def _confidence(figures: Sequence[ConfidenceFigures]) -> Section:
+def _confidence(figures: Sequence[ConfidenceFigures]) -> ReportSection:
     found = [each for each in figures if each.attempts]
     errors = (
         (_SOURCES[each.source], each.attempts, f"{each.error:.2f}")
@@ -336,12 +336,12 @@ def _confidence(figures: Sequence[ConfidenceFigures]) -> Section:
     )
 
 
-def _confidence_chart(figures: ConfidenceFigures) -> Chart:
+def _confidence_chart(figures: ConfidenceFigures) -> BarChart:
     bars = (
         rate_bar(_range(bin), bin.attempts, hits(bin.attempts), mark=(bin.low + bin.high) / 2)
         for bin in figures.bins
     )
-    return Chart(
+    return BarChart(
         title=f"attempts that succeeded, in percent, by the {_SOURCES[figures.source]}",
         series=("succeeded",),
         bars=tuple(bars),
@@ -354,7 +354,7 @@ def _range(bin: Bin) -> str:
     return f"{bin.low} to {bin.high} %"
 
 
-def _spending(figures: SpendingFigures) -> Section:
+def _spending(figures: SpendingFigures) -> ReportSection:
     users = [("workers", figures.workers), *figures.roles]
     chart = count_chart("tokens", "tokens", ((who, usage.tokens) for who, usage in users))
     if len(figures.roles) > 1:
@@ -376,7 +376,7 @@ def _spending(figures: SpendingFigures) -> Section:
     )
 
 
-def run_lines(reading: RunReading) -> Iterator[Line]:
+def run_lines(reading: RunReading) -> Iterator[FigureLine]:
     """One object for each figure; nothing where no task counts."""
     figures = reading.figures
     if not figures.tasks:
@@ -402,7 +402,7 @@ def run_lines(reading: RunReading) -> Iterator[Line]:
         yield role_line(figures.spending, role, usage)
 
 
-def _task_lines(reading: RunReading) -> Iterator[Line]:
+def _task_lines(reading: RunReading) -> Iterator[FigureLine]:
     tasks = reading.figures.tasks
     counts = Counter(task.lifecycle for task in tasks)
     yield {
@@ -429,7 +429,7 @@ def _task_lines(reading: RunReading) -> Iterator[Line]:
         }
 
 
-def _detection_lines(figures: DetectionFigures) -> Iterator[Line]:
+def _detection_lines(figures: DetectionFigures) -> Iterator[FigureLine]:
     found = [(None, figures.requests), *figures.rules]
     for rule, requests in found if figures.requests.of or figures.unknown else ():
         yield {
@@ -442,7 +442,7 @@ def _detection_lines(figures: DetectionFigures) -> Iterator[Line]:
         }
 
 
-def _recovery_lines(figures: RecoveryFigures) -> Iterator[Line]:
+def _recovery_lines(figures: RecoveryFigures) -> Iterator[FigureLine]:
     groups = {"all": {None: figures.total}, **figures.by}
     for by, outcomes in groups.items():
         for name, found in outcomes.items():
@@ -451,7 +451,7 @@ def _recovery_lines(figures: RecoveryFigures) -> Iterator[Line]:
             yield line("recovery", found, by=by, name=name, **rates, **more)
 
 
-def _retry_lines(figures: RetryFigures) -> Iterator[Line]:
+def _retry_lines(figures: RetryFigures) -> Iterator[FigureLine]:
     for of, both in (("act", figures.acts), ("attempt", figures.attempts)):
         for analysed, share in ((True, both.analysed), (False, both.unanalysed)):
             counts = {"retries": share.of, "succeeded": share.hits}
@@ -461,7 +461,7 @@ def _retry_lines(figures: RetryFigures) -> Iterator[Line]:
     yield {"type": "analyses", "causes": causes, **fields(figures, "provider", "held_back")}
 
 
-def _plan_lines(figures: PlanFigures, reading: RunReading) -> Iterator[Line]:
+def _plan_lines(figures: PlanFigures, reading: RunReading) -> Iterator[FigureLine]:
     for of, found in (("task", figures.tasks), ("attempt", figures.attempts)):
         yield line("plans", found, of=of, plan_steps=found.steps, **rate_fields(found.rate))
     yield line("claims", figures)
@@ -471,7 +471,7 @@ def _plan_lines(figures: PlanFigures, reading: RunReading) -> Iterator[Line]:
         yield line("reservation", each, **where)
 
 
-def _confidence_line(figures: ConfidenceFigures) -> Line:
+def _confidence_line(figures: ConfidenceFigures) -> FigureLine:
     bins = [
         {
             **fields(each, "low", "high"),

@@ -1,20 +1,29 @@
-"""What a section of the report consists of: charts, tables, and what they mean. Pure."""
+"""What a section of the report consists of, its text for a terminal, and figures as JSON lines.
 
-from collections.abc import Iterable, Sequence
+Pure.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from textwrap import wrap
+from typing import Any
 
-from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.metrics.work import SpendingFigures
+from midwatch_monitor.state.usage import Usage
 from midwatch_supervisor.present.numbers import hits, number, percent, rate
 
 RATE = "rate (95 % interval)"
 """The heading beside that of a share's count."""
 
-Cell = str | int | Share
+TableCell = str | int | Share
 """What a table holds. A share takes two columns: its count, and its rate with the interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ReportTable:
     """Rows of cells under their headings. The first column names a row, the others are figures."""
 
     heads: tuple[str, ...]
@@ -24,14 +33,14 @@ class Table:
 
 
 def table(
-    heads: Sequence[str], rows: Iterable[Sequence[Cell]], words: tuple[int, ...] = (0,)
-) -> Table:
+    heads: Sequence[str], rows: Iterable[Sequence[TableCell]], words: tuple[int, ...] = (0,)
+) -> ReportTable:
     """A table of cells as people read them."""
     texts = (tuple(text for cell in row for text in _texts(cell)) for row in rows)
-    return Table(heads=tuple(heads), rows=tuple(texts), words=words)
+    return ReportTable(heads=tuple(heads), rows=tuple(texts), words=words)
 
 
-def _texts(cell: Cell) -> tuple[str, ...]:
+def _texts(cell: TableCell) -> tuple[str, ...]:
     if isinstance(cell, Share):
         return hits(cell), rate(cell)
     return (number(cell) if isinstance(cell, int) else cell,)
@@ -52,7 +61,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class BarChart:
     """Bars on one scale from 0."""
 
     title: str
@@ -86,30 +95,30 @@ def rate_bar(label: str, share: Share, text: str, mark: float | None = None) -> 
     )
 
 
-def rate_chart(title: str, series: str, shares: Iterable[tuple[str, Share]]) -> Chart:
+def rate_chart(title: str, series: str, shares: Iterable[tuple[str, Share]]) -> BarChart:
     """Named shares on a scale of percent."""
     bars = (
         rate_bar(name, share, f"{percent(share.rate)}, {hits(share)}" if share.of else "-")
         for name, share in shares
     )
-    return Chart(title=title, series=(series,), bars=tuple(bars), top=100)
+    return BarChart(title=title, series=(series,), bars=tuple(bars), top=100)
 
 
-def count_chart(title: str, series: str, counts: Iterable[tuple[str, int]]) -> Chart:
+def count_chart(title: str, series: str, counts: Iterable[tuple[str, int]]) -> BarChart:
     """Named counts as bars."""
     bars = (Bar(label=name, parts=(count,), text=number(count)) for name, count in counts)
-    return Chart(title=title, series=(series,), bars=tuple(bars))
+    return BarChart(title=title, series=(series,), bars=tuple(bars))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class ReportSection:
     """One subject of the report."""
 
     title: str
     explained: tuple[str, ...] = ()
     """What exactly is counted, a sentence each."""
-    charts: tuple[Chart, ...] = ()
-    tables: tuple[Table, ...] = ()
+    charts: tuple[BarChart, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     nothing: str = ""
     """What is said where there is neither chart nor table."""
 
@@ -117,15 +126,145 @@ class Section:
 def section(
     title: str,
     *explained: str,
-    charts: Iterable[Chart] = (),
-    tables: Iterable[Table] = (),
+    charts: Iterable[BarChart] = (),
+    tables: Iterable[ReportTable] = (),
     nothing: str = "",
-) -> Section:
+) -> ReportSection:
     """A section without the charts and tables that hold nothing, and without empty sentences."""
-    return Section(
+    return ReportSection(
         title=title,
         explained=tuple(filter(None, explained)),
         charts=tuple(chart for chart in charts if chart.bars),
         tables=tuple(each for each in tables if each.rows),
         nothing=nothing,
     )
+
+
+_WIDTH = 100
+"""Cells of a line of prose."""
+_LONGEST = 40
+"""Cells of the longest bar."""
+_FILLS = "█▒░·"
+"""The parts of a bar, told apart without colour."""
+
+
+def text_lines(sections: Sequence[ReportSection]) -> Iterator[str]:
+    """The lines of all sections."""
+    for at, section in enumerate(sections):
+        if at:
+            yield ""
+        yield section.title
+        yield "─" * len(section.title)
+        if not (section.charts or section.tables):
+            yield section.nothing
+            continue
+        for chart in section.charts:
+            yield from _chart(chart)
+            yield ""
+        for table in section.tables:
+            yield from table_lines(table)
+            yield ""
+        for sentence in section.explained:
+            yield from wrap(sentence, _WIDTH)
+
+
+def _chart(chart: BarChart) -> Iterator[str]:
+    legend = [f"{fill} {name}" for fill, name in zip(_FILLS, chart.series, strict=False)]
+    legend = legend if len(legend) > 1 else []
+    if chart.mark:
+        legend.append(f"│ {chart.mark}")
+    yield "  ".join([chart.title, *([f"({', '.join(legend)})"] if legend else [])])
+    widest = max((len(bar.label) for bar in chart.bars), default=0)
+    for bar in chart.bars:
+        yield f"  {bar.label:<{widest}}  {_drawn(bar, chart.scale)} {bar.text}"
+
+
+def _drawn(bar: Bar, scale: float) -> str:
+    """A bar in whole cells: its parts end where their sum does, so that rounding adds nothing."""
+    cells, total = "", 0.0
+    for fill, part in zip(_FILLS, bar.parts, strict=False):
+        total += part
+        end = round(_LONGEST * min(1.0, total / scale))
+        # What is there is seen, however little it is.
+        end = max(end, len(cells) + 1) if part else end
+        cells += fill * (end - len(cells))
+    if bar.mark is None:
+        return cells
+    at = min(_LONGEST - 1, round(_LONGEST * bar.mark / scale))
+    cells = cells.ljust(at + 1)
+    return f"{cells[:at]}│{cells[at + 1 :]}"
+
+
+def table_lines(table: ReportTable) -> Iterator[str]:
+    """A table in columns: words to the left, figures to the right."""
+    lines = (table.heads, *table.rows)
+    widths = [max(len(line[at]) for line in lines) for at in range(len(table.heads))]
+    for line in lines:
+        cells = (
+            cell.ljust(width) if at in table.words else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
+
+
+FigureLine = dict[str, Any]
+
+
+def line(type: str, figures: object, **more: object) -> FigureLine:
+    """One line: what more is said of it, then every figure under the name of its field.
+
+    Collections have lines of their own, and are left out.
+    """
+    found: FigureLine = {"type": type, **more}
+    for field in dataclasses.fields(figures):  # pyright: ignore[reportArgumentType]
+        found |= _fields(field.name, getattr(figures, field.name))
+    return found | more
+
+
+def _fields(name: str, value: object) -> FigureLine:
+    match value:
+        case Share():
+            return {"judged": value.of, name: value.hits, **rate_fields(value)}
+        case Usage():
+            return usage_fields(value)
+        case Enum():
+            return {name: value.value}
+        case float():
+            return {name: rounded(value)}
+        case str() | int() | None:
+            return {name: value}
+        case _:
+            return {}
+
+
+def fields(figures: object, *names: str) -> FigureLine:
+    """The attributes of these names."""
+    return {name: getattr(figures, name) for name in names}
+
+
+def rounded(value: float | None) -> float | None:
+    """Four decimals, which no count of attempts bears out anyway."""
+    return None if value is None else round(value, 4)
+
+
+def rate_fields(share: Share) -> FigureLine:
+    """A rate from 0 to 1 with the ends of its 95 % interval; nothing of nothing."""
+    rate, spread = (share.rate, share.interval) if share.of else (None, None)
+    return {"rate": rounded(rate), **interval_fields(spread)}
+
+
+def interval_fields(spread: Interval | None, prefix: str = "") -> FigureLine:
+    """The ends of an interval; `None` where there is none."""
+    low, high = (spread.low, spread.high) if spread else (None, None)
+    return {f"{prefix}low": rounded(low), f"{prefix}high": rounded(high)}
+
+
+def usage_fields(usage: Usage) -> FigureLine:
+    """What models used."""
+    return {**fields(usage, "requests", "tokens"), "cost_usd": round(usage.cost_usd, 6)}
+
+
+def role_line(figures: SpendingFigures, role: str, usage: Usage) -> FigureLine:
+    """What one role used, and its tokens as a share of the workers'."""
+    share = rounded(figures.share(usage))
+    return {"type": "spending", "role": role, **usage_fields(usage), "share": share}

@@ -135,7 +135,7 @@ class AttemptRun:
             node=self.resources.node if fleet else None, sandbox=self.resources.sandbox_kind.value
         )
         if recorder.lifecycle is Lifecycle.SUBMITTED:
-            await recorder.record(*self._beginning(), here)
+            await recorder.record(*self._begin_records(), here)
         elif recorder.lifecycle is Lifecycle.WORKING:
             # It goes on after a break: that time was no silence.
             await recorder.record(Change(lifecycle=Lifecycle.WORKING), here)
@@ -167,7 +167,7 @@ class AttemptRun:
 
     # -- the beginning ---------------------------------------------------------------------
 
-    def _beginning(self) -> tuple[Record, ...]:
+    def _begin_records(self) -> tuple[Record, ...]:
         budget = budget_of(self.assignment.task, self.spent)
         if self.assignment.planned and self.plan is None:
             planning = Change(
@@ -243,7 +243,7 @@ class AttemptRun:
                 self.busy = None
         await recorder.record(Change(activity=Activity.COMMAND, doing="the acceptance checks"))
         try:
-            done = await self._done(recorder)
+            done = await self._read_work(recorder)
         except WorkspaceError as error:
             return Ended(ending=Ending.ERROR, reason=str(error))
         return await finish(
@@ -304,7 +304,7 @@ class AttemptRun:
             broken = f"its history holds no messages ({counted(error.error_count(), 'error')})"
             raise WorkerError(f"the attempt cannot go on where it was: {broken}") from None
 
-    async def _done(self, recorder: Recorder) -> Work:
+    async def _read_work(self, recorder: Recorder) -> Work:
         """What the worker leaves, and how sure it last said it was."""
         stated: int | None = None
         async for record in records(self.resources.journal, self.attempt, (Step, Completion)):
@@ -328,7 +328,7 @@ class AttemptRun:
         work = asyncio.create_task(self._work(watch, recorder, board))
         work.add_done_callback(heed)  # the journal may fail it and us at the same time
         try:
-            heard = await self._heard(work, watch, recorder)
+            heard = await self._wait_for_end(work, watch, recorder)
             self.inbox = None  # it waits for nobody while what was heard is carried out
             budget = watch.budget()
             gone = await self._gone(work)
@@ -342,7 +342,7 @@ class AttemptRun:
         ended, questions = (heard, ()) if isinstance(heard, Ended) else (None, heard)
         return Halt(ended=ended, questions=questions, budget=budget, abandoned=not gone)
 
-    async def _heard(
+    async def _wait_for_end(
         self, work: "asyncio.Task[Ended]", watch: AttemptWatch, recorder: Recorder
     ) -> Ended | tuple[Question, ...]:
         """Wait for the work, or for what ends it at once."""

@@ -107,7 +107,7 @@ async def drafted(
 
     task = assignment.task
     if model is None:
-        return _unplanned(task, "there is no model for the planner")
+        return _without_plan(task, "there is no model for the planner")
     try:
         draft = await draft_plan(
             model,
@@ -122,11 +122,11 @@ async def drafted(
         cause = error.__cause__
         why = f": {cause.reason} ({cause.url})" if isinstance(cause, ProviderRefusedError) else ""
         log.warning("task %s begins without a plan: the planner failed%s", task.id, why)
-        return _unplanned(task, str(error))
+        return _without_plan(task, str(error))
     return Outlined(plan=Plan(steps=draft.steps), records=(draft.spending,))
 
 
-def _unplanned(task: TaskSpec, error: str) -> Outlined:
+def _without_plan(task: TaskSpec, error: str) -> Outlined:
     return Outlined(plan=own_plan(task), records=(Fault(part="planner", error=error),))
 
 
@@ -156,7 +156,7 @@ class Introduction:
         Has the planner write the plan first, unless there is one; it reads what was learned too.
         """
         blocks = DataBlocks.drawn()
-        learned = await self._learned(recorder, blocks)
+        learned = await self._learned_text(recorder, blocks)
         await self._plan(recorder, learned)
         # A planner has read how similar tasks went; its plan says what follows from it.
         before = not self.assignment.planned
@@ -172,7 +172,7 @@ class Introduction:
             provisional=self.assignment.provisional,
         )
 
-    async def _learned(self, recorder: Recorder, blocks: DataBlocks) -> str:
+    async def _learned_text(self, recorder: Recorder, blocks: DataBlocks) -> str:
         text, records = await self.resources.learning.recall(
             self.task, self.assignment, self.attempt, recorder.plan, blocks
         )

@@ -132,25 +132,25 @@ async def finish(
     reviewer: "Model | None",
 ) -> Ended:
     """Check finished work and have it reviewed where that is wanted; what it came to."""
-    checks = await _checked(resources, assignment, workspace, work)
+    checks = await _run_checks(resources, assignment, workspace, work)
     if failing := summary(checks):
         reason = f"acceptance failed: {failing}"
         done = completion(assignment, work, checks, accepted=False, doubts=(reason,))
         return Ended(ending=Ending.UNACCEPTED, reason=reason, checks=checks, findings=(done,))
     done = completion(assignment, work, checks, accepted=True)
     if not assignment.task.review:
-        return _done(checks, done)
-    return await _reviewed(resources, assignment, workspace, done, checks, reviewer)
+        return _completed(checks, done)
+    return await _review(resources, assignment, workspace, done, checks, reviewer)
 
 
-def _done(checks: tuple[Acceptance, ...], done: Completion, *more: Record) -> Ended:
+def _completed(checks: tuple[Acceptance, ...], done: Completion, *more: Record) -> Ended:
     reason = "every acceptance check passed"
     if reserved := reservations(done):
         reason = f"{reason}, with reservations: {'; '.join(reserved)}"
     return Ended(ending=Ending.DONE, reason=reason, checks=checks, findings=(done, *more))
 
 
-async def _checked(
+async def _run_checks(
     resources: RunResources, assignment: Assignment, workspace: Workspace, work: Work
 ) -> tuple[Acceptance, ...]:
     if assignment.provisional:
@@ -188,7 +188,7 @@ def completion(
     return Completion(
         plan_step=0,
         goal=assignment.task.goal,
-        claims=(*map(_proven, checks), *_files(work.changed), *unproven),
+        claims=(*map(_proven_claim, checks), *_files(work.changed), *unproven),
         confidence=max(0, sure - _UNPROVEN * len(unproven)),
         accepted=accepted,
         flag="; ".join(flags),
@@ -196,7 +196,7 @@ def completion(
     )
 
 
-def _proven(check: Acceptance) -> Claim:
+def _proven_claim(check: Acceptance) -> Claim:
     state = ClaimState.PASSED if check.passed else ClaimState.FAILED
     reason = check.detail.splitlines()[0] if check.detail else "Midwatch ran it"
     return Claim(what=check.check, state=state, reason=reason)
@@ -218,7 +218,7 @@ def _files(changed: Sequence[str]) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-async def _reviewed(
+async def _review(
     resources: RunResources,
     assignment: Assignment,
     workspace: Workspace,
@@ -230,7 +230,7 @@ async def _reviewed(
     from midwatch_agents.reviewer import review
 
     if reviewer is None:
-        return _unreviewed(done, checks, "there is no model for the reviewer")
+        return _without_review(done, checks, "there is no model for the reviewer")
     masked = resources.journal.masker.text
     try:
         verdict = await review(
@@ -244,7 +244,7 @@ async def _reviewed(
             settings=resources.settings,
         )
     except MidwatchError as error:
-        return _unreviewed(done, checks, str(error))
+        return _without_review(done, checks, str(error))
     told = "; ".join([verdict.comment, *(f"missing: {each}" for each in verdict.missing)])
     feedback = Feedback(
         accepted=verdict.approved,
@@ -254,7 +254,7 @@ async def _reviewed(
         sign=Sign.REVIEWED,
     )
     if verdict.approved:
-        return _done(checks, done, feedback, verdict.spending)
+        return _completed(checks, done, feedback, verdict.spending)
     reason = f"the reviewer refused: {told}"
     refused = replace(done, accepted=False, doubts=(*done.doubts, reason))
     return Ended(
@@ -265,10 +265,10 @@ async def _reviewed(
     )
 
 
-def _unreviewed(done: Completion, checks: tuple[Acceptance, ...], error: str) -> Ended:
+def _without_review(done: Completion, checks: tuple[Acceptance, ...], error: str) -> Ended:
     log.warning("the work counts by its checks alone: %s", error)
     flag = "; ".join(filter(None, [done.flag, NOT_REVIEWED]))
-    return _done(checks, replace(done, flag=flag), Fault(part="reviewer", error=error))
+    return _completed(checks, replace(done, flag=flag), Fault(part="reviewer", error=error))
 
 
 class Reading:

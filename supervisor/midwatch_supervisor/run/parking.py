@@ -56,10 +56,10 @@ async def park(
 ) -> None:
     """Store that the attempt waits for a person, and what its hung calls came to, as one."""
     request = sum(isinstance(message, ModelResponse) for message in history)
-    calls = _unanswered(recorder, history, request)
+    calls = _unanswered_calls(recorder, history, request)
     await recorder.record(
         *(_cut_short(call, request) for call in calls),
-        *(_asked(id, recorder.last_step + len(calls)) for id, _ in questions),
+        *(_asked_stamp(id, recorder.last_step + len(calls)) for id, _ in questions),
         Change(lifecycle=Lifecycle.INPUT_REQUIRED, activity=Activity.WAITING, budget=budget),
         AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=questions[-1][1].message),
         results=[
@@ -70,7 +70,7 @@ async def park(
     )
 
 
-def _unanswered(
+def _unanswered_calls(
     recorder: Recorder, history: Sequence[ModelMessage], request: int
 ) -> list[ToolCallPart]:
     last = history[-1] if history else None
@@ -93,7 +93,7 @@ def _cut_short(call: ToolCallPart, request: int) -> Step:
     )
 
 
-def _asked(id: int, step: int) -> Delivery:
+def _asked_stamp(id: int, step: int) -> Delivery:
     return Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
 
 

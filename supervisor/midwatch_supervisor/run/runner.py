@@ -93,9 +93,9 @@ class Runner:
         """
         self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
-            while await self._begun_again() or self._pending():
+            while await self._begun_again() or self._pending_work():
                 await asyncio.wait(
-                    self._pending(),
+                    self._pending_work(),
                     timeout=self._resources.settings.monitor.poll_seconds,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
@@ -110,7 +110,7 @@ class Runner:
             if isinstance(result, Exception):
                 raise result
 
-    def _pending(self) -> list["asyncio.Task[None]"]:
+    def _pending_work(self) -> list["asyncio.Task[None]"]:
         return [task for task in self._tasks if not task.done()]
 
     async def _begun_again(self) -> bool:
@@ -185,7 +185,7 @@ class Runner:
     async def _end_of(self, job: Job) -> TaskTransition:
         """How a task ends, once its turn has come."""
         try:
-            ended = self._refused(job) or await self._attempts(job)
+            ended = self._refuse_unmet(job) or await self._attempts(job)
         except (StaleIncarnationError, JournalError, ElsewhereError, ProviderRefusedError):
             raise  # nothing that this process says would be stored, or not yet
         except MidwatchError as error:
@@ -216,7 +216,7 @@ class Runner:
             job.slot = False
             self._slots.release()
 
-    def _refused(self, job: Job) -> Ended | None:
+    def _refuse_unmet(self, job: Job) -> Ended | None:
         """The end of a task whose dependencies did not succeed."""
         for name in job.assignment.task.depends_on:
             other = self.jobs[name]
@@ -297,7 +297,7 @@ class Runner:
         except WorkspaceError as error:
             if self._elsewhere(error):
                 raise
-            return await self._unplaced(attempt, str(error))
+            return await self._end_unplaced(attempt, str(error))
         job.branch, job.workspace = workspace.branch, workspace.folder
         past = [each.past for each in before]
         if past:
@@ -310,7 +310,7 @@ class Runner:
             attempt=attempt,
             workspace=workspace,
             past=tuple(past),
-            spent=self._left(job, last) if last else await self._carried(job),
+            spent=self._budget_left(job, last) if last else await self._budget_carried(job),
             plan=Plan(steps=last.plan.steps) if last and kept else None,
         )
         try:
@@ -319,7 +319,7 @@ class Runner:
             if not job.attempt_run.parked:
                 job.attempt_run = None
 
-    def _left(self, job: Job, last: AttemptEvidence) -> Budget:
+    def _budget_left(self, job: Job, last: AttemptEvidence) -> Budget:
         """What the attempt before left; whoever begins a task again gives it its budget anew."""
         if not wanted_again([last]):
             return last.budget
@@ -329,7 +329,7 @@ class Runner:
         """Whether another node may do what failed here."""
         return self._resources.snapshot_store is not None and isinstance(error, UnreachableError)
 
-    async def _unplaced(self, attempt: Attempt, reason: str) -> Ended:
+    async def _end_unplaced(self, attempt: Attempt, reason: str) -> Ended:
         """The end of an attempt that got no workspace, and so never began."""
         state = AttemptTransition(lifecycle=Lifecycle.FAILED, reason=reason, ending=Ending.ERROR)
         draft = Draft(
@@ -370,7 +370,7 @@ class Runner:
         )
         return await self._resources.placement.locate(job.assignment, plan)
 
-    async def _carried(self, job: Job) -> Budget | None:
+    async def _budget_carried(self, job: Job) -> Budget | None:
         """What a part of a task begins with: its share, and what the part before left of its own.
 
         `None` for any other task.

@@ -149,12 +149,14 @@ async def assemble(
     except WorkspaceError as error:
         return Ended(ending=Ending.ERROR, reason=str(error))
     job.branch, job.workspace = workspace.branch, workspace.folder
-    changed = [name for child in children for name in await _changed(resources, plan, child)]
+    changed = [name for child in children for name in await _changed_files(resources, plan, child)]
     work = Work(plan=Plan(steps=()), changed=sorted(set(changed)))
     return await finish(resources, job.assignment, workspace, work, job.agents.reviewer)
 
 
-async def _changed(resources: RunResources, plan: WorkspacePlan, child: Job) -> tuple[str, ...]:
+async def _changed_files(
+    resources: RunResources, plan: WorkspacePlan, child: Job
+) -> tuple[str, ...]:
     if child.workspace is None or not plan.versioned:
         return ()
     last = (await resources.journal.attempts(child.task.id))[-1]

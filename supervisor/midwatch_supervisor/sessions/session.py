@@ -152,7 +152,7 @@ class ForeignSession:
         self._heard_at = self._journal.clock()
         for at in range(0, len(fresh), _AT_ONCE):
             part = fresh[at : at + _AT_ONCE]
-            await self._recorder.record(*part, *self._spent(part))
+            await self._recorder.record(*part, *self._usage_changes(part))
         await self._recorder.record(*faults)
         if self._stop is not None and self._waits:
             await self._end(self._stop)
@@ -168,7 +168,7 @@ class ForeignSession:
         before, self._waits = self._waits, event.lifecycle is Lifecycle.INPUT_REQUIRED
         return self._waits is not before
 
-    def _spent(self, events: Sequence[Event]) -> tuple[Change, ...]:
+    def _usage_changes(self, events: Sequence[Event]) -> tuple[Change, ...]:
         """What some steps took: tokens and dollars as the file says them."""
         steps = [each for each in events if isinstance(each, Step)]
         if not steps:

@@ -15,7 +15,7 @@ from midwatch_monitor.records import Action, Attempt, Change, Keeper, Lifecycle,
 from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_reader import Heading
-from midwatch_supervisor.present.lookup import account_of
+from midwatch_supervisor.present.lookup import task_state
 from midwatch_tools.embedding import ONLY_WATCHED, begin_attempt_at, title_of
 from midwatch_tools.journal_location import main_worktree
 
@@ -70,9 +70,9 @@ class SessionJournal:
                 continue
             for task in await self.journal.tasks(run.id):
                 if task.name.partition("/")[2] == name.sub_agent:
-                    account = await account_of(self.journal, task)
-                    steps += sum(each.last_step for each in account.attempts.values())
-                    last = account.latest
+                    state = await task_state(self.journal, task)
+                    steps += sum(each.last_step for each in state.attempts.values())
+                    last = state.latest
         return steps, last
 
     async def claim(self, attempt: Attempt) -> Recorder:

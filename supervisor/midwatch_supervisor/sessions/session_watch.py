@@ -97,7 +97,7 @@ class SessionWatch:
         With `find`, new sessions are looked for, and those are ended that nobody goes on with.
         """
         if find:
-            for path in await asyncio.to_thread(self._found):
+            for path in await asyncio.to_thread(self._find_files):
                 if path not in self._passed_over:
                     self._follow(path)
         news = False
@@ -130,7 +130,7 @@ class SessionWatch:
 
     # -- files -----------------------------------------------------------------------------
 
-    def _found(self) -> list[Path]:
+    def _find_files(self) -> list[Path]:
         """The session files that were written lately, parents before their sub-agents."""
         since = max(self._wanted.since, self._journal.clock() - self._lately)
         found = list[Path]()
@@ -149,7 +149,7 @@ class SessionWatch:
             reader = None if format is None else FORMATS[format].session
             if format is None or reader is None:
                 return None  # it may be empty as yet
-            heading = _heading(path, reader)
+            heading = _read_heading(path, reader)
         except OSError as error:
             log.warning("%s is not followed: %s", path, error.strerror or error)
             self._passed_over.add(path)
@@ -209,7 +209,7 @@ class SessionWatch:
         return found
 
 
-def _heading(path: Path, reader: Callable[[Path], SessionReader]) -> Heading:
+def _read_heading(path: Path, reader: Callable[[Path], SessionReader]) -> Heading:
     """What the first lines of a session say of it."""
     session = reader(path)
     for line in first_lines(path):

@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from aiohttp import web
+
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, TraceError
 from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.genai_spans import SpanSession, conversation, span_kind, spans_in
 from midwatch_supervisor.sessions.session import ForeignSession
 from midwatch_supervisor.sessions.session_journal import SessionJournal, SessionName
-from midwatch_supervisor.telemetry.http_listener import HttpAnswer, HttpRequest
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +22,8 @@ V = TypeVar("V")
 _MOST = 1000
 """Sessions that are followed, and traces whose conversation is known."""
 _SETTLE_SECONDS = 2.0
+_BODY_SECONDS = 10.0
+"""How long a program may take to send one request."""
 _STRANGE = re.compile(r"[^\w.:@/+=-]+")
 _LONGEST = 128
 """Characters of a session's id and of a program's name."""
@@ -48,24 +51,25 @@ class SpanWatch:
                     log.debug("%s is not settled: %s", session.name.task, error)
             await asyncio.sleep(_SETTLE_SECONDS)
 
-    async def answer(self, request: HttpRequest) -> HttpAnswer:
+    async def answer(self, request: web.Request) -> web.Response:
         """Take in a request of an exporter."""
-        json = _TYPES.get(request.type)
-        if request.path != "/v1/traces" or request.method != "POST":
-            return HttpAnswer(status=404)
+        json = _TYPES.get(request.content_type)
         # A page in a browser cannot send these types, unless somebody's name leads here.
-        if json is None or request.host not in _HERE:
-            return HttpAnswer(status=415 if json is None else 421)
+        if json is None or request.url.host not in _HERE:
+            return web.Response(status=415 if json is None else 421)
         try:
-            spans = await asyncio.to_thread(spans_in, request.body, json=json)
-            await self.take(spans)
-        except TraceError as error:
+            async with asyncio.timeout(_BODY_SECONDS):
+                body = await request.read()
+            await self.take(await asyncio.to_thread(spans_in, body, json=json))
+        except TimeoutError:
+            return web.Response(status=408)
+        except (TraceError, web.RequestPayloadError) as error:
             log.warning("%s", error)
-            return HttpAnswer(status=400)
+            return web.Response(status=400)
         except JournalError as error:  # the exporter tries again
             log.warning("spans are not taken in: %s", error)
-            return HttpAnswer(status=503)
-        return HttpAnswer(type=request.type, body=b"{}" if json else b"")
+            return web.Response(status=503)
+        return web.Response(content_type=request.content_type, body=b"{}" if json else b"")
 
     async def take(self, spans: Sequence[Node]) -> None:
         """Take in spans in the order of their ends. Raises JournalError."""

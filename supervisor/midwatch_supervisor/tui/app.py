@@ -23,32 +23,32 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
-from midwatch_supervisor.tui.jump import JumpDialog, Target
+from midwatch_supervisor.tui.jump import JumpDialog, JumpTarget
 from midwatch_supervisor.tui.keys import (
     ACTS,
     EVERYWHERE,
     in_force,
     key_groups,
+    key_text,
     next_theme,
-    spoken,
     with_new_ids,
 )
 from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.log_capture import LogCapture
-from midwatch_supervisor.tui.operator_command import Question
+from midwatch_supervisor.tui.operator_command import DialogQuestion
 from midwatch_supervisor.tui.operator_keys import OperatorApp
 from midwatch_supervisor.tui.screens.banner import Banner
 from midwatch_supervisor.tui.screens.panes import BatchReceiver, Panes
 from midwatch_supervisor.tui.screens.title import TitleLine
 from midwatch_supervisor.tui.state.attention import Queue, next_of, proposed_guidelines
-from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.feed import Batch, Feed
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.feed import Feed, FeedBatch
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
 from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.palette import THEMES
 
-Work = Callable[[], Awaitable[int]]
+RunWork = Callable[[], Awaitable[int]]
 """A run that is conducted in this process; answers its exit code."""
 
 _FRAME_SECONDS = 0.1
@@ -102,14 +102,14 @@ class Console(OperatorApp):
     class Grew(Message):
         """The journal has grown."""
 
-        batch: Batch
+        batch: FeedBatch
 
     def __init__(
         self,
         feed: Feed,
         operator: OperatorActions,
         *,
-        work: Work | None = None,
+        work: RunWork | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone(),
         settings: ConsoleSettings | None = None,
         about: Sequence[str] = (),
@@ -125,7 +125,7 @@ class Console(OperatorApp):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self.settings.theme
-        self.board = Board()
+        self.board = FleetBoard()
         self.log_capture = LogCapture(feed.journal.masker.text)
         self.queue = Queue(self.board)
         self.learned = LearnedPane(feed.journal, self.board.learning, operator.learning, now)
@@ -158,7 +158,7 @@ class Console(OperatorApp):
 
     def _spoken_keys(self) -> dict[str, str]:
         """The first key of each act on an attempt, as a person reads it."""
-        return {key.id: spoken(in_force(key, self._keys)[0]) for key in ACTS}
+        return {key.id: key_text(in_force(key, self._keys)[0]) for key in ACTS}
 
     def compose(self) -> ComposeResult:
         yield self._title_line
@@ -197,7 +197,7 @@ class Console(OperatorApp):
             self.banner.refresh_board()
 
     @work(exclusive=True, group="run")
-    async def _conduct(self, work: Work) -> None:
+    async def _conduct(self, work: RunWork) -> None:
         try:
             self.code = await work()
         except MidwatchError as error:
@@ -381,7 +381,7 @@ class Console(OperatorApp):
         inside = isinstance(self.screen, AttemptScreen)
         self.push_screen(JumpDialog(self.board.all_rows(), in_attempt=inside), self._jump)
 
-    async def _jump(self, target: Target | None) -> None:
+    async def _jump(self, target: JumpTarget | None) -> None:
         if target is not None and target.row is not None:
             self._uncover()
             self.open_attempt(target.row)
@@ -441,7 +441,7 @@ class Console(OperatorApp):
         else:
             self.push_screen(
                 ConfirmDialog(
-                    Question(
+                    DialogQuestion(
                         title="Leave while the run is going?",
                         quote="The run stops; `midwatch resume` continues it.",
                         send="Leave",

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.types import IgnoreReturnCallbackType
 from textual.widgets import Button, Input, OptionList
 
-from midwatch_supervisor.tui.keys import ACTS, LIST, Key, all_keys, spoken
+from midwatch_supervisor.tui.keys import ACTS, LIST, Key, all_keys, key_text
 
 
 class OnceCommandPalette(CommandPalette):
@@ -83,7 +83,7 @@ class ConsoleCommands(Provider):
             keys = reached[key.id]
             found = active[keys[0]]
             why = self._why_not(key)
-            said = f"key {' or '.join(spoken(each) for each in keys)}"
+            said = f"key {' or '.join(key_text(each) for each in keys)}"
             yield _Found(
                 does=key.does,
                 run=partial(self.app.run_action, found.binding.action, found.node),

@@ -17,8 +17,8 @@ from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import ClosesOnce
 from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.scrolling_text import TextField
 from midwatch_supervisor.tui.widgets.table import Column, Table
-from midwatch_supervisor.tui.widgets.text_field import TextField
 
 _IN_TITLE = 3
 """How well a text fits that only the title holds."""
@@ -28,7 +28,7 @@ _NEAR = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class JumpTarget:
     """Something that one can go to by its name."""
 
     name: str
@@ -39,18 +39,18 @@ class Target:
     row: Row | None = None
 
 
-def places(*, in_attempt: bool) -> tuple[Target, ...]:
+def places(*, in_attempt: bool) -> tuple[JumpTarget, ...]:
     """What a key goes to: the panes and, in the view of an attempt, its sides."""
     panes = (("app", key) for key in EVERYWHERE if key.action.startswith("pane("))
     sides = (("screen", key) for key in ATTEMPT if key.action.startswith("side("))
     return tuple(
-        Target(name=key.id.split(".")[-1], what=key.does, action=f"{where}.{key.action}")
+        JumpTarget(name=key.id.split(".")[-1], what=key.does, action=f"{where}.{key.action}")
         for where, key in (*(sides if in_attempt else ()), *panes)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRow:
     """A row with what it is found by, in lower case."""
 
     row: Row
@@ -59,7 +59,7 @@ class Named:
     title: str
 
     @classmethod
-    def of(cls, row: Row) -> "Named":
+    def of(cls, row: Row) -> "NamedRow":
         """What a row is found by."""
         name = row.name.lower()
         return cls(row, name, f"{name}#{row.number}", row.title.lower())
@@ -71,16 +71,16 @@ class Named:
         return _IN_TITLE if wanted in self.title else None
 
     @property
-    def target(self) -> Target:
+    def target(self) -> JumpTarget:
         """The row as a target."""
         row = self.row
         title = f": {one_line(row.title)}" if row.title else ""
-        return Target(name=one_line(row.label), what=f"{row.status}{title}", row=row)
+        return JumpTarget(name=one_line(row.label), what=f"{row.status}{title}", row=row)
 
 
 def targets(
-    text: str, known: Sequence[Target], rows: Iterable[Named], *, in_attempt: bool
-) -> list[Target]:
+    text: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow], *, in_attempt: bool
+) -> list[JumpTarget]:
     """What a text may mean, the likeliest first: equal names, then those that begin with it.
 
     Then come names and last titles that hold it, and of one task the newest attempt. A number
@@ -91,19 +91,21 @@ def targets(
         return [*known]
     found = nsmallest(SHOWN, _ranked(wanted, known, rows), key=lambda each: each[:-1])
     steps = in_attempt and wanted.isdecimal()
-    step = Target(
+    step = JumpTarget(
         name=wanted, what="Show this step of the attempt", action=f"screen.step({wanted})"
     )
     return [
         *([step] if steps else ()),
-        *(each if isinstance(each, Target) else each.target for *_, each in found),
+        *(each if isinstance(each, JumpTarget) else each.target for *_, each in found),
     ]
 
 
-_Ranked = tuple[int, str, int, int, Target | Named]
+_Ranked = tuple[int, str, int, int, JumpTarget | NamedRow]
 
 
-def _ranked(wanted: str, known: Sequence[Target], rows: Iterable[Named]) -> Iterator[_Ranked]:
+def _ranked(
+    wanted: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow]
+) -> Iterator[_Ranked]:
     """What may be meant; the first place says how well it fits."""
     for place, target in enumerate(known):
         if wanted in target.name:
@@ -130,7 +132,7 @@ def near(text: str, names: Iterable[str]) -> list[str]:
     return [name for name in best if pairs and shared(name) * 2 >= len(pairs)]
 
 
-class JumpDialog(ModalScreen[Target | None], ClosesOnce[Target | None]):
+class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
     """Asks where to go; the list below shows what is meant, and enter takes its line."""
 
     DEFAULT_CSS = """
@@ -150,10 +152,10 @@ class JumpDialog(ModalScreen[Target | None], ClosesOnce[Target | None]):
     def __init__(self, rows: Iterable[Row], *, in_attempt: bool) -> None:
         """Let one choose among the panes and `rows` and, in an attempt, its sides and steps."""
         super().__init__()
-        self._rows = tuple(map(Named.of, rows))
+        self._rows = tuple(map(NamedRow.of, rows))
         self._in_attempt = in_attempt
         self._places = places(in_attempt=in_attempt)
-        self._found = Table[Target](
+        self._found = Table[JumpTarget](
             [
                 Column("name", 20, 0, lambda target, c: (target.name, c.strong), grow=1),
                 Column("what it is", 20, 1, lambda target, c: (target.what, c.text), grow=2),

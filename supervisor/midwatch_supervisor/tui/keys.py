@@ -254,10 +254,10 @@ def check_keys(wanted: Mapping[str, str], known: Iterable[Key], place: Place) ->
 
 def in_force(key: Key, wanted: Mapping[str, str]) -> tuple[str, ...]:
     """The keys of an act, by Textual's names."""
-    return tuple(named(each) for each in _split(wanted.get(key.id, key.keys)))
+    return tuple(textual_key(each) for each in _split(wanted.get(key.id, key.keys)))
 
 
-def named(key: str) -> str:
+def textual_key(key: str) -> str:
     """A key by Textual's name: `/` is `slash`."""
     if len(key) != 1 or key.isalnum():
         return key
@@ -265,7 +265,7 @@ def named(key: str) -> str:
     return _RENAMED.get(name, name)
 
 
-def spoken(key: str) -> str:
+def key_text(key: str) -> str:
     """A key as a person reads it: `slash` is `/`, `escape` is `esc`."""
     modifiers, name = _parted(key)
     short = {"escape": "esc", "pageup": "page up", "pagedown": "page down"}.get(name)
@@ -317,7 +317,7 @@ def _unreadable(wanted: Mapping[str, str], place: Place) -> list[ConfigError]:
 
 
 def _is_key(key: str) -> bool:
-    _, name = _parted(named(key))
+    _, name = _parted(textual_key(key))
     return name in _NAMED or bool(_character(name))
 
 
@@ -329,6 +329,6 @@ def _clashes(wanted: Mapping[str, str], keys: Sequence[Key], place: Place) -> li
         both -= set(in_force(one, {})) & set(in_force(other, {}))
         for key in sorted(both):
             id, taken = (one, other) if one.id in wanted else (other, one)
-            problem = f"`{spoken(key)}` is the key of `{taken.id}` already ({taken.does})"
+            problem = f"`{key_text(key)}` is the key of `{taken.id}` already ({taken.does})"
             problems.append(ConfigError(place, f"{_SECTION}.{id.id}", problem))
     return problems

@@ -20,9 +20,15 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
+from midwatch_supervisor.operator.refusal import (
+    OpenQuestion,
+    act_refusal,
+    is_held,
+    out_of_reach,
+    questions,
+)
 from midwatch_supervisor.present.intervention_text import action_text, request_name, request_text
 from midwatch_supervisor.present.numbers import budget_text, grant_text, parse_grant
-from midwatch_supervisor.present.reach import out_of_reach
 from midwatch_supervisor.tui.state.row import Need, Row
 
 
@@ -107,7 +113,7 @@ _EFFECTS: Mapping[Command, Effect] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class DialogQuestion:
     """What is asked before a command."""
 
     title: str
@@ -122,15 +128,6 @@ class Question:
     leave: str = "Leave it"
     check: Callable[[str], str] | None = None
     """Says what is wrong with an answer; empty if nothing is."""
-
-
-def is_held(row: Row, *, pausing: bool = False) -> bool:
-    """Whether an attempt stands still until a person speaks, or soon will.
-
-    `pausing` tells of a pause that the journal does not have yet.
-    """
-    under_way = () if row.over else row.state.interventions.under_way
-    return pausing or row.state.parked or any(each.action is Action.PAUSE for each in under_way)
 
 
 def begins_again(command: Command, row: Row) -> bool:
@@ -154,7 +151,7 @@ def refusal(
 ) -> str:
     """Why a command makes no sense for a row; empty if it does.
 
-    `pausing` is as for `is_held`; `models` are as for `question`.
+    `pausing` tells of a pause that the journal lacks; `models` are as for `question`.
     """
     if row.attempt is None:
         return "it has not begun yet"
@@ -173,26 +170,15 @@ def _refusal_now(command: Command, row: Row, *, pausing: bool, models: Sequence[
     if row.over:
         return f"it is over: {row.status}; nothing reaches it any more"
     if command.of_decision:
-        waiting = row.state.interventions.held
-        waiting = waiting or (row.state.open_requests and command is not Command.MODIFY)
+        decisions = command is Command.MODIFY
+        waiting = row.state.interventions.held if decisions else questions(row.state)
         return "" if waiting else "no decision waits for approval"
     if command.of_alerts:
         return "" if row.state.firing else "no alert fires"
-    match command:
-        case Command.PAUSE if is_held(row, pausing=pausing):
-            return "it is paused already, or waits for you"
-        case Command.RESUME:
-            return _resume_refusal(row, pausing=pausing)
-        case Command.SWITCH if models and {*models} <= {row.state.model}:
-            return f"its worker may have no other model than {row.state.model}"
-        case _:
-            return ""
-
-
-def _resume_refusal(row: Row, *, pausing: bool) -> str:
-    if row.state.permission is not None:
-        return "it waits for a permission: approve or reject that"
-    return "" if is_held(row, pausing=pausing) else f"it is not paused: {row.status}"
+    if command is Command.SWITCH and models and {*models} <= {row.state.model}:
+        return f"its worker may have no other model than {row.state.model}"
+    held = pausing or is_held(row.state)
+    return act_refusal(row.state, command.effect.action, held=held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +206,7 @@ _LIKELY: Mapping[Need, Sequence[Command]] = {
 def offers(row: Row, *, pausing: bool = False) -> tuple[Offer, ...]:
     """What can be done about a row now, the most likely first. Arguments as of `refusal`."""
     likely = _LIKELY.get(row.need, _GOES_ON)
-    if not row.over and (row.state.interventions.held or row.state.open_requests):
+    if questions(row.state):
         likely = _WAITS
     elif row.state.paused:
         likely = (Command.RESUME, Command.GUIDE, Command.STOP)
@@ -244,11 +230,11 @@ def _name(command: Command, row: Row) -> str:
             return command.value.capitalize()
 
 
-Waiting = tuple[int, InterventionState | WorkerRequest]
+Waiting = tuple[int, OpenQuestion]
 """A decision that waits for approval, or what a worker asked for, with its journal id."""
 
 
-def settled_by(command: Command, row: Row) -> Waiting | None:
+def question_for(command: Command, row: Row) -> Waiting | None:
     """What has waited longest for a command, a decision before a request."""
     state = row.state
     if command is Command.GRANT:
@@ -256,10 +242,7 @@ def settled_by(command: Command, row: Row) -> Waiting | None:
             if isinstance(request, BudgetRequest):
                 return id, request
     elif command.of_decision:
-        for held in state.interventions.held:
-            return held.id, held
-        for id, request in state.open_requests.items():
-            return id, request
+        return next(iter(questions(state).items()), None)
     return None
 
 
@@ -273,7 +256,7 @@ def terms_in(command: Command, words: str) -> tuple[Terms, str]:
     return Terms(), words
 
 
-def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Question | None:
+def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> DialogQuestion | None:
     """What is asked before a command; `None` if it is done at once.
 
     `models` are those that the worker may have, where they are known.
@@ -285,23 +268,23 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
         case Command.SWITCH:
             return _switch_question(row, models)
         case Command.GUIDE:
-            return Question(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
+            return DialogQuestion(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
         case Command.RESTART if row.over:
             title = f"Begin {row.name} again: what should the next attempt do differently?"
-            return Question(title=title, send="Begin again", quote=_restart_facts(row))
+            return DialogQuestion(title=title, send="Begin again", quote=_restart_facts(row))
         case Command.RESTART:
             title = f"Restart {name}: what should the next attempt do differently?"
-            return Question(title=title, send="Restart", quote=_restart_facts(row))
+            return DialogQuestion(title=title, send="Restart", quote=_restart_facts(row))
         case Command.STOP:
             quote = (
                 "It ends at once and counts as failed; the tasks that depend on it are not begun.\n"
                 f"{_kept(row)}"
             )
-            return Question(title=f"Stop {name}?", send="Stop it", quote=quote, confirm=True)
+            return DialogQuestion(title=f"Stop {name}?", send="Stop it", quote=quote, confirm=True)
         case Command.SILENCE:
             title = f"Silence these alerts of {name} until the attempt ends?"
             quote = f"{_alerts(row)}\nThey call nobody any more, and nothing is done about them."
-            return Question(title=title, send="Silence", quote=quote, confirm=True)
+            return DialogQuestion(title=title, send="Silence", quote=quote, confirm=True)
         case Command.APPROVE | Command.MODIFY | Command.REJECT:
             return _decision_question(command, row)
         case Command.ACCEPT | Command.REFUSE:
@@ -309,7 +292,7 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
             reject = f"Reject the result of {name}: what went wrong? (optional)"
             title, send = (accept, "Accept") if command is Command.ACCEPT else (reject, "Reject")
             reason = row.state.transition.reason
-            return Question(title=title, send=send, quote=reason, required=False)
+            return DialogQuestion(title=title, send=send, quote=reason, required=False)
         case _:
             return None
 
@@ -318,8 +301,8 @@ _FAR_REACHING = frozenset({Action.REPLAN, Action.RESTART, Action.SPLIT, Action.S
 """What takes work away or turns it: whoever approves that is asked by name."""
 
 
-def _decision_question(command: Command, row: Row) -> Question | None:
-    match settled_by(command, row):
+def _decision_question(command: Command, row: Row) -> DialogQuestion | None:
+    match question_for(command, row):
         case None:
             return None
         case _, InterventionState() as held:
@@ -328,18 +311,20 @@ def _decision_question(command: Command, row: Row) -> Question | None:
             return _request_question(command, row, request)
 
 
-def _request_question(command: Command, row: Row, request: WorkerRequest) -> Question | None:
+def _request_question(command: Command, row: Row, request: WorkerRequest) -> DialogQuestion | None:
     if command is Command.APPROVE:
         if isinstance(request, BudgetRequest):
             return None
         title = f"Approve the {request_name(request)} of {row.label}?"
-        return Question(title=title, send="Approve", quote=request_text(request), confirm=True)
+        return DialogQuestion(
+            title=title, send="Approve", quote=request_text(request), confirm=True
+        )
     quote = "\n".join(map(request_text, row.state.open_requests.values()))
     title = f"Refuse the request of {row.label} (reason optional)"
-    return Question(title=title, send="Refuse", quote=quote, required=False)
+    return DialogQuestion(title=title, send="Refuse", quote=quote, required=False)
 
 
-def _proposal_question(command: Command, name: str, held: Intervention) -> Question | None:
+def _proposal_question(command: Command, name: str, held: Intervention) -> DialogQuestion | None:
     plan = "".join(f"\n{n}. {title}" for n, title in enumerate(held.plan, start=1))
     quote = (
         f"{action_text(held.action, held.terms)} by {held.by}: "
@@ -349,12 +334,12 @@ def _proposal_question(command: Command, name: str, held: Intervention) -> Quest
         if held.action not in _FAR_REACHING:
             return None
         title = f"Approve {held.action} of {name}?"
-        return Question(title=title, send="Approve", quote=quote, confirm=True)
+        return DialogQuestion(title=title, send="Approve", quote=quote, confirm=True)
     if command is Command.MODIFY:
         title = f"The {held.action} for {name}, in your words"
-        return Question(title=title, send="Issue", quote=quote, text=held.message)
+        return DialogQuestion(title=title, send="Issue", quote=quote, text=held.message)
     title = f"Reject the {held.action} for {name} (reason optional)"
-    return Question(title=title, send="Reject", quote=quote, required=False)
+    return DialogQuestion(title=title, send="Reject", quote=quote, required=False)
 
 
 def _kept(row: Row) -> str:
@@ -379,7 +364,7 @@ def _restart_facts(row: Row) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _switch_question(row: Row, models: Sequence[str]) -> Question:
+def _switch_question(row: Row, models: Sequence[str]) -> DialogQuestion:
     current = row.state.model
     others = [model for model in models if model != current]
     quote = [f"· {current} (current)"] if current else []
@@ -392,7 +377,7 @@ def _switch_question(row: Row, models: Sequence[str]) -> Question:
             return f"{current} is the current model"
         return "" if not models or name in models else f'Unknown model "{name}"'
 
-    return Question(
+    return DialogQuestion(
         title=f"Which model should continue {row.label}? Further lines are the message",
         send="Switch",
         quote="\n".join(quote),
@@ -401,16 +386,16 @@ def _switch_question(row: Row, models: Sequence[str]) -> Question:
     )
 
 
-def _grant_question(row: Row) -> Question:
+def _grant_question(row: Row) -> DialogQuestion:
     quote, text = "For instance: 20 requests, 15 minutes", ""
     used = f"Used: {budget_text(row.state.budget)}"
-    match settled_by(Command.GRANT, row):
+    match question_for(Command.GRANT, row):
         case _, BudgetRequest() as asked:
             quote, text = request_text(asked), grant_text(asked.wanted)
         case _:
             pass
     title = f"How much more for {row.label}? Further lines are the message"
-    return Question(
+    return DialogQuestion(
         title=title, send="Grant", quote=f"{used}\n{quote}", text=text, check=_grant_problem
     )
 

@@ -19,9 +19,11 @@ from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Action, Attempt, Delivery, Entry, Intervention, OutcomeReport
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
+from midwatch_supervisor.operator.refusal import is_held, questions
 from midwatch_supervisor.present.intervention_text import action_text, request_text, terms_text
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.present.text_line import because
 from midwatch_supervisor.tui.command_palette import OnceCommandPalette
 from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.operator_command import (
@@ -30,15 +32,14 @@ from midwatch_supervisor.tui.operator_command import (
     Waiting,
     begins_again,
     confirmation,
-    is_held,
     offers,
     question,
+    question_for,
     refusal,
     result_text,
-    settled_by,
     terms_in,
 )
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import dialog
 from midwatch_supervisor.tui.widgets.footer import Footer
@@ -105,9 +106,7 @@ class _Pending:
     @property
     def settled(self) -> bool:
         """Whether what waited no longer does."""
-        state = self.row.state
-        waiting = {*(each.id for each in state.interventions.held), *state.open_requests}
-        return self.id is not None and self.id not in waiting
+        return self.id is not None and self.id not in questions(self.row.state)
 
 
 class OperatorApp(App[int]):
@@ -115,7 +114,7 @@ class OperatorApp(App[int]):
 
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ACTS]
 
-    board: Board
+    board: FleetBoard
     operator: OperatorActions
     glance_seconds = 0.7
     """How long a line that came under the cursor by itself takes no act: somebody may mean the
@@ -171,9 +170,9 @@ class OperatorApp(App[int]):
         command, row = Command(key), self.target
         if row is None:
             return NOTHING_CHOSEN
-        if command is Command.PAUSE and is_held(row, pausing=row.attempt in self._pauses):
+        if command is Command.PAUSE and self._is_held(row):
             command = Command.RESUME
-        return self._refusal(_Pending(command=command, row=row, waiting=settled_by(command, row)))
+        return self._refusal(_Pending(command=command, row=row, waiting=question_for(command, row)))
 
     def _chooser(self) -> Chooser | None:
         return next((each for each in self._places() if isinstance(each, Chooser)), None)
@@ -251,13 +250,16 @@ class OperatorApp(App[int]):
     def action_pause(self) -> None:
         """Hold the chosen attempt, or let it go on."""
         row = self.target
-        held = row is not None and is_held(row, pausing=row.attempt in self._pauses)
+        held = row is not None and self._is_held(row)
         self.action_act(Command.RESUME if held else Command.PAUSE)
+
+    def _is_held(self, row: Row) -> bool:
+        return row.attempt in self._pauses or is_held(row.state)
 
     def begin(self, command: Command, row: Row) -> None:
         """Ask what there is to be asked and then act, unless that makes no sense for the row."""
         # The dialog may stand open for long: the decision that it showed is what is acted on.
-        pending = _Pending(command=command, row=row, waiting=settled_by(command, row))
+        pending = _Pending(command=command, row=row, waiting=question_for(command, row))
         if self._refused(pending):
             return
         models = self._models(command, row)
@@ -374,20 +376,16 @@ async def _settle(
     operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str
 ) -> _Written:
     """Answer the decision or the request that waits."""
-    command, step = pending.command, pending.row.state.last_step
-    match pending.waiting:
-        case None:
-            return None, ""
-        case id, InterventionState(intervention=decision):
-            if command is Command.MODIFY:
-                return await operator.modify(attempt, id, decision, words, step=step), ""
-            if command is Command.REJECT:
-                await operator.reject(attempt, id, words, step=step, petition=decision.petition)
-                return None, ""
-            await operator.approve(attempt, id, step=step)
-            what = action_text(decision.action, decision.terms)
-            return id, f"{what}: {decision.message}" if decision.message else what
-        case id, request:
-            if command is Command.REJECT:
-                return await operator.refuse(attempt, id, words), ""
-            return await operator.grant(attempt, id, request), request_text(request)
+    if pending.waiting is None:
+        return None, ""
+    (id, asked), step = pending.waiting, pending.row.state.last_step
+    if pending.command is Command.MODIFY and isinstance(asked, InterventionState):
+        return await operator.modify(attempt, id, asked.intervention, words, step=step), ""
+    agreed = pending.command is Command.APPROVE
+    issued = await operator.settle(attempt, id, asked, agreed=agreed, comment=words, step=step)
+    if not agreed:
+        return issued, ""
+    if not isinstance(asked, InterventionState):
+        return issued, request_text(asked)
+    held = asked.intervention
+    return issued, f"{action_text(held.action, held.terms)}{because(held.message)}"

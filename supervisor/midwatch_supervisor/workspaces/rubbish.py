@@ -51,7 +51,7 @@ async def committed_rubbish(
     names = [name for name in said.split("\0") if name]
     if not names:
         return ()
-    ignored = await asyncio.to_thread(_ignored, rules or at, names)
+    ignored = await asyncio.to_thread(_ignored_names, rules or at, names)
     return tuple(dict.fromkeys(top for name in names if (top := _topmost(name, ignored))))
 
 
@@ -69,7 +69,7 @@ def _paths(name: str) -> list[str]:
     return [*reversed(above), name]
 
 
-def _ignored(at: Path | Worktree, names: Iterable[str]) -> frozenset[str]:
+def _ignored_names(at: Path | Worktree, names: Iterable[str]) -> frozenset[str]:
     paths = dict.fromkeys(path for name in names for path in _paths(name))
     try:
         said = run_git(at, "check-ignore", "--no-index", "--stdin", "-z", stdin="\0".join(paths))

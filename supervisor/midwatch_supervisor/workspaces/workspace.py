@@ -208,7 +208,7 @@ async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) 
     Over a nested repository that the index knows already, git would run `git status` in there, by
     the nested configuration, with its filters. So it leaves the index first, to be found anew.
     """
-    nested = await _nested(worktree)
+    nested = await _nested_repositories(worktree)
     for names in chunked(list(nested)):
         await git(worktree, "update-index", "--force-remove", "--", *names)
     try:
@@ -219,7 +219,7 @@ async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) 
         await _submodules_back(worktree, nested)
 
 
-async def _nested(worktree: Worktree) -> dict[str, str]:
+async def _nested_repositories(worktree: Worktree) -> dict[str, str]:
     """The nested repositories that the index knows, with the commits that it names."""
     listed = (await git(worktree, "ls-files", "--stage", "-z")).split("\0")
     entries = (each.split("\t", 1) for each in listed if each.startswith("160000 "))

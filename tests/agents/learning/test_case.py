@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.learning.case import Alarm, Case, Help, rendered
+from midwatch_agents.learning.case import Alarm, Case, PastIntervention, rendered, stands_in
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -27,9 +27,11 @@ CASE = Case(
     ending="done",
     reason="every check passed",
     analyses=(Analysis(what="It is off", cause=Cause.PERMANENT, root="int()", remedy="ceil()"),),
-    findings=(Alarm(rule="cycle", summary="edit, test, edit", steps=(3, 5)),),
-    told=(
-        Help(action=Action.NUDGE, by=Actor.SUPERVISOR, message="Look", outcome=Outcome.NO_EFFECT),
+    alarms=(Alarm(rule="cycle", summary="edit, test, edit", steps=(3, 5)),),
+    interventions=(
+        PastIntervention(
+            action=Action.NUDGE, by=Actor.SUPERVISOR, message="Look", outcome=Outcome.NO_EFFECT
+        ),
     ),
     turns=6,
     steps=9,
@@ -96,6 +98,16 @@ def test_r70_a_case_of_any_length_is_cut_to_its_room() -> None:
 def test_s30_only_steps_that_were_seen_can_be_cited() -> None:
     analysis = Analysis(what="", cause=Cause.UNKNOWN, root="", remedy="", about=2)
     alarm = Alarm(rule="cycle", summary="", steps=(3, 99))
-    case = Case(steps=9, shown=(8, 9), findings=(alarm,), analyses=(analysis,))
+    case = Case(steps=9, shown=(8, 9), alarms=(alarm,), analyses=(analysis,))
     assert case.citable == {2, 3, 8, 9}
     assert Case(steps=3).citable == {1, 2, 3}
+
+
+def test_files_are_taken_only_from_the_case() -> None:
+    case = Case(files=("src/totals.py", "tests/test_totals.py"))
+    assert case.named_files("It wrote totals.py and reader.py.") == ("src/totals.py",)
+
+
+def test_a_quote_stands_in_a_text_but_for_case_and_white_space() -> None:
+    assert stands_in("the header\n was lost", "At last The  Header was lost.")
+    assert not stands_in("the header is lost", "At last the header was lost.")

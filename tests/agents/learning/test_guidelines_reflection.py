@@ -28,9 +28,12 @@ NEWER = f"{DOCUMENT}\n- Ask for the rounding rule where the goal does not say it
 ROUNDING: dict[str, Any] = {
     "content": "The rounding in totals.py was edited before any test was run.",
     "topics": ["Rounding", "totals.py"],
-    "attempts": [11],
+    "evidence": [{"attempt": 11, "quote": "edited the rounding in Totals.py"}],
 }
-LOGIN: dict[str, Any] = {"content": "The login form was tried in pytest first.", "attempts": [12]}
+LOGIN: dict[str, Any] = {
+    "content": "The login form was tried in pytest first.",
+    "evidence": [{"attempt": 12, "quote": "ran pytest at once"}],
+}
 
 
 def known(attempt: int, text: str, *topics: str, turns: int = 9) -> KnownSummary:
@@ -233,9 +236,7 @@ async def test_s25_an_answer_in_words_is_handed_back_too() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ("I'm sorry, I cannot help with that.", "the answer is a refusal"),
-        ('{"guidelines": "## Working style"}', "the answer is JSON instead of Markdown"),
-        ("Be careful.", "the answer is too short: 2 words"),
+        ("I'm sorry, I cannot help with that.", "the answer is no Markdown with headings"),
         (DOCUMENT, "there is nothing new"),
         (f"{DOCUMENT}\n- Use ghp_{'a1B2' * 9}.", "the answer is refused: "),
     ],
@@ -256,9 +257,7 @@ async def test_s27_a_long_document_is_cut_to_the_words_of_the_configuration() ->
     config = GuidelinesSettings(max_words=51)
     items = [f"- Run test_{n} first. Then go on with the next one." for n in range(20)]
     result = await Reflector(GOOD, "\n".join(["## Working rules", "", *items])).look(config=config)
-    assert result.guidelines == "\n".join(
-        ["## Working rules", "", *items[:4], "- Run test_4 first."]
-    )
+    assert result.guidelines == "\n".join(["## Working rules", "", *items[:4]])
 
 
 async def test_s34_a_failure_of_the_second_question_keeps_the_insights_of_the_first() -> None:
@@ -279,47 +278,44 @@ async def test_s30_an_insight_names_its_own_attempts() -> None:
     assert [each.sources for each in result.insights] == [(11,), (12,)]
 
 
-async def test_s30_all_attempts_are_never_named_by_default() -> None:
-    reflector = Reflector(reflected({**ROUNDING, "attempts": [11, 12]}), DOCUMENT)
+async def test_s30_only_attempts_that_are_quoted_are_named() -> None:
+    both = [*ROUNDING["evidence"], {"attempt": 12, "quote": "edited the rounding"}]
+    reflector = Reflector(reflected({**ROUNDING, "evidence": both}), DOCUMENT)
     result = await reflector.look()
-    assert "names all attempts without saying why" in reflector.told[1]
+    assert "quote of attempt 12 does not stand there" in reflector.told[1]
     assert [each.sources for each in result.insights] == [(11,)]  # the one that bears it out
 
 
-async def test_s30_all_attempts_are_named_with_a_reason() -> None:
-    both = {
-        "content": "Only one ran pytest before it edited totals.py.",
-        "attempts": [11, 12],
-        "common": "Attempt 11 ran the tests last, attempt 12 at once.",
-    }
+async def test_s30_all_attempts_are_named_with_a_quote_of_each() -> None:
+    both = {**ROUNDING, "evidence": [*LOGIN["evidence"], *ROUNDING["evidence"]]}
     result = await Reflector(reflected(both), DOCUMENT).look()
     assert [each.sources for each in result.insights] == [(11, 12)]
 
 
-@pytest.mark.parametrize("attempts", [[], [99], [12]])
-async def test_s30_an_insight_without_an_attempt_that_shows_it_is_none(attempts: list[int]) -> None:
-    wrong = {**ROUNDING, "attempts": attempts}
+@pytest.mark.parametrize("attempt", [99, 12])
+async def test_s30_an_insight_without_an_attempt_that_shows_it_is_none(attempt: int) -> None:
+    wrong = {**ROUNDING, "evidence": [{**ROUNDING["evidence"][0], "attempt": attempt}]}
     result = await Reflector(reflected(wrong), DOCUMENT).look()
     assert (result.insights, result.guidelines) == ((), None)
 
 
-async def test_s44_general_talk_and_inventions_are_dropped_and_counted() -> None:
-    generic = {"content": "Always test your code carefully.", "attempts": [11]}
-    invented = {"content": "The customer wants German texts.", "attempts": [11]}
-    result = await Reflector(reflected(ROUNDING, generic, invented), DOCUMENT).look()
+INVENTED: dict[str, Any] = {
+    "content": "The customer wants German texts.",
+    "evidence": [{"attempt": 11, "quote": "wants German texts"}],
+}
+
+
+async def test_s44_inventions_are_dropped_and_counted() -> None:
+    result = await Reflector(reflected(ROUNDING, INVENTED), DOCUMENT).look()
     assert [each.content for each in result.insights] == [ROUNDING["content"]]
-    assert result.dropped == 2
+    assert result.dropped == 1
 
 
 async def test_s44_without_one_insight_that_holds_no_document_is_asked_for() -> None:
-    generic = {"content": "Always test your code carefully.", "attempts": [11]}
-    reflector = Reflector(reflected(generic), DOCUMENT)
+    reflector = Reflector(reflected(INVENTED), DOCUMENT)
     result = await reflector.look()
-    assert (result.guidelines, result.reason, len(reflector.told)) == (
-        None,
-        "no insight that the attempts bear out",
-        1,
-    )
+    assert (result.guidelines, result.reason) == (None, "no insight quotes its attempts")
+    assert len(reflector.told) == 3  # two corrections, and the second question was never asked
 
 
 async def test_s44_the_first_question_names_topics_and_turns_and_marks_them_as_data() -> None:
@@ -360,17 +356,16 @@ async def test_s50_the_same_look_twice_gives_the_same_document() -> None:
 
 async def test_s46_an_answer_far_too_long_is_cut_and_complained_about() -> None:
     items = [f"- Run test_{n} before you edit module_{n}." for n in range(200)]
-    result = await Reflector(GOOD, "\n".join(items)).look()
+    result = await Reflector(GOOD, "\n".join(["## Rules", *items])).look()
     assert result.guidelines is not None
-    assert (len(result.guidelines.split()) <= 600, result.errors) == (
-        True,
-        ("the answer had 1400 words",),
-    )
+    assert len(result.guidelines.split()) <= 600
+    assert result.errors == ("the answer had 1402 words",)
 
 
 async def test_s52_what_is_told_beside_the_summaries_is_shown_and_is_evidence() -> None:
     aside = Aside(attempt=11, kind="a person rejected the result", text="Bankers' halves, please.")
-    insight = {"content": "Bankers' halves were asked for, and not used.", "attempts": [11]}
+    evidence = [{"attempt": 11, "quote": "Bankers' halves"}]
+    insight = {"content": "Bankers' halves were asked for, and not used.", "evidence": evidence}
     reflector = Reflector(reflected(insight), DOCUMENT)
     result = await reflector.look(asides=[aside])
     assert "  - a person rejected the result: Bankers' halves, please." in reflector.told[0]

@@ -54,9 +54,11 @@ def ids(*lessons: KnownLesson | Candidate, limit: int = 5, wanted: Wanted = WANT
 def test_r32_ways_of_finding_count_in_their_order_and_each_lesson_once() -> None:
     words = "The totals of an invoice were rounded by hand"
     lessons = [
-        Candidate(known=known(1, words), bm25=9.0),
+        Candidate(known=known(1, words), bm25=9.0, words=3),
         Candidate(known=known(2, "It left a lock behind.", files=("app.py",))),
-        Candidate(known=known(3, f"{words}, twice over again somehow", kind="coder"), bm25=3.0),
+        Candidate(
+            known=known(3, f"{words}, twice over again somehow", kind="coder"), bm25=3.0, words=3
+        ),
         Candidate(known=known(4, "It caught everything.", tags=("Billing", "tax"))),
         Candidate(known=known(5, "It forgot the header.", task="totals"), bm25=1.0),
     ]
@@ -88,18 +90,16 @@ def test_r29_a_tag_in_common_finds_a_lesson_and_more_of_them_find_it_first() -> 
     assert ids(known(1, tags=("billing",)), wanted=replace(WANTED, tags=())) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "found"), [("It rounded the totals of the invoice down.", [1]), (TEXTS[5], [])]
-)
+@pytest.mark.parametrize(("words", "found"), [(2, [1]), (1, []), (0, [])])
 def test_r30_the_same_kind_of_work_counts_with_words_in_common_only(
-    text: str, found: list[int]
+    words: int, found: list[int]
 ) -> None:
-    assert ids(known(1, text, kind="coder")) == found
+    assert ids(Candidate(known=known(1, kind="coder"), bm25=3.0, words=words)) == found
 
 
-def test_r31_without_an_embedder_words_find_a_lesson_and_weak_likeness_is_left_out() -> None:
-    alike = Candidate(known=known(1, "Invoice totals must be rounded per line."), bm25=4.0)
-    noise = Candidate(known=known(2, "Round table: nothing is in the changelog."), bm25=3.9)
+def test_r31_without_an_embedder_words_find_a_lesson_and_a_single_one_does_not() -> None:
+    alike = Candidate(known=known(1), bm25=4.0, words=2)
+    noise = Candidate(known=known(2), bm25=3.9, words=1)
     assert ids(alike, noise) == [1]
 
 
@@ -112,8 +112,8 @@ def test_r33_no_more_lessons_than_asked_for_and_never_more_than_five(
 
 
 def test_r33_lessons_that_say_the_same_are_given_once() -> None:
-    text = "At step 4 it rounded the totals of app.py down instead of up."
-    lessons = [known(1, text, task="totals"), known(2, text.replace("4", "9"), task="totals")]
+    text = "It rounded the totals of app.py down."
+    lessons = [known(1, text, task="totals"), known(2, f" {text.upper()}\n", task="totals")]
     assert ids(*lessons) == [1]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.metrics.alarms import Alarms, DetectionFigures
+from midwatch_monitor.metrics.alarms import AlarmCounts, DetectionFigures
 from midwatch_monitor.metrics.retries import Comparison, RetryFigures
 from midwatch_monitor.metrics.runs import RunMetrics
 from midwatch_monitor.metrics.statistics import Distribution, Share
@@ -38,7 +38,7 @@ def alarm(at: int, *evidence: int, **fields: Any) -> Alert:
 
 
 def detected(*records: Record) -> DetectionFigures:
-    alarms = Alarms()
+    alarms = AlarmCounts()
     for entry in entries(*records):
         alarms.observe(entry)
     return alarms.figures()

@@ -13,7 +13,7 @@ from midwatch_monitor.records import Alert, Record, Step
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_files import KEPT
 from midwatch_stage.sessions import NOON, Dialect, Lines
-from midwatch_supervisor.present.lookup import account_of
+from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.sessions.session import Reply
 from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
@@ -93,7 +93,7 @@ class ForeignAgents:
         found = list[AttemptState]()
         for run in await self.journal.runs():
             for task in await self.journal.tasks(run.id):
-                found += (await account_of(self.journal, task)).attempts.values()
+                found += (await task_state(self.journal, task)).attempts.values()
         return found
 
     async def attempt(self) -> AttemptState:

@@ -41,7 +41,7 @@ from midwatch_supervisor.fleet.process import identity
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
 from midwatch_supervisor.fleet.queue.queue import TurnQueue, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
-from midwatch_supervisor.operator.withdrawal import Withdrawing
+from midwatch_supervisor.operator.tasks import Withdrawer
 from midwatch_supervisor.present.assignment import assignments
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ class Fleet:
     async def withdraw(self) -> None:
         """Withdraw the first task and tell no queue, like one who is cut off."""
         (run,) = await self.journal.runs()
-        withdrawing = Withdrawing(self.journal, bus=LocalBus(), author="ada")
+        withdrawing = Withdrawer(self.journal, bus=LocalBus(), author="ada")
         await withdrawing.withdraw(run, await self.journal.task(1))
 
     @asynccontextmanager

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from midwatch_agents.learning.case import Alarm, Help
+from midwatch_agents.learning.case import Alarm, PastIntervention
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -86,9 +86,9 @@ async def test_r5_a_case_holds_the_attempt_with_what_was_said_and_done_in_it(
     assert (case.project, case.task) == ("shop", "totals")
     assert (case.ending, case.turns, case.steps, case.notes) == ("unaccepted", 2, 2, "Refunds?")
     assert (case.files, case.analyses, case.shown) == (("a.py",), (TOLD,), (1, 2))
-    assert case.findings == (Alarm(rule="cycle", summary="round and round", steps=(1, 2)),)
-    assert case.told == (
-        Help(
+    assert case.alarms == (Alarm(rule="cycle", summary="round and round", steps=(1, 2)),)
+    assert case.interventions == (
+        PastIntervention(
             action=Action.NUDGE,
             by=Actor.SUPERVISOR,
             message="Look up.",
@@ -120,7 +120,7 @@ async def test_a_person_s_edit_a_notice_and_the_watch_s_own_words_are_not_the_wo
     outage = replace(TOLD, by=Teller.WATCH)
     await past.say(attempt, step(1, edit="a.py", writer=Writer.PERSON), notice, outage)
     case = await case_of(past.journal, await past.journal.task(attempt.task), attempt)
-    assert (case.files, case.findings, case.analyses) == ((), (), ())
+    assert (case.files, case.alarms, case.analyses) == ((), (), ())
 
 
 async def test_however_long_an_attempt_was_its_case_shows_the_last_steps_only(

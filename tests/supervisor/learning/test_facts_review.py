@@ -17,7 +17,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.factreviewer import PROMPT
+from midwatch_agents.learning.fact_review import PROMPT
 from midwatch_monitor.config.learning import FactSettings, LearningSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal

@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
     Lifecycle,
 )
 from midwatch_supervisor.learning.facts import store
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.operator.actions import LearningActions
 
 REACT = "The app uses React 19"
 Ended = Callable[[], Awaitable[Attempt]]

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.learning.screening import BY_A_MODEL
+from midwatch_agents.learning.text_safety import BY_A_MODEL
 from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
@@ -50,12 +50,20 @@ LESSON: dict[str, Any] = {
     "text": f"{SECRETIVE} Try a refund in totals.py before you say that it is done.",
     "failure_class": "untested",
     "insights": ["Try a refund."],
+    "quote": "make check passes",
     "steps": [1],
 }
 BACK: dict[str, Any] = {
     "summary": "Totals were rounded in totals.py. A person found refunds wrong.",
+    "quote": "make check passes",
     "topics": ["totals", "rounding", "refunds"],
-    "facts": [{"text": "`make check` runs the tests of totals.py.", "step": 1}],
+    "facts": [
+        {
+            "text": "`make check` runs the tests of totals.py.",
+            "quote": "make check passes",
+            "step": 1,
+        }
+    ],
 }
 
 

@@ -43,6 +43,7 @@ KNOWN = "The file out.txt is read by the shop's printer."
 LAST_WORDS = "I wrote the file and looked at it twice."
 BACK: dict[str, Any] = {
     "summary": "The worker wrote out.txt. Its check passed.",
+    "quote": LAST_WORDS,
     "topics": ["out.txt", "writing", "checks"],
 }
 

@@ -57,11 +57,13 @@ TOLD = "It edited the rounding in totals.py five times before it ran the tests."
 INSIGHT = "The rounding in totals.py was edited before any test was run."
 
 
-def answer(*attempts: int, content: str = INSIGHT, **more: Any) -> dict[str, Any]:
+def answer(
+    *attempts: int, content: str = INSIGHT, quote: str = "ran the tests", **more: Any
+) -> dict[str, Any]:
     """What a look back at attempts comes to."""
-    insight = {"content": content, "topics": ["rounding"], "attempts": list(attempts)}
-    common = {"common": "Each edited first."} if len(attempts) > 1 else {}
-    return {"explanation": "It edited blindly.", "insights": [{**insight, **common}], **more}
+    evidence = [{"attempt": each, "quote": quote} for each in attempts]
+    insight = {"content": content, "topics": ["rounding"], "evidence": evidence}
+    return {"explanation": "It edited blindly.", "insights": [insight], **more}
 
 
 class Reflector:
@@ -277,7 +279,8 @@ async def test_insights_without_a_document_are_told_the_next_time(
     await look(Reflector(second=ConnectionError("gone")))
     await ended(past, text="It wrote the login form, and ran pytest at once.")
     (second,) = [each.attempt for each in await past.learned.summaries("shop")][1:]
-    reflector = Reflector(answer(second, content="The login form was tried by pytest at once."))
+    content = "The login form was tried by pytest at once."
+    reflector = Reflector(answer(second, content=content, quote="the login form"))
     await look(reflector)
     assert f"- {INSIGHT}" in reflector.asked[1]
 
@@ -434,22 +437,20 @@ async def asked(past: PastAttempts, **knobs: Any) -> list[str]:
     """What a reflector is asked in a look back at the project."""
     heard: list[str] = []
 
-    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    async def reflect(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         last = messages[-1]
         assert isinstance(last, ModelRequest)
         heard.append("\n".join(str(getattr(part, "content", "")) for part in last.parts))
         if not info.output_tools:
-            return ModelResponse(parts=[TextPart("- Run the tests before you edit `totals.py`.")])
+            return ModelResponse(parts=[TextPart(DOCUMENT)])
         attempts = [int(found) for found in re.findall(r"^- attempt (\d+)", heard[-1], re.M)]
-        insight = {"content": TOLD, "topics": ["rounding"], "attempts": attempts}
-        back = {"explanation": "It edited blindly.", "insights": [insight]}
-        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, back)])
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, answer(*attempts))])
 
     guidelines = GuidelinesSettings.model_validate({"enabled": True, **knobs})
     await reflect_project(
         past.journal,
         "shop",
-        model=FunctionModel(answer),
+        model=FunctionModel(reflect),
         settings=Settings(learning=LearningSettings(guidelines=guidelines)),
         now=lambda: past.at,
     )

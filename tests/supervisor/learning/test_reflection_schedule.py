@@ -95,8 +95,9 @@ async def _reflect(messages: list[ModelMessage], info: AgentInfo) -> ModelRespon
     await held.wait()
     shown = re.search(r"^- attempt (\d+)", prompt, re.M)
     assert shown is not None
-    insight = {"content": TOLD, "topics": ["rounding"], "attempts": [int(shown[1])]}
-    answer = {"explanation": "It edited blindly.", "insights": [{**insight, "common": "There."}]}
+    evidence = [{"attempt": int(shown[1]), "quote": "ran the tests"}]
+    insight = {"content": TOLD, "topics": ["rounding"], "evidence": evidence}
+    answer = {"explanation": "It edited blindly.", "insights": [insight]}
     return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, answer)])
 
 

@@ -22,7 +22,7 @@ from midwatch_monitor.records import (
     LessonMark,
     Record,
 )
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.operator.actions import LearningActions
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

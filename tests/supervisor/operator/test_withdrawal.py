@@ -22,9 +22,9 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.operator.withdrawal import (
-    Course,
+from midwatch_supervisor.operator.tasks import (
     Look,
+    WithdrawalCourse,
     dependents_first,
     stop_on_its_way,
     wholes,
@@ -66,27 +66,31 @@ def account(*said: Record) -> TaskState:
 @pytest.mark.parametrize(
     ("said", "course"),
     [
-        ((), Course.CANCELED),
-        ((TaskTransition(lifecycle=Lifecycle.WORKING),), Course.CANCELED),
-        ((SUBMITTED,), Course.CANCELED),
-        ((UNACCEPTED,), Course.CANCELED),
-        ((WORKING,), Course.STOPPING),
-        ((AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED),), Course.STOPPING),
-        ((SPLIT,), Course.SPLITTING),
-        ((SPLIT, TaskTransition(lifecycle=Lifecycle.FAILED)), Course.OVER),
-        ((TaskTransition(lifecycle=Lifecycle.CANCELED),), Course.OVER),
+        ((), WithdrawalCourse.CANCELED),
+        ((TaskTransition(lifecycle=Lifecycle.WORKING),), WithdrawalCourse.CANCELED),
+        ((SUBMITTED,), WithdrawalCourse.CANCELED),
+        ((UNACCEPTED,), WithdrawalCourse.CANCELED),
+        ((WORKING,), WithdrawalCourse.STOPPING),
+        ((AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED),), WithdrawalCourse.STOPPING),
+        ((SPLIT,), WithdrawalCourse.SPLITTING),
+        ((SPLIT, TaskTransition(lifecycle=Lifecycle.FAILED)), WithdrawalCourse.OVER),
+        ((TaskTransition(lifecycle=Lifecycle.CANCELED),), WithdrawalCourse.OVER),
     ],
 )
 def test_what_becomes_of_a_task_depends_on_who_is_at_work_on_it(
-    said: tuple[Record, ...], course: Course
+    said: tuple[Record, ...], course: WithdrawalCourse
 ) -> None:
-    assert Look(account=account(*said), after=0).course is course
+    assert Look(state=account(*said)).course is course
 
 
-@pytest.mark.parametrize(("over", "course"), [(False, Course.SPLIT), (True, Course.CANCELED)])
-def test_a_split_task_ends_with_its_parts_while_there_are_any(over: bool, course: Course) -> None:
+@pytest.mark.parametrize(
+    ("over", "course"), [(False, WithdrawalCourse.SPLIT), (True, WithdrawalCourse.CANCELED)]
+)
+def test_a_split_task_ends_with_its_parts_while_there_are_any(
+    over: bool, course: WithdrawalCourse
+) -> None:
     parts = (task(2, "a.1", parent="a"),)
-    look = Look(account=account(SPLIT), after=0, parts=parts, parts_over=over)
+    look = Look(state=account(SPLIT), parts=parts, parts_over=over)
     assert look.course is course
 
 

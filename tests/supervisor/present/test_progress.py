@@ -18,7 +18,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.json_lines import Transcript
-from midwatch_supervisor.present.progress import progress_line, reserved
+from midwatch_supervisor.present.run_text import progress_line
+from midwatch_supervisor.present.text_line import reserved
 
 DONE = make.task_transition(Lifecycle.COMPLETED, passed=2, total=2)
 
@@ -139,4 +140,4 @@ def test_the_time_is_that_of_the_zone() -> None:
 
 
 def test_long_reservations_are_cut() -> None:
-    assert len(reserved("totals", ("x" * 500,))) < 220
+    assert len(reserved(("x" * 500,))) < 220

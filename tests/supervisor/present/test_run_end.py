@@ -16,7 +16,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.file_changes import FileChange, change_lines, changes_text
-from midwatch_supervisor.present.run_end import TaskResult, run_end
+from midwatch_supervisor.present.run_text import TaskResult, run_end
 
 FILES = (
     FileChange(name="a.py", added=14, removed=3),

@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.waiting import lacking, turn_of, wait_of
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
@@ -128,7 +128,7 @@ def stored(id: int, wanted: TaskSpec) -> Task:
 
 
 def test_the_console_says_it_of_a_task_without_an_attempt() -> None:
-    board = Board()
+    board = FleetBoard()
     board.meet_run(Run(id=1, source="", settings="{}", started_at=AT, keeper=Keeper.MONITOR))
     board.meet_task(stored(1, TaskSpec(id="a", goal="x", acceptance=("true",), labels=("fpga",))))
     board.meet_task(stored(2, task(after=("a",))))

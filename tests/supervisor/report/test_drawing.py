@@ -6,12 +6,11 @@ from html.parser import HTMLParser
 import pytest
 
 from midwatch_supervisor.report.html import page, svg
-from midwatch_supervisor.report.section import Bar, Chart, Section, Table
-from midwatch_supervisor.report.text import text_lines
+from midwatch_supervisor.report.section import Bar, BarChart, ReportSection, ReportTable, text_lines
 
 EVIL = "<script>alert('&')</script>"
-TABLE = Table(heads=("task", "count"), rows=(("a", "1"), ("long", "20")))
-CHART = Chart(
+TABLE = ReportTable(heads=("task", "count"), rows=(("a", "1"), ("long", "20")))
+CHART = BarChart(
     title="parts",
     series=("good", "bad"),
     bars=(
@@ -23,7 +22,7 @@ CHART = Chart(
 
 
 def test_a_section_is_a_title_its_charts_its_tables_and_what_they_mean() -> None:
-    section = Section(title="Some", explained=("Why.",), charts=(CHART,), tables=(TABLE,))
+    section = ReportSection(title="Some", explained=("Why.",), charts=(CHART,), tables=(TABLE,))
     assert list(text_lines((section,))) == [
         "Some",
         "────",
@@ -41,7 +40,7 @@ def test_a_section_is_a_title_its_charts_its_tables_and_what_they_mean() -> None
 
 
 def test_a_section_without_figures_says_so() -> None:
-    section = Section(title="Some", nothing="No alarm.")
+    section = ReportSection(title="Some", nothing="No alarm.")
     assert list(text_lines((section, section))) == [
         *("Some", "────", "No alarm."),
         "",
@@ -61,8 +60,8 @@ def test_a_mark_stands_on_the_scale_of_its_bar(
     parts: tuple[float, ...], mark: float, line: str
 ) -> None:
     bar = Bar(label="x", parts=parts, text="!", mark=mark)
-    chart = Chart(title="t", series=("s",), bars=(bar,), top=100, mark="said")
-    assert list(text_lines((Section(title="S", charts=(chart,)),)))[2:4] == [
+    chart = BarChart(title="t", series=("s",), bars=(bar,), top=100, mark="said")
+    assert list(text_lines((ReportSection(title="S", charts=(chart,)),)))[2:4] == [
         "t  (│ said)",
         f"  x  {line} !",
     ]
@@ -96,15 +95,15 @@ class Reader(HTMLParser):
 
 
 def test_every_text_on_the_page_is_escaped() -> None:
-    chart = Chart(
+    chart = BarChart(
         title=EVIL,
         series=(EVIL, EVIL),
         bars=(Bar(label=EVIL, parts=(1, 2), text=EVIL, low=0, high=3, mark=1),),
         mark=EVIL,
     )
-    table = Table(heads=(EVIL,), rows=((EVIL,),))
-    section = Section(title=EVIL, explained=(EVIL,), charts=(chart,), tables=(table,))
-    text = page(EVIL, EVIL, (section, Section(title=EVIL, nothing=EVIL)))
+    table = ReportTable(heads=(EVIL,), rows=((EVIL,),))
+    section = ReportSection(title=EVIL, explained=(EVIL,), charts=(chart,), tables=(table,))
+    text = page(EVIL, EVIL, (section, ReportSection(title=EVIL, nothing=EVIL)))
     read = Reader(text)
     assert "script" not in read.tags
     assert "<script" not in text
@@ -112,7 +111,7 @@ def test_every_text_on_the_page_is_escaped() -> None:
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:
-    text = page("Report", "1 task.", (Section(title="S", charts=(CHART,), tables=(TABLE,)),))
+    text = page("Report", "1 task.", (ReportSection(title="S", charts=(CHART,), tables=(TABLE,)),))
     read = Reader(text)
     assert read.attributes.isdisjoint({"src", "href", "onload", "onclick", "style"})
     assert read.tags.isdisjoint({"script", "link", "img", "iframe"})

@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_stage.harness import RunHarness
-from midwatch_supervisor.operator.withdrawal import Course, Withdrawing
+from midwatch_supervisor.operator.tasks import WithdrawalCourse, Withdrawer
 
 CANCELED = TaskTransition(lifecycle=Lifecycle.CANCELED, reason="canceled by ada")
 
@@ -58,11 +58,11 @@ async def begun(harness: RunHarness) -> "asyncio.Task[int]":
     return run
 
 
-async def withdraw(harness: RunHarness, name: str) -> list[Course]:
+async def withdraw(harness: RunHarness, name: str) -> list[WithdrawalCourse]:
     journal = harness.journal
     (run,) = await journal.runs()
     task = next(each for each in await journal.tasks(run.id) if each.name == name)
-    done = await Withdrawing(journal, bus=LocalBus(), author="ada").withdraw(run, task)
+    done = await Withdrawer(journal, bus=LocalBus(), author="ada").withdraw(run, task)
     return [each.course for each in done]
 
 
@@ -81,7 +81,7 @@ async def ends(harness: RunHarness) -> dict[str, TaskTransition]:
 
 async def test_what_waits_in_a_run_is_canceled_and_the_others_go_on(harness: RunHarness) -> None:
     run = await begun(harness)
-    assert await withdraw(harness, "b") == [Course.CANCELED]
+    assert await withdraw(harness, "b") == [WithdrawalCourse.CANCELED]
     open_gate(harness)
     assert await run == 1
     found = await ends(harness)
@@ -114,7 +114,7 @@ async def test_a_part_that_has_not_begun_is_canceled_and_the_whole_fails_by_it(
     terms = Terms(parts=parts)
     await harness.say(Intervention(action=Action.SPLIT, by=Actor.SUPERVISOR, terms=terms))
     await harness.until(harness.home.joinpath("work/r1/a.1-1/out.txt").exists)
-    assert await withdraw(harness, "a.2") == [Course.CANCELED]
+    assert await withdraw(harness, "a.2") == [WithdrawalCourse.CANCELED]
     open_gate(harness)
     assert await run == 1
     found = await ends(harness)

@@ -8,7 +8,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Ending, Fault, Lifecycle
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, loop
 from midwatch_stage.sessions import DIALECTS, NOON
-from midwatch_supervisor.present.reach import out_of_reach
+from midwatch_supervisor.operator.refusal import out_of_reach
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 

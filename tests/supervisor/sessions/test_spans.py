@@ -9,6 +9,7 @@ from http.client import HTTPConnection
 from typing import Any
 
 import pytest
+from aiohttp import web
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
@@ -18,7 +19,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Lifecycle, StepKind
 from midwatch_stage.collector import tool_span, tracing
 from midwatch_stage.foreign import ForeignAgents
-from midwatch_supervisor.present.reach import out_of_reach
+from midwatch_supervisor.operator.refusal import out_of_reach
 from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.span_watch import SpanWatch
 from midwatch_supervisor.telemetry.http_listener import MAX_BODY, serving
@@ -32,7 +33,7 @@ async def port(journal: Journal, agents: ForeignAgents) -> AsyncGenerator[int]:
     desk = SessionJournal(
         journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
     )
-    async with serving("127.0.0.1", 0, SpanWatch(desk).answer) as taken:
+    async with serving("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer)) as taken:
         yield taken
 
 
@@ -182,11 +183,11 @@ async def test_other_names_of_the_same_are_known(
 
 
 DEEP = b'{"resourceSpans":' + b"[" * 100_000
+NO_SPAN = body({"attributes": 5, "traceId": [], "endTimeUnixNano": {}, "status": [1]}, 7)
 STRANGE = body(
-    {"attributes": 5, "traceId": [], "endTimeUnixNano": {}, "events": "x", "status": [1]},
-    span(1, gen_ai__tool__name="find", gen_ai__conversation__id="\x1b]0;x\x07 \ud800\n" * 999),
-    {**span(2, gen_ai__tool__name="\ud800\x00"), "endTimeUnixNano": "9" * 30},
-    7,
+    span(1, gen_ai__tool__name="find", gen_ai__conversation__id="\x1b]0;x\x07 \n" * 999),
+    {**span(2, gen_ai__tool__name="\x00"), "endTimeUnixNano": str(2**64 - 1)},
+    {**span(3, gen_ai__tool__name="find"), "traceId": "zz", "spanId": ""},
 )
 
 
@@ -196,13 +197,14 @@ STRANGE = body(
         (b"\x0a\xff\xff\xff\xff\x0f", PROTOBUF, 400),
         (b"\x0a\x05abc", PROTOBUF, 400),
         (b"{", JSON, 400),
-        (b"[]", JSON, 400),
+        (b"[1]", JSON, 400),
         (DEEP, JSON, 400),
-        (b'{"resourceSpans": 3}', JSON, 200),
+        (b'{"resourceSpans": 3}', JSON, 400),
+        (NO_SPAN, JSON, 400),
         (STRANGE, JSON, 200),
         (b"{}", "text/plain", 415),
     ],
-    ids=["length", "truncated", "no json", "no object", "deep", "types", "values", "text"],
+    ids=["length", "cut", "no json", "no object", "deep", "types", "no span", "values", "text"],
 )
 async def test_whatever_is_sent_the_next_request_is_taken(
     port: int, agents: ForeignAgents, sent: bytes, type: str, status: int
@@ -217,11 +219,14 @@ async def test_a_body_that_is_too_long_is_refused_also_when_it_is_packed(port: i
     bomb = gzip.compress(b" " * (MAX_BODY + 1))
     assert len(bomb) < MAX_BODY / 100
     assert await post(port, bomb, Content_Encoding="gzip") == 413
-    assert await post(port, b"no gzip", Content_Encoding="gzip") == 413
-    assert await post(port, b"", Content_Length=str(MAX_BODY + 1)) == 413
-    assert await post(port, b"", Content_Length="-1") == 413
-    endless = b"%x\r\n" % (MAX_BODY + 1)
-    assert await post(port, endless, Transfer_Encoding="chunked", Content_Length="9") == 413
+    assert await post(port, b" " * (MAX_BODY + 1)) == 413
+    endless = b"%x\r\n%b\r\n0\r\n\r\n" % (MAX_BODY + 1, b" " * (MAX_BODY + 1))
+    assert await post(port, endless, Transfer_Encoding="chunked") == 413
+
+
+async def test_a_body_that_cannot_be_read_is_refused(port: int) -> None:
+    assert await post(port, b"no gzip", Content_Encoding="gzip") == 400
+    assert await post(port, b"", Content_Length="-1") == 400
 
 
 async def test_a_body_in_chunks_is_taken(port: int, agents: ForeignAgents) -> None:
@@ -248,7 +253,41 @@ async def test_who_comes_next_goes_on_with_the_session(
     desk = SessionJournal(
         journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
     )
-    async with serving("127.0.0.1", 0, SpanWatch(desk).answer) as other:
+    async with serving("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer)) as other:
         await asyncio.to_thread(loops, other, 2)
     assert [each.number for each in await agents.steps()] == [1, 2, 3, 4]
     assert len(await agents.attempts()) == 1
+
+
+LANGCHAIN = json.dumps({"type": "tool", "data": {"content": "none", "tool_call_id": "c-%d"}})
+PIECE = "llm__output_messages__0__message__"
+
+
+async def test_what_openinference_says_of_an_agent_in_langchain_is_judged_as_the_conventions_are(
+    port: int, agents: ForeignAgents
+) -> None:
+    model: dict[str, Any] = {"openinference__span__kind": "LLM", "llm__token_count__prompt": 10}
+    asks = "llm__input_messages__0__message__"
+    asked: dict[str, Any] = {f"{asks}role": "user", f"{asks}content": "How is the weather?"}
+    calls: dict[str, Any] = {**asked, f"{PIECE}tool_calls__0__tool_call__function__name": "look_up"}
+    tool: dict[str, Any] = {"openinference__span__kind": "TOOL", "tool__name": "look_up"}
+    rounds = [
+        each
+        for n in range(6)
+        for each in (
+            span(2 * n + 1, 99, **model, **calls),
+            span(2 * n + 2, 99, **tool, input__value="Oslo", output__value=LANGCHAIN % n),
+        )
+    ]
+    answer: dict[str, Any] = {f"{PIECE}content": "It is cold."}
+    sent = body(
+        *rounds, span(20, 99, **model, **answer), span(99, openinference__span__kind="CHAIN")
+    )
+    assert await post(port, sent) == 200
+    steps = await agents.steps()
+    assert [s.tool for s in steps] == ["look_up"] * 6 + [""]
+    assert (steps[5].output, steps[5].tokens, steps[6].text) == ("none", 10, "It is cold.")
+    state = await agents.attempt()
+    assert "repeated_call" in {each.key.rule for each in state.firing}
+    assert state.lifecycle is Lifecycle.INPUT_REQUIRED
+    assert (await agents.journal.task(state.attempt.task)).title == "How is the weather?"

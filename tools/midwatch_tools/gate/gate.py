@@ -155,9 +155,9 @@ class Gate:
             case Step() as step:
                 self._took(step)
             case Change() as change:
-                self._planned(change)
+                self._take_plan_change(change)
             case Analysis(by=Teller.WORKER) as analysis:
-                self._explained(analysis)
+                self._take_analysis(analysis)
             case PlanCheck(plan_step=number):
                 if self._unchecked is not None and number >= self._unchecked:
                     self._unchecked = None
@@ -188,14 +188,14 @@ class Gate:
             return
         done = action(step)
         if act.error:
-            self._failed(done, step)
+            self._take_failure(done, step)
         elif act.failed is False:
             if (before := self._failing.pop(done, None)) is not None:
                 self._alike.passed(before.outcome)
             if not only_looks(step):
                 self._moved = self._tick
 
-    def _failed(self, done: int, step: Step) -> None:
+    def _take_failure(self, done: int, step: Step) -> None:
         outcome = signature(step) or result(step)
         before = self._failing.pop(done, None)
         tells = failure_line(step.output)
@@ -227,7 +227,7 @@ class Gate:
             number=step.number, act=act, blocked=surroundings(step.output), words=tells
         )
 
-    def _explained(self, analysis: Analysis) -> None:
+    def _take_analysis(self, analysis: Analysis) -> None:
         """An analysis answers every failure of the requests before its own."""
         self._analysed = True
         self._alike.analysed(self._request)
@@ -242,7 +242,7 @@ class Gate:
                     spent=failing.spent or (tried and analysis.cause is Cause.UNKNOWN),
                 )
 
-    def _planned(self, change: Change) -> None:
+    def _take_plan_change(self, change: Change) -> None:
         revised = change.revision is not None and change.revision != self._revision
         self._revision = self._revision if change.revision is None else change.revision
         self._plan_steps = change.plan_steps or self._plan_steps
@@ -298,7 +298,7 @@ class Gate:
         if said.cause is not None:
             failing = replace(failing, cause=said.cause, tries=0)
         if failing.cause is None:
-            return _asked(
+            return _ask_for_analysis(
                 f"{failing.words} {failing.equal} times in the same way"
                 if again
                 else f"{failing.words}, and nothing was {self._edits} since"
@@ -329,7 +329,7 @@ class Gate:
         kind = self._alike.unanswered(outcome, step.request, most)
         if kind is None:
             return None
-        return _asked(
+        return _ask_for_analysis(
             f"the same failure came {kind.times} times, by whatever command: {kind.words}"
         )
 
@@ -345,11 +345,13 @@ class Gate:
         if cause is Cause.TRANSIENT:
             if failing.tries < errors.transient_tries:
                 return Permission(wait=backoff(failing.tries + 1, errors))
-            return _asked(f"waiting did not help: {failing.words} {failing.tries} times since")
+            return _ask_for_analysis(
+                f"waiting did not help: {failing.words} {failing.tries} times since"
+            )
         if cause is Cause.UNKNOWN and not failing.spent:
             return ALLOWED
         if failing.tries:
-            return _asked(f"{failing.words} again, after your analysis")
+            return _ask_for_analysis(f"{failing.words} again, after your analysis")
         if max(self._edited, self._moved) > failing.tick:
             return ALLOWED
         name = "unknown, which counts as permanent" if unknown else "permanent"
@@ -360,7 +362,7 @@ class Gate:
         )
 
 
-def _asked(why: str) -> Permission:
+def _ask_for_analysis(why: str) -> Permission:
     return Permission(refusal=f"{why}. {_ASK}")
 
 

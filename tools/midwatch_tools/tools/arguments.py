@@ -91,14 +91,14 @@ def _claim(said: object) -> object:
     return {"what": what.strip(), "state": name, "reason": reason.strip()}
 
 
-def _bounded(claim: Claim) -> Claim:
+def _check_claim(claim: Claim) -> Claim:
     if not claim.what.strip() or len(claim.what) > 500 or len(claim.reason) > 2000:
         raise ValueError("a claim has 1 to 500 characters, and its reason up to 2,000")
     return claim
 
 
 Claims = Annotated[
-    tuple[Annotated[Claim, BeforeValidator(_claim), AfterValidator(_bounded)], ...],
+    tuple[Annotated[Claim, BeforeValidator(_claim), AfterValidator(_check_claim)], ...],
     Field(max_length=30),
     _NONE_IS_EMPTY,
     _TEXTS,

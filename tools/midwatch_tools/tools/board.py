@@ -117,8 +117,8 @@ class Board:
         return await self._section(others, blocks)
 
     async def _section(self, attempts: Iterable[tuple[Attempt, str]], blocks: DataBlocks) -> str:
-        own = await self._reported(self._attempt, "")
-        others = [await self._reported(each, name) for each, name in attempts]
+        own = await self._read_reports(self._attempt, "")
+        others = [await self._read_reports(each, name) for each, name in attempts]
         return rendered(others, own.files, blocks)
 
     async def _attempts(self) -> list[tuple[Attempt, str]]:
@@ -137,7 +137,7 @@ class Board:
         tasks = await self._journal.tasks(self._task.run)
         return [t for t in tasks if t.id == own or (project and project_of(t) == project)]
 
-    async def _reported(self, attempt: Attempt, name: str) -> Reported:
+    async def _read_reports(self, attempt: Attempt, name: str) -> Reported:
         reported = Reported(name=name)
         async for entry in self._journal.all_entries(attempt=attempt.id, kinds=_TOLD):
             reported.take(entry)
@@ -151,13 +151,13 @@ def rendered(others: Iterable[Reported], files: set[str], blocks: DataBlocks) ->
     kept: list[str] = []
     for each in telling:
         more = [*kept, *_lines(each, files)]
-        if len(_framed(more, blocks)) > LONGEST:
+        if len(_frame(more, blocks)) > LONGEST:
             break
         kept = more
-    return _framed(kept, blocks) if kept else ""
+    return _frame(kept, blocks) if kept else ""
 
 
-def _framed(lines: Sequence[str], blocks: DataBlocks) -> str:
+def _frame(lines: Sequence[str], blocks: DataBlocks) -> str:
     block = blocks.framed("reports of other agents", "\n".join(lines), note=EVIDENCE)
     return f"{_HEADING}\n\n{block}"
 

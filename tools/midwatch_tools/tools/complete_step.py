@@ -102,7 +102,7 @@ async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> Eviden
         await session.recorder.record(Change(activity=Activity.COMMAND, doing=doing))
         results = await session.site.run(step.acceptance)
     return Evidence(
-        files=tuple(_known(each, done) for each in await session.site.look(named)),
+        files=tuple(_settle_presence(each, done) for each in await session.site.look(named)),
         planned=frozenset(step.files),
         edited=frozenset(done.edited),
         seen=frozenset(done.seen),
@@ -113,7 +113,7 @@ async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> Eviden
     )
 
 
-def _known(file: Presence, done: Deeds) -> Presence:
+def _settle_presence(file: Presence, done: Deeds) -> Presence:
     """Where nobody can look, what the worker was seen to write there is known."""
     if file.known or file.path not in done.edited:
         return file

@@ -107,15 +107,15 @@ def judge_completion(
     ]
     goal = _goal(claims, shown=any(each.state is ClaimState.PASSED for each in behaviour))
     unproven = [claim for claim in claims if claim.state is ClaimState.UNPROVEN]
-    confidence = _lowered(said.confidence, len(unproven), len(claims))
-    refusals = [_told(claim) for claim in claims if claim.state is ClaimState.FAILED]
+    confidence = _lower_confidence(said.confidence, len(unproven), len(claims))
+    refusals = [_claim_words(claim) for claim in claims if claim.state is ClaimState.FAILED]
     if not refusals and evidence.none:
         refusals.append(_NOTHING)
-    doubts = [_told(claim) for claim in unproven]
+    doubts = [_claim_words(claim) for claim in unproven]
     if not refusals and settings.unproven is Unproven.REFUSE:
         refusals += doubts
     if not doubts and goal.state is ClaimState.UNPROVEN:
-        doubts = [_told(goal)]
+        doubts = [_claim_words(goal)]
     return Completion(
         plan_step=plan_step,
         goal=said.goal,
@@ -216,7 +216,7 @@ def _first_line(check: Acceptance) -> str:
     return ": ".join(lines[:2])[:300] if lines else "it failed"
 
 
-def _lowered(stated: int, unproven: int, claims: int) -> int:
+def _lower_confidence(stated: int, unproven: int, claims: int) -> int:
     return round(stated * (1 - unproven / (2 * claims))) if claims else stated
 
 
@@ -228,7 +228,7 @@ def _flag(own: str, doubts: Sequence[str], confidence: int, least: int) -> str:
     return "; ".join(parts)
 
 
-def _told(claim: Claim) -> str:
+def _claim_words(claim: Claim) -> str:
     return f"{claim.what}: {claim.reason}" if claim.reason else f"{claim.what} {claim.state}"
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -29,8 +29,7 @@ from midwatch_monitor.records import (
     Wanted,
 )
 from midwatch_monitor.secrets.masking import secret_in
-from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, plain
-from midwatch_tools.tools.duplicates import same
+from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, folded, plain
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +52,7 @@ _ALIKE = 50
 """Known facts with words in common that a new one is compared with."""
 
 KNOWN = "known already"
-JOINED = "said more fully"
-"""Why a fact was replaced by one that says the same, or more."""
+"""Why a fact was replaced by one that says the same."""
 
 Write = Callable[[Fact], Awaitable[int]]
 """Puts a fact into the journal; its id."""
@@ -103,14 +101,16 @@ class Facts:
         return found
 
     async def twin(self, fact: Fact) -> KnownFact | None:
-        """A fact that stands and says the same, the oldest one; `None` if it is news.
+        """A fact that stands and says all that this one does, the oldest; `None` if it is news.
 
         What others found and nobody has looked at yet counts as unknown: it may yet be removed.
         """
         own = await self._learned.facts(project=self.project, attempt=self._attempt.id)
         wanted = Wanted(project=self.project, text=fact.text)
         shared = await self._learned.facts_like(wanted, limit=_ALIKE)
-        return oldest_same(fact, [*own, *(each for each in shared if each.shared)])
+        known = [*own, *(each for each in shared if each.shared)]
+        found = [each for each in known if each.live and repeats(fact, each.fact)]
+        return min(found, key=lambda each: each.id, default=None)
 
     async def absorb(self, fact: Fact, known: KnownFact, *, write: Write, at: datetime) -> None:
         """Put a new fact in the journal that adds nothing to a known one: its attempt said it too.
@@ -152,10 +152,17 @@ async def looked_up(work: Awaitable[T], recorder: Recorder) -> T | None:
         return None
 
 
-def oldest_same(fact: Fact, known: Iterable[KnownFact]) -> KnownFact | None:
-    """The oldest of the facts that stand and say the same; `None` if there is none."""
-    found = [each for each in known if each.live and same(each.fact, fact)]
-    return min(found, key=lambda each: each.id, default=None)
+def repeats(fact: Fact, known: Fact) -> bool:
+    """Whether a fact adds nothing to a known one: its text is equal but for case and white space.
+
+    It is as certain at most, and names no other value and no other files.
+    """
+    return (
+        folded(fact.text) == folded(known.text)
+        and (fact.certainty is Certainty.INFERRED or known.certainty is Certainty.CONFIRMED)
+        and fact.value in {"", known.value}
+        and {*fact.files} <= {*known.files}
+    )
 
 
 def lacks(fact: Fact) -> str:

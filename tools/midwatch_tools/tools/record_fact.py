@@ -14,7 +14,6 @@ from midwatch_monitor.records import (
 )
 from midwatch_tools.tool_calls import Acts
 from midwatch_tools.tools.arguments import Known, Paths, Tags, Value
-from midwatch_tools.tools.duplicates import covers
 from midwatch_tools.tools.facts import Facts, as_json, lacks, looked_up
 from midwatch_tools.tools.toolset import WorkerTool
 
@@ -58,16 +57,15 @@ class RecordFact(WorkerTool):
         if said is not None and said >= limits.max_per_attempt:
             raise ModelRetry(f"{said} facts of one attempt are enough: go on with the work.")
         known = await looked_up(facts.twin(fact), recorder)
-        return await _taken(ctx, acts, facts, fact, known)
+        return await _store_fact(ctx, acts, facts, fact, known)
 
 
-async def _taken(
+async def _store_fact(
     ctx: RunContext[Any], acts: Acts, facts: Facts, fact: Fact, known: KnownFact | None
 ) -> str:
-    """Store a fact, or what it adds to one that is known; the answer."""
+    """Store a fact, or that this attempt said a known one too; the answer."""
     recorder, output = acts.session.recorder, f"{fact.certainty}: {fact.text}"
-    if known is None or not covers(known.fact, fact):
-        # What may yet be removed must not end what is known.
+    if known is None:
         acts.report(ctx, output, fact)
         return "Recorded; it is shared once it has been looked at."
     acts.report(ctx, output)

@@ -280,8 +280,13 @@ def candidates(connection: Connection, wanted: Wanted, *, limit: int) -> list[Ca
     lesson = tables.lesson
     found = known(connection, lesson.c.entry.in_(keys), live, limit=limit)
     place = {key: number for number, key in enumerate(keys)}
+    asked = {*search.telling(wanted.text)}
     return [
-        Candidate(known=each, bm25=alike.get(each.id, 0.0))
+        Candidate(
+            known=each,
+            bm25=alike.get(each.id, 0.0),
+            words=len(asked & {*wording_of(each.lesson).words}),
+        )
         for each in sorted(found, key=lambda each: place[each.id])
     ]
 

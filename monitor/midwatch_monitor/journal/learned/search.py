@@ -59,6 +59,11 @@ class Wording:
     more: str = ""
     tags: str = ""
 
+    @property
+    def words(self) -> list[str]:
+        """All of them."""
+        return words_of(f"{self.text} {self.more} {self.tags}")
+
 
 def words_of(text: str) -> list[str]:
     """The words of a text in small letters, in their order.

@@ -20,10 +20,10 @@ from midwatch_supervisor.cli.operate.hints import bus_of, fleet_here
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
-from midwatch_supervisor.operator.withdrawal import (
-    Course,
+from midwatch_supervisor.operator.tasks import (
     Withdrawal,
-    Withdrawing,
+    WithdrawalCourse,
+    Withdrawer,
     dependents_first,
     wholes,
 )
@@ -59,7 +59,7 @@ async def cancel(
         wanted = await _wanted(opened, tasks, run)
         done: list[tuple[Run, Withdrawal]] = []
         async with bus_of(fleet_here()) as bus:
-            withdrawing = Withdrawing(
+            withdrawing = Withdrawer(
                 opened, bus=bus, author=operator_name(author), why=comment, dry_run=dry_run
             )
             for of, task in wanted:
@@ -105,7 +105,7 @@ async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> N
 
     canceled: dict[int, set[int]] = {}
     for of, each in done:
-        if each.course is Course.CANCELED and of.keeper is Keeper.MONITOR:
+        if each.course is WithdrawalCourse.CANCELED and of.keeper is Keeper.MONITOR:
             canceled.setdefault(of.id, set()).add(each.task.id)
     runs = {of.id: of for of, _ in done}
     try:
@@ -138,20 +138,20 @@ def _say(run: Run, done: Withdrawal, *, dry_run: bool, json: bool) -> None:
 def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
     name = done.task.name
     match done.course:
-        case Course.CANCELED:
+        case WithdrawalCourse.CANCELED:
             return f"would cancel {name}" if dry_run else f"canceled {name}"
-        case Course.STOPPING if done.attempt is not None:
+        case WithdrawalCourse.STOPPING if done.attempt is not None:
             of = f"{name}#{done.attempt.attempt.number}"
             if done.already:
                 return f"{of} is being stopped already ({done.intervention})"
             if dry_run:
                 return f"{of}: stop would be sent"
             return f"{of}: stop sent ({done.intervention}); {name} ends with it"
-        case Course.SPLIT:
+        case WithdrawalCourse.SPLIT:
             return f"{name} was split: it ends with its parts"
-        case Course.SPLITTING:
+        case WithdrawalCourse.SPLITTING:
             return f"{name} is being split: say it again in a moment"
-        case Course.KEPT:
+        case WithdrawalCourse.KEPT:
             return (
                 f"{name} waits in the program that has run {run.id} in hand: end that one, "
                 "or let it be"

@@ -43,8 +43,8 @@ def monitor(
     attempts are shared, and when one dies, the others take over what it had.
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
+    from midwatch_supervisor.cli.interrupts import run_to_end
     from midwatch_supervisor.cli.run.conduct import where
-    from midwatch_supervisor.cli.run.exit import run_to_end
     from midwatch_supervisor.fleet.process import identity
 
     settings = settings_in_force(config)

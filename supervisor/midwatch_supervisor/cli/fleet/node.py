@@ -58,9 +58,9 @@ def node(
     """
     from midwatch_monitor.private import private_folder
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
+    from midwatch_supervisor.cli.interrupts import run_to_end
     from midwatch_supervisor.cli.run.conduct import home as own_home
     from midwatch_supervisor.cli.run.conduct import where
-    from midwatch_supervisor.cli.run.exit import run_to_end
     from midwatch_supervisor.fleet.process import identity
     from midwatch_supervisor.fleet.queue.queue import system_url
 

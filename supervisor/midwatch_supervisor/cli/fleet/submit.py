@@ -74,7 +74,7 @@ async def _submit(
 ) -> int:
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_monitor.journal.fleet.nodes import Nodes
-    from midwatch_supervisor.cli.run.end import unseen
+    from midwatch_supervisor.cli.run.end import uncommitted_warnings
     from midwatch_supervisor.fleet.queue.submission import submit as store
 
     async with (
@@ -87,7 +87,7 @@ async def _submit(
         )
         # Of what was there already nobody knows here whether it waits for anything.
         warnings = [] if already else _warnings(wanted, nodes)
-        warnings += [] if already else await unseen(wanted, besides=file)
+        warnings += [] if already else await uncommitted_warnings(wanted, besides=file)
         if json:
             told = {"run": run.id, "tasks": len(wanted), "already": already, "warnings": warnings}
             write_json({"type": "run", **told})

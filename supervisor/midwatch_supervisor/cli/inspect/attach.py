@@ -64,8 +64,8 @@ def attach(
     they can be guided and stopped, too.
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
+    from midwatch_supervisor.cli.interrupts import run_to_end
     from midwatch_supervisor.cli.run.conduct import where
-    from midwatch_supervisor.cli.run.exit import run_to_end
 
     settings = settings_in_force(config)
     if OTLP in what and once:
@@ -176,13 +176,16 @@ async def _take_spans(stack: AsyncExitStack, desk: "SessionJournal", port: int) 
 
     Raises UsageError where it cannot listen, and MissingExtraError.
     """
+    if find_spec("aiohttp") is None or find_spec("opentelemetry.proto") is None:
+        raise MissingExtraError(f"`attach {OTLP}`", "otel")
+    from aiohttp import web
+
     from midwatch_supervisor.sessions.span_watch import SpanWatch
     from midwatch_supervisor.telemetry.http_listener import serving
 
-    if find_spec("opentelemetry.proto") is None:
-        raise MissingExtraError(f"`attach {OTLP}`", "otel")
     watch = SpanWatch(desk)
-    taken = await stack.enter_async_context(serving("127.0.0.1", port, watch.answer))
+    route = web.post("/v1/traces", watch.answer)
+    taken = await stack.enter_async_context(serving("127.0.0.1", port, route))
     stack.push_async_callback(_end, asyncio.create_task(watch.run()))
     return f"http://127.0.0.1:{taken}"
 
@@ -214,11 +217,10 @@ async def _end(task: "asyncio.Task[None]") -> None:
 def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
     """What is watched, for people."""
     what = [each.agent for each in sources.agents] + [str(each) for each in sources.paths]
+    guided = "; `midwatch hook install` lets you guide and stop them" if what else ""
     what += [f"whoever sends spans to {spans}"] if spans else []
-    return [
-        f"Watching sessions of {', '.join(what)}; journal {journal}",
-        "They are only read; `midwatch hook install` lets you guide and stop them",
-    ]
+    about = f"Watching sessions of {', '.join(what)}; journal {journal}"
+    return [about, f"They are only read{guided}"]
 
 
 async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str]) -> None:

@@ -11,9 +11,8 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, AttemptTransition, Change, Entry, Event, Plan, Step
 from midwatch_monitor.traces.native import written
-from midwatch_supervisor.cli.inspect.files import new_file, refuse_existing
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import new_file, refuse_existing, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, find
 from midwatch_supervisor.present.numbers import counted
@@ -26,7 +25,7 @@ OneAttempt = Annotated[
         "beginning of one, which means its latest attempt. The latest run that has it counts.",
     ),
 ]
-Output = Annotated[str, Parameter(name="--output", help="File to write; - is stdout.")]
+OutputOption = Annotated[str, Parameter(name="--output", help="File to write; - is stdout.")]
 Everything = Annotated[
     Path | None,
     Parameter(
@@ -46,7 +45,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9._-]")
 async def export(
     attempt: OneAttempt = None,
     *,
-    output: Output = "-",
+    output: OutputOption = "-",
     folder: Everything = None,
     force: Force = False,
     run: RunOption = None,

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import MissingExtraError, UsageError
 from midwatch_supervisor.cli.fleet.log import PlainFormatter
+from midwatch_supervisor.cli.interrupts import run_to_end
 from midwatch_supervisor.cli.journals import JournalOption
-from midwatch_supervisor.cli.run.exit import run_to_end
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 
 if TYPE_CHECKING:
@@ -80,14 +80,14 @@ def _log_plainly() -> None:
 
 def _page(http: str | None, token_file: Path | None) -> "Page | None":
     """Where it is served over HTTP, and for which token."""
-    from midwatch_supervisor.cli.inspect.web import page_at
+    from midwatch_supervisor.cli.inspect.web import host_and_port, page_at
 
     if http is None:
         return None
-    host, _, port = http.rpartition(":")
-    if not (port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 2**16):
+    host, port = host_and_port("--http", http)
+    if not port:
         raise UsageError("--http takes HOST:PORT, or PORT alone")
-    return page_at(host.strip("[]") or _HOST, int(port), token_file)
+    return page_at(host, port, token_file)
 
 
 async def _serve(journal: str | None, author: str | None, page: "Page | None") -> int:

@@ -2,16 +2,15 @@
 
 import asyncio
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 
-from midwatch_monitor.errors import JournalError, UsageError
+from midwatch_monitor.errors import JournalError, MissingExtraError
 from midwatch_monitor.journal.core.clock import now
 from midwatch_supervisor.cli.fleet.monitor import until_told
+from midwatch_supervisor.cli.inspect.web import host_and_port
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_error, write_line
-from midwatch_supervisor.telemetry.http_listener import HttpAnswer, HttpRequest, serving
 from midwatch_supervisor.telemetry.metrics import JournalMetrics
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -29,7 +28,7 @@ async def metrics(
     journal: JournalOption = None,
 ) -> None:
     """Print the figures of all runs in Prometheus' text format: once, or whenever it asks."""
-    place = None if serve is None else _place(serve)
+    place = None if serve is None else host_and_port("--serve", serve)
     async with await journal_to_read(journal) as opened:
         figures = JournalMetrics(opened, clock=now)
         if place is None:
@@ -39,29 +38,23 @@ async def metrics(
             await until_told(_serve(figures, *place))
 
 
-def _place(text: str) -> tuple[str, int]:
-    """Host and port. Raises UsageError."""
-    try:
-        named = urlsplit(f"//{text if ':' in text else f':{text}'}")
-        port = named.port
-    except ValueError:
-        port = named = None
-    if named is None or port is None or named.path:
-        raise UsageError(f"--serve takes HOST:PORT, not {text}")
-    return named.hostname or "127.0.0.1", port
-
-
 async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
-    async def answer(request: HttpRequest) -> HttpAnswer:
-        if request.path != "/metrics" or request.method != "GET":
-            return HttpAnswer(status=404)
+    """Answer until cancelled. Raises UsageError where it cannot listen, and MissingExtraError."""
+    try:
+        from aiohttp import web
+
+        from midwatch_supervisor.telemetry.http_listener import serving
+    except ImportError as error:
+        raise MissingExtraError("`metrics --serve`", "otel") from error
+
+    async def answer(_request: web.Request) -> web.Response:
         try:
-            return HttpAnswer(type=_TYPE, body=(await figures.text()).encode())
+            return web.Response(body=await figures.text(), headers={"Content-Type": _TYPE})
         except JournalError as error:
             write_error(f"warning: {error}")
-            return HttpAnswer(status=503)
+            return web.Response(status=503)
 
-    async with serving(host, port, answer) as taken:
+    async with serving(host, port, web.get("/metrics", answer)) as taken:
         at = f"[{host}]" if ":" in host else host
         write_line(f"Metrics at http://{at}:{taken}/metrics, until you press Ctrl-C")
         await asyncio.get_running_loop().create_future()

@@ -1,4 +1,6 @@
-"""`midwatch report`: what came of the tasks, and of what was learned, in figures."""
+"""`midwatch report` and `calibration`: what came of the tasks, of what was learned, and of what
+models said of themselves, in figures.
+"""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,18 +13,26 @@ from cyclopts import App, Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_supervisor.cli.inspect.files import new_file, refuse_existing
+from midwatch_monitor.metrics.calibration import MIN_ATTEMPTS, TrackRecord, track_records
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import project_named
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import new_file, refuse_existing, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.report.html import page
 from midwatch_supervisor.report.learning import learning_lines, learning_sections
-from midwatch_supervisor.report.lines import Line
 from midwatch_supervisor.report.reading import Selection, moment, read_learning, read_runs
 from midwatch_supervisor.report.runs import run_lines, run_sections
-from midwatch_supervisor.report.section import Section
-from midwatch_supervisor.report.text import text_lines
+from midwatch_supervisor.report.section import (
+    FigureLine,
+    ReportSection,
+    TableCell,
+    fields,
+    rounded,
+    table,
+    table_lines,
+    text_lines,
+)
 
 
 @Parameter(name="*")
@@ -110,8 +120,8 @@ def _print(
     options: ReportOptions,
     title: str,
     head: str,
-    lines: Iterable[Line],
-    sections: Sequence[Section],
+    lines: Iterable[FigureLine],
+    sections: Sequence[ReportSection],
 ) -> None:
     """Print the report as objects, as a page or as text."""
     if options.json:
@@ -140,3 +150,69 @@ def _write(text: str, output: str, *, force: bool) -> None:
     with new_file(target) as stream:
         stream.write(body)
     write_line(f"wrote {target}")
+
+
+REPORTED = (20, 40, 60, 80, 90, 100)
+"""The stated confidences that are told, in percent; most reports are high."""
+
+_HEADINGS = ("model", "attempts", "tasks", "succeeded", "error before", "error after")
+_EXPLAINED = (
+    "Under each stated confidence: how often attempts that said so succeeded.",
+    "The error is the expected calibration error, 0.00 at best, weighted by attempt; after: by "
+    "curves that had not seen the task.",
+)
+
+
+async def calibration(*, journal: JournalOption = None, json: JsonOption = False) -> None:
+    """Print how far each model's stated confidence can be trusted, over all runs."""
+    async with await journal_to_read(journal) as opened:
+        records = track_records(await Calibrator(opened).samples())
+        if json:
+            for record in records:
+                write_json(_line(record))
+        elif records:
+            _print_records(records)
+        else:
+            write_line(f"no attempt that reported its confidence is over in {opened.name}")
+
+
+def _line(record: TrackRecord) -> dict[str, object]:
+    """One model. Errors go from 0 to 1, and what is not claimed is null or empty."""
+    fitted = record.calibration
+    curve = [
+        {"reported": reported, "calibrated": fitted.percent(reported)}
+        for reported in REPORTED
+        if fitted is not None
+    ]
+    return {
+        "type": "calibration",
+        "attempts_needed": MIN_ATTEMPTS,
+        **fields(record, "model", "attempts", "succeeded", "tasks", "checkpoints"),
+        "error_before": rounded(record.error_before),
+        "error_after": rounded(record.error_after),
+        "curve": curve,
+    }
+
+
+def _print_records(records: Sequence[TrackRecord]) -> None:
+    heads = (*_HEADINGS, *(f"{reported} %" for reported in REPORTED))
+    rows = table(heads, map(_row, records), words=tuple(range(len(heads))))
+    for line in table_lines(rows):
+        write_line(line)
+    for record in records:
+        if record.calibration is None:
+            few = f"{record.attempts} of {MIN_ATTEMPTS}"
+            write_line(f"{record.model}: not enough attempts ({few})")
+    if any(record.calibration for record in records):
+        for line in _EXPLAINED:
+            write_line(line)
+
+
+def _row(record: TrackRecord) -> tuple[TableCell, ...]:
+    fitted = record.calibration
+    errors = (record.error_before, record.error_after)
+    return (
+        *(record.model, record.attempts, record.tasks, record.succeeded),
+        *("-" if error is None else f"{error:.2f}" for error in errors),
+        *(f"{fitted.percent(reported)} %" if fitted else "-" for reported in REPORTED),
+    )

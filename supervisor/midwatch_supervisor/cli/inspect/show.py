@@ -41,13 +41,13 @@ from midwatch_supervisor.present.intervention_text import action_text, alert_tex
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
 from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.lookup import (
-    Found,
-    account_of,
+    FoundTask,
     assignment_of,
     find,
     given_by,
     say_turn,
     states_before,
+    task_state,
 )
 from midwatch_supervisor.present.numbers import budget_text
 from midwatch_supervisor.present.record_text import line, plan_lines, snapshot_text
@@ -80,33 +80,33 @@ async def show(
             async for shown in shown_records(opened, found):
                 write_json(shown.fields)
             return
-        account = await account_of(opened, found.task)
-        nodes = await _fleet(opened, account)
+        state = await task_state(opened, found.task)
+        nodes = await _fleet(opened, state)
         texts: dict[int, _AttemptTexts] = defaultdict(_AttemptTexts)
         async for shown in shown_records(opened, found):
             texts[shown.entry.attempt or 0].add(shown)
-        calibrations = await _calibrations(opened, account, only=found.attempt)
-    for text in _account(account, nodes, texts, calibrations, only=found.attempt):
+        calibrations = await _calibrations(opened, state, only=found.attempt)
+    for text in _task_lines(state, nodes, texts, calibrations, only=found.attempt):
         write_line(text)
 
 
-async def _fleet(journal: Journal, account: TaskState) -> dict[str, NodeStatus]:
+async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
     """The nodes that share the task's run, by name; says what the task waits for if not begun."""
-    run = await journal.run(account.task.run)
+    run = await journal.run(state.task.run)
     nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
-    if account.latest is None:
-        say_turn(account, await states_before(journal, account.task), nodes)
+    if state.latest is None:
+        say_turn(state, await states_before(journal, state.task), nodes)
     return {each.name: each for each in nodes or ()}
 
 
 async def _calibrations(
-    journal: Journal, account: TaskState, *, only: Attempt | None
+    journal: Journal, state: TaskState, *, only: Attempt | None
 ) -> dict[str, Calibration | None]:
     """By model, where an attempt that is shown has stated its confidence."""
     calibrator = Calibrator(journal)
     return {
         each.attempt.model: await calibrator.calibration(each.attempt.model)
-        for id, each in account.attempts.items()
+        for id, each in state.attempts.items()
         if each.checkpoint is not None and (only is None or only.id == id)
     }
 
@@ -123,7 +123,7 @@ class ShownRecord:
 
 @dataclass(slots=True, kw_only=True)
 class _AttemptTexts:
-    """The lines of one attempt that the account does not hold."""
+    """The lines of one attempt that the state does not hold."""
 
     steps: deque[str] = field(default_factory=lambda: deque[str](maxlen=_RECENT))
     given: list[str] = field(default_factory=list[str])
@@ -150,7 +150,7 @@ def record_line(record: Record, about: Intervention | None = None) -> str:
     return f"{told.what}: {told.text}"
 
 
-async def shown_records(journal: Journal, found: Found) -> AsyncIterator[ShownRecord]:
+async def shown_records(journal: Journal, found: FoundTask) -> AsyncIterator[ShownRecord]:
     """The records of what was found that have a line, oldest first."""
     transcript = Transcript([found.task], await journal.attempts(found.task.id))
     async for entry in journal.all_entries(task=found.task.id):
@@ -165,19 +165,19 @@ async def shown_records(journal: Journal, found: Found) -> AsyncIterator[ShownRe
             yield ShownRecord(entry=entry, given=given, fields=fields)
 
 
-def _account(
-    account: TaskState,
+def _task_lines(
+    state: TaskState,
     nodes: Mapping[str, NodeStatus],
     texts: Mapping[int, _AttemptTexts],
     calibrations: Mapping[str, Calibration | None],
     *,
     only: Attempt | None,
 ) -> Iterator[str]:
-    task = account.task
+    task = state.task
     title = f": {task.title}" if task.title else ""
     yield f"task {task.name} (run {task.run}){title}"
-    yield f"status: {_with_reason(account.status.value, account.reason)}"
-    waits = waits_for(account, nodes)
+    yield f"status: {_with_reason(state.status.value, state.reason)}"
+    waits = waits_for(state, nodes)
     if waits:
         yield f"waits for: {waits}"
     assignment = assignment_of(task)
@@ -185,9 +185,9 @@ def _account(
         yield f"labels: {', '.join(assignment.task.labels)}"
     goal = assignment.task.goal.splitlines() if assignment else []
     yield from _section("goal", goal, indent="  ")
-    spent = (line(each).text for each in account.spent.values())
+    spent = (line(each).text for each in state.spent.values())
     yield from _section("used by others than the workers", spent, indent="  ")
-    for id, attempt in account.attempts.items():
+    for id, attempt in state.attempts.items():
         if only is None or only.id == id:
             yield ""
             calibration = calibrations.get(attempt.attempt.model)
@@ -199,36 +199,36 @@ def _account(
 
 
 def _attempt(
-    task: Task, account: AttemptState, calibration: Calibration | None, health: Health
+    task: Task, state: AttemptState, calibration: Calibration | None, health: Health
 ) -> Iterator[str]:
-    attempt = account.attempt
-    by = f"{attempt.worker} with {account.model}" if account.model else attempt.worker
-    before = f" (before: {attempt.model})" if account.model != attempt.model else ""
-    ending, status = account.transition.ending, account.status.value
+    attempt = state.attempt
+    by = f"{attempt.worker} with {state.model}" if state.model else attempt.worker
+    before = f" (before: {attempt.model})" if state.model != attempt.model else ""
+    ending, status = state.transition.ending, state.status.value
     status = f"{status} ({ending})" if ending and ending.value != status else status
     yield f"attempt {attempt.id}, {task.name}#{attempt.number}: " + _with_reason(
-        status, account.transition.reason
+        status, state.transition.reason
     )
-    yield f"  health {health}, last step {account.last_step}"
-    yield from _reported(account, calibration)
+    yield f"  health {health}, last step {state.last_step}"
+    yield from _reported(state, calibration)
     # Another node has a workspace of its own, and the journal knows only the first one's.
-    where = f"begun in {attempt.workspace}" if account.moves else f"in {attempt.workspace}"
-    yield f"  {by}{before} on {', then '.join((attempt.node, *account.moves))}, {where}"
-    details = account.details
+    where = f"begun in {attempt.workspace}" if state.moves else f"in {attempt.workspace}"
+    yield f"  {by}{before} on {', then '.join((attempt.node, *state.moves))}, {where}"
+    details = state.details
     if details.saved is not None:
         yield f"  saved: {snapshot_text(details.saved)}"
-    yield f"  used: {budget_text(account.budget)}"
-    yield from _section("plan", plan_lines(account.plan))
-    yield from _section("plan checks", _requests(account, details.plan_checks))
+    yield f"  used: {budget_text(state.budget)}"
+    yield from _section("plan", plan_lines(state.plan))
+    yield from _section("plan checks", _requests(state, details.plan_checks))
     yield from _section("completions", _texts(details.completions))
     yield from _section("analyses", _texts(details.analyses))
-    yield from _section("budget requests", _requests(account, details.requests))
-    yield from _section("permissions", _requests(account, account.interventions.permissions))
+    yield from _section("budget requests", _requests(state, details.requests))
+    yield from _section("permissions", _requests(state, state.interventions.permissions))
     yield from _section("acceptance", _texts(details.checks.values()))
-    alerts = (alert_text(a, account.alert_status(key)) for key, a in account.alerts.items())
+    alerts = (alert_text(a, state.alert_status(key)) for key, a in state.alerts.items())
     yield from _section("alerts", alerts)
-    yield from _section("decisions", decision_lines(account))
-    yield from _section("interventions", intervention_lines(account))
+    yield from _section("decisions", decision_lines(state))
+    yield from _section("interventions", intervention_lines(state))
     yield from _section("faults of the watch", _texts(details.faults))
 
 
@@ -236,14 +236,14 @@ def _texts(records: Iterable[Record]) -> Iterator[str]:
     return (line(record).text for record in records)
 
 
-def _requests(account: AttemptState, requests: Mapping[int, WorkerRequest]) -> Iterator[str]:
+def _requests(state: AttemptState, requests: Mapping[int, WorkerRequest]) -> Iterator[str]:
     """A worker's requests with their answers."""
     for id, request in requests.items():
-        yield f"{id} {line(request, account.answer(id)).text}"
+        yield f"{id} {line(request, state.answer(id)).text}"
 
 
-def _reported(account: AttemptState, calibration: Calibration | None) -> Iterator[str]:
-    told = account.checkpoint
+def _reported(state: AttemptState, calibration: Calibration | None) -> Iterator[str]:
+    told = state.checkpoint
     if told is not None:
         text = f"progress {told.progress_percent} %, confidence {told.confidence} %"
         if calibration is not None:
@@ -264,23 +264,21 @@ def _with_reason(what: str, reason: str) -> str:
     return f"{what}: {reason}" if reason else what
 
 
-def decision_lines(
-    account: AttemptState, about: Collection[AlertKey] | None = None
-) -> Iterator[str]:
+def decision_lines(state: AttemptState, about: Collection[AlertKey] | None = None) -> Iterator[str]:
     """Escalations with what was decided on each; with `about`, those of these alerts only."""
-    for each in account.escalations.values():
+    for each in state.escalations.values():
         if about is not None and not {*about} & {*each.alerts}:
             continue
         yield f"escalation {line(each).text}"
-        made = (one for one in account.details.decisions if one.escalation == each.id)
+        made = (one for one in state.details.decisions if one.escalation == each.id)
         yield from (f"  {text}" for text in _texts(made))
 
 
 def intervention_lines(
-    account: AttemptState, about: Collection[AlertKey] | None = None
+    state: AttemptState, about: Collection[AlertKey] | None = None
 ) -> Iterator[str]:
     """Interventions with what became of each; with `about`, those that answer these alerts."""
-    for each in account.interventions:
+    for each in state.interventions:
         what = each.intervention
         if about is not None and not {*about} & {*what.answers}:
             continue

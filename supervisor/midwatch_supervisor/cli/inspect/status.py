@@ -20,10 +20,9 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.lookup import account_of, chosen_runs, say_turn
-from midwatch_supervisor.present.progress import reserved
-from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.present.waiting import TURN, missing_lines, task_waits_for
+from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
+from midwatch_supervisor.present.text_line import brief, reserved
+from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
 
 _NODE = "node"
 _HEADINGS = (
@@ -98,10 +97,10 @@ async def status(
         known = Nodes(opened)
         nodes = {each.name: each for each in await known.all()}
         now, needy = await opened.now(), False
-        async for each, accounts in standing(opened, runs[::-1] if all else latest(runs), nodes):
+        async for each, tasks in standing(opened, runs[::-1] if all else latest(runs), nodes):
             shared = each.keeper is Keeper.MONITOR
-            needy = needy or (shared and any(map(_open_to_nodes, accounts)))
-            lines = [status_line(account, nodes if shared else {}) for account in accounts]
+            needy = needy or (shared and any(map(_open_to_nodes, tasks)))
+            lines = [status_line(state, nodes if shared else {}) for state in tasks]
             if json:
                 for line in lines:
                     write_json(asdict(line))
@@ -130,7 +129,7 @@ async def standing(
     """Each run with its tasks as they stand; `nodes` are those of the fleet, by name."""
     for run in runs:
         shared = run.keeper is Keeper.MONITOR
-        yield run, await _accounts(journal, run, nodes.values() if shared else None)
+        yield run, await _tasks(journal, run, nodes.values() if shared else None)
 
 
 def latest(runs: Sequence[Run]) -> list[Run]:
@@ -142,20 +141,18 @@ def latest(runs: Sequence[Run]) -> list[Run]:
     return [each for each in found if each.started_at >= since][::-1]
 
 
-async def _accounts(
+async def _tasks(
     journal: Journal, run: Run, nodes: Collection[NodeStatus] | None
 ) -> list[TaskState]:
     """The tasks of a run, each with what it waits for; `nodes` as `say_turn` takes them."""
-    accounts = [await account_of(journal, task) for task in await journal.tasks(run.id)]
-    states = {account.task.name: account.lifecycle for account in accounts}
-    for account in accounts:
-        say_turn(account, states, nodes)
-    return accounts
+    tasks = await task_states(journal, run.id)
+    say_turns(tasks, nodes)
+    return tasks
 
 
-def _open_to_nodes(account: TaskState) -> bool:
+def _open_to_nodes(state: TaskState) -> bool:
     """Whether nodes have something to do for it; of an agent that came by itself they have not."""
-    return account.task.spec != EMBEDDED and not account.lifecycle.over
+    return state.task.spec != EMBEDDED and not state.lifecycle.over
 
 
 def lost_lines(
@@ -169,60 +166,54 @@ def lost_lines(
             yield f"node {each.name} is lost: last heard {heard}{others}"
 
 
-def status_line(account: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine:
+def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine:
     """What is said of one task; `nodes` are those of the fleet that it is run by, by name."""
-    latest = account.latest
+    latest = state.latest
     return StatusLine(
-        run=account.task.run,
-        task=account.task.name,
-        title=account.task.title,
-        status=account.lifecycle,
+        run=state.task.run,
+        task=state.task.name,
+        title=state.task.title,
+        status=state.lifecycle,
         attempt=latest.attempt.id if latest else None,
         number=latest.attempt.number if latest else None,
         lifecycle=latest.lifecycle if latest else None,
-        stands=account.status,
+        stands=state.status,
         health=health_of(latest, nodes) if latest else None,
         node=latest.node if latest else None,
         node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
         sandbox=latest.sandbox or None if latest else None,
         plan_step=(latest.plan_step or None) if latest and latest.plan_steps else None,
         plan_steps=latest.plan_steps if latest else 0,
-        progress_percent=account.progress,
+        progress_percent=state.progress,
         confidence=latest.confidence if latest else None,
         steps=latest.last_step if latest else 0,
         requests_used=int(latest.budget.requests.used) if latest else 0,
         requests_limit=_limit(latest),
         alerts=len(latest.unresolved) if latest else 0,
-        waits_for=waits_for(account, nodes) or None,
-        accepted=account.verdict.accepted if account.verdict else None,
-        reservations=account.reservations,
+        waits_for=waits_for(state, nodes) or None,
+        accepted=state.verdict.accepted if state.verdict else None,
+        reservations=state.reservations,
     )
 
 
-def waits_for(account: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
+def waits_for(state: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
     """What must come from elsewhere before a task goes on, in words; empty for nothing.
 
     `nodes` are those of the fleet that it is run by, by name.
     """
-    latest = account.latest
-    if latest is None or account.lifecycle.over:
-        return task_waits_for(account)
-    if _adrift(latest, nodes):
+    latest = state.latest
+    if latest is None or state.lifecycle.over:
+        return task_waits_for(state)
+    if adrift(latest, nodes.get(latest.node)) and latest.lifecycle is Lifecycle.WORKING:
         return f"another node ({latest.node} is {nodes[latest.node].state})"
     if latest.lifecycle is Lifecycle.SUBMITTED:
-        return task_waits_for(account) or TURN
-    return task_waits_for(account)
-
-
-def _adrift(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> bool:
-    """Whether it was at work on a node that is gone."""
-    at = nodes.get(latest.node)
-    return at is not None and at.state.gone and latest.lifecycle is Lifecycle.WORKING
+        return task_waits_for(state) or TURN
+    return task_waits_for(state)
 
 
 def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:
     """How an attempt fares; nobody knows it of one whose node is gone, until another has it."""
-    return Health.UNKNOWN if _adrift(latest, nodes) else latest.health
+    return Health.UNKNOWN if adrift(latest, nodes.get(latest.node)) else latest.health
 
 
 def _limit(latest: AttemptState | None) -> int | None:
@@ -243,8 +234,8 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
     if bare := [line.task for line in lines if line.sandbox == SandboxKind.NONE]:
         write_line(f"No sandbox for {', '.join(bare)}: {OPEN}")
     for line in lines:
-        if line.reservations:
-            write_line(reserved(line.task, line.reservations))
+        if said := reserved(line.reservations):
+            write_line(f"{line.task}: {line.status}, {said}")
 
 
 def _row(line: StatusLine) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -14,7 +14,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_supervisor.cli.inspect.console import shown
+from midwatch_monitor.records import Entry
 from midwatch_supervisor.cli.inspect.web import TOKEN, end_with_server, in_browser, page_at, serve
 from midwatch_supervisor.cli.journals import FromOption, JournalOption, RunOption, journal_to_watch
 from midwatch_supervisor.cli.operate.hints import bus_of
@@ -25,11 +25,18 @@ from midwatch_supervisor.present.lookup import chosen_runs, run_of
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_tools.journal_location import VARIABLE
 
+if TYPE_CHECKING:
+    # A console that only watches needs none of what runs a worker, which takes seconds to import.
+    from midwatch_supervisor.run.context import RunResources
+    from midwatch_supervisor.run.job import Job
+    from midwatch_supervisor.tui.app import Console
+
+
 AttemptOption = Annotated[
     int | None,
     Parameter(help="Begin with this attempt, by its number in the journal, and show its run."),
 ]
-NameOption = Annotated[
+BrokerNameOption = Annotated[
     str | None,
     Parameter(
         help="Its account at the broker, without `fleet.broker.username`. Default: "
@@ -46,7 +53,7 @@ async def watch(
     journal: JournalOption = None,
     config: ConfigOption = None,
     author: FromOption = None,
-    name: NameOption = None,
+    name: BrokerNameOption = None,
     web: Annotated[
         bool, Parameter(name="--web", negative="", help="Serve the console to a browser.")
     ] = False,
@@ -140,7 +147,7 @@ async def show_journal(
             now=lambda: clock().astimezone(),
         )
         with console.log_capture:  # the bus may complain before the console is drawn
-            await shown(console)
+            await show_console(console)
 
 
 def _words(
@@ -153,3 +160,84 @@ def _words(
     words += ["--from", author] if author is not None else []
     words += ["--name", name] if name is not None else []
     return words
+
+
+async def show_run(
+    resources: "RunResources", jobs: "tuple[Job, ...]", *, about: Sequence[str]
+) -> int:
+    """Conduct a run under a console that stays after it; answers the run's exit code.
+
+    Left while the run only waits for a person, that is 3. Raises KeyboardInterrupt if it was left
+    while the run worked. Both are resumable.
+    """
+    from midwatch_supervisor.run.launch import conduct, jobs_again
+    from midwatch_supervisor.tui.app import INTERRUPTED, Console
+    from midwatch_supervisor.tui.state.feed import Feed
+
+    conducted: list[asyncio.Task[int]] = []
+
+    async def work() -> int:
+        # Textual makes tasks begin eagerly from Python 3.12 on; a run is not made for that.
+        asyncio.get_running_loop().set_task_factory(None)
+        # Where a task is begun again once the run is over, it goes on here.
+        known = await jobs_again(resources) if conducted else jobs
+        run = conduct(resources, known, _hear_nothing, attended=True)
+        conducted.append(asyncio.create_task(run))
+        return await asyncio.shield(conducted[-1])
+
+    settings, journal, bus = resources.settings, resources.journal, resources.bus
+    feed = Feed(
+        journal,
+        run=resources.run.id,
+        bus=bus,
+        poll_seconds=settings.monitor.poll_seconds,
+        hertz=settings.console.hertz,
+    )
+    console = Console(
+        feed,
+        OperatorActions(journal, author=operator_name(), bus=bus, clock=resources.clock),
+        work=work,
+        settings=settings.console,
+        about=about,
+        now=lambda: resources.clock().astimezone(),
+    )
+    try:
+        code = await show_console(console)
+    finally:
+        await _end(conducted)
+    if code == INTERRUPTED and console.board.only_waits:
+        return 3
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return 1 if code is None else code
+
+
+async def show_console(console: "Console") -> int | None:
+    """Show a console until it is left; answers the run's exit code, if there is any.
+
+    Cancelled, it is left in order: cancelled amid its start, Textual prints tracebacks.
+    """
+    from midwatch_supervisor.tui.app import INTERRUPTED, calm_collector
+
+    calm_collector()
+    showing = asyncio.ensure_future(console.run_async())
+    try:
+        return await asyncio.shield(showing)
+    except asyncio.CancelledError:
+        console.exit(INTERRUPTED)
+        await showing
+        raise
+
+
+async def _end(conducted: Sequence[asyncio.Task[int]]) -> None:
+    """Interrupt what still works. Raises what it ended with, if that was an error."""
+    for task in conducted:
+        task.cancel()
+    await asyncio.gather(*conducted, return_exceptions=True)
+    for task in conducted:
+        if not task.cancelled():
+            task.result()
+
+
+async def _hear_nothing(entries: Sequence[Entry]) -> None:
+    """The console hears the journal by itself."""

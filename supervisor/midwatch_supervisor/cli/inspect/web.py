@@ -104,6 +104,18 @@ class Page:
         return browser if right else None
 
 
+def host_and_port(option: str, text: str) -> tuple[str, int]:
+    """What `HOST:PORT` names, or a port alone at 127.0.0.1. Raises UsageError."""
+    try:
+        named = urlsplit(f"//{text if ':' in text else f':{text}'}")
+        port = named.port
+    except ValueError:
+        port = named = None
+    if named is None or port is None or named.path:
+        raise UsageError(f"{option} takes HOST:PORT, or PORT alone")
+    return named.hostname or "127.0.0.1", port
+
+
 def page_at(host: str, port: int, token_file: Path | None) -> Page:
     """The page with the token of a file or of the environment, or with a new one."""
     held = os.environ.pop(TOKEN, None)  # no console that is started inherits it

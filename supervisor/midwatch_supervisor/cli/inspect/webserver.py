@@ -165,7 +165,7 @@ class WebServer(Server):
         place.shown = request
         attempt = request.match_info.get("attempt")
         words = [*self._words, "--attempt", attempt] if attempt else self._words
-        console = Console(
+        console = BrowserConsole(
             words, websocket, self.download_manager, grace_seconds=limits.grace_seconds
         )
         try:
@@ -179,7 +179,7 @@ class WebServer(Server):
         return websocket
 
     async def _stay(
-        self, request: web.Request, websocket: web.WebSocketResponse, console: "Console"
+        self, request: web.Request, websocket: web.WebSocketResponse, console: "BrowserConsole"
     ) -> None:
         """Stay until the browser or the console is gone, whatever is stuck meanwhile."""
         work = [
@@ -201,7 +201,7 @@ class WebServer(Server):
             _hang_up(place.shown)
 
 
-class Console(AppService):
+class BrowserConsole(AppService):
     """The process of one console, which ends with its browser."""
 
     def __init__(

@@ -1,25 +1,25 @@
 """`midwatch facts`: what workers found out about a workspace, and what a person thinks of it."""
 
-import json as json_
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from pydantic import JsonValue
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, every
-from midwatch_monitor.records import Certainty, FactAct, FactMark, FactState, KnownFact
+from midwatch_monitor.records import FactMark, FactState, KnownFact
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import (
     UNMARKED,
     MarkOptions,
     ProjectOption,
     project_named,
+    write_parts,
 )
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.text_line import because, by
+from midwatch_supervisor.operator.learning_marks import LearningMark
+from midwatch_supervisor.present.known_text import fact_detail, fact_fields, fact_line
 
 app = App(name="facts")
 
@@ -52,7 +52,10 @@ async def list_facts(
                 if unreviewed and known.state is FactState.REVIEWED:
                     continue
                 told += 1
-                _tell(known, json=json)
+                if json:
+                    write_json(fact_fields(known))
+                else:
+                    write_line(fact_line(known))
         if not told and not json:
             write_line(f"no fact like that in {opened.name}")
 
@@ -65,58 +68,41 @@ async def show(
     async with await journal_to_read(journal) as opened:
         known = await _known(opened, number)
         if json:
-            write_json(_fields(known))
+            write_json(fact_fields(known))
             return
-        _tell(known, json=False)
-        for line in _details(known):
-            write_line(f"    {line}")
-        async for entry in opened.all_entries(attempt=known.attempt, kinds=(FactMark,)):
-            match entry.record:
-                case FactMark(fact=id) as mark if id == known.id:
-                    when = f"{entry.at.astimezone():%Y-%m-%d %H:%M}"
-                    write_line(f"    {when} {mark.act}{by(mark.author)}{because(mark.reason)}")
-                case _:
-                    pass
+        ids = [] if known.instead is None else [known.instead]
+        instead = await Learned(opened).facts(ids=ids, live=False)
+        marks = [
+            (entry.at, entry.record)
+            async for entry in opened.all_entries(attempt=known.attempt, kinds=(FactMark,))
+            if isinstance(entry.record, FactMark) and entry.record.fact == known.id
+        ]
+    write_line(fact_line(known))
+    write_parts(fact_detail(known, next(iter(instead), None), marks=marks))
 
 
 @app.command
 async def approve(*numbers: FactNumber, options: MarkOptions = UNMARKED) -> None:
     """Let facts that wait for a person be shared with workers; read them first."""
     for number in numbers:
-        await _mark(number, FactAct.REVIEWED, "approve", options)
+        await _mark(number, LearningMark.APPROVE, options)
 
 
 @app.command
 async def retire(number: FactNumber, *, options: MarkOptions = UNMARKED) -> None:
     """Take a fact back: no worker is given it from now on."""
-    await _mark(number, FactAct.RETIRED, "retire", options)
+    await _mark(number, LearningMark.RETIRE, options)
 
 
 @app.command
 async def restore(number: FactNumber, *, options: MarkOptions = UNMARKED) -> None:
     """Let a fact that was replaced, removed or retired stand again."""
-    await _mark(number, FactAct.RESTORED, "restore", options)
+    await _mark(number, LearningMark.RESTORE, options)
 
 
-async def _mark(number: int, act: FactAct, verb: str, options: MarkOptions) -> None:
-    done = "approved" if act is FactAct.REVIEWED else act.value
+async def _mark(number: int, mark: LearningMark, options: MarkOptions) -> None:
     async with await options.opened() as opened:
-        known = await _known(opened, number)
-        if act is FactAct.REVIEWED and not known.waiting:
-            raise UsageError(f"fact {number} does not wait for anybody")
-        if known.live == (act is FactAct.RESTORED):
-            raise UsageError(f"fact {number} {'stands' if known.live else 'is gone'} already")
-        await options.store(
-            opened,
-            lambda actions: actions.mark_fact(number, act, options.comment),
-            kind="fact_mark",
-            fields={"fact": number, "act": act.value},
-            text=lambda mark: (
-                f"{done} fact {number} ({mark})"
-                if mark
-                else f"would {verb} fact {number}: {known.fact.text}"
-            ),
-        )
+        await options.mark(opened, mark, await _known(opened, number))
 
 
 async def _known(journal: Journal, number: int) -> KnownFact:
@@ -124,60 +110,3 @@ async def _known(journal: Journal, number: int) -> KnownFact:
     if not found:
         raise UsageError(f"there is no fact {number}; `midwatch facts list --all` lists them")
     return found[0]
-
-
-def _fields(known: KnownFact) -> dict[str, object]:
-    """A fact as one object."""
-    fact = known.fact
-    return {
-        "type": "fact",
-        "id": known.id,
-        "text": fact.text,
-        "certainty": fact.certainty.value,
-        "state": known.state.value,
-        "files": fact.files,
-        "tags": fact.tags,
-        "value": _value(fact.value),
-        "live": known.live,
-        "instead": known.instead,
-        "ended": known.ended.value if known.ended else None,
-        "sources": tuple(dict.fromkeys((known.attempt, *known.sources))),
-        "source_attempt": known.attempt,
-        "reason": known.reason,
-        "project": known.project,
-    }
-
-
-def _value(text: str) -> JsonValue:
-    """The structured value; one that is no JSON, from whatever source, as the text that it is."""
-    try:
-        return json_.loads(text) if text else None
-    except ValueError:
-        return text
-
-
-def _tell(known: KnownFact, *, json: bool) -> None:
-    if json:
-        write_json(_fields(known))
-        return
-    state = "" if known.state is FactState.REVIEWED else known.state.value
-    doubts = (
-        known.ended.value if known.ended else "",
-        f"waits for you{because(known.reason)}" if known.waiting else state,
-        "inferred" if known.fact.certainty is Certainty.INFERRED else "",
-    )
-    said = ", ".join(filter(None, doubts))
-    write_line(f"{known.id}{f' ({said})' if said else ''}: {known.fact.text}")
-
-
-def _details(known: KnownFact) -> list[str]:
-    fact = known.fact
-    attempts = ", ".join(map(str, dict.fromkeys((known.attempt, *known.sources))))
-    lines = (
-        f"value: {fact.value}" if fact.value else "",
-        f"files: {', '.join(fact.files)}" if fact.files else "",
-        f"tags: {', '.join(fact.tags)}" if fact.tags else "",
-        f"said by the {fact.maker} in task {known.task}, attempts: {attempts}",
-        f"in its place: fact {known.instead}" if known.instead else "",
-    )
-    return list(filter(None, lines))

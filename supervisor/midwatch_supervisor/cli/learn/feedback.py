@@ -33,11 +33,11 @@ from midwatch_supervisor.cli.journals import (
     journal_to_write,
 )
 from midwatch_supervisor.cli.learn.options import write_note
-from midwatch_supervisor.cli.operate.hints import desk_at
+from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.present.lookup import Found, find
-from midwatch_supervisor.present.text_line import by
+from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
+from midwatch_supervisor.present.lookup import FoundTask, find
 
 app = App(name="feedback")
 
@@ -82,7 +82,7 @@ async def feedback(
             _told(name, ended.id, accepted=accepted, json=json)
             return
         # The verdict is safe before anything is asked of a model.
-        async with desk_at(opened, author) as desk:
+        async with operator_in(opened, author) as desk:
             id = await desk.judge(ended, accepted=accepted, comment=comment)
         if not json:
             write_line(f"{'accepted' if accepted else 'rejected'} {name} ({id})")
@@ -158,14 +158,14 @@ async def scan(
 # -- what is named -------------------------------------------------------------------------
 
 
-async def _ended(journal: Journal, id: str) -> Found:
+async def _ended(journal: Journal, id: str) -> FoundTask:
     """The attempt that is named, or the last of a task. Raises UsageError if it is not over."""
     found = await find(journal, id)
     attempts = await journal.attempts(found.task.id)
     attempt = found.attempt or (attempts[-1] if attempts else None)
     if attempt is None:
         raise UsageError(f"{found.task.name} has no attempt yet")
-    found = Found(task=found.task, attempt=attempt)
+    found = FoundTask(task=found.task, attempt=attempt)
     state = Lifecycle.SUBMITTED
     for entry in await journal.entries(attempt=attempt.id, kinds=(AttemptTransition,)):
         if isinstance(entry.record, AttemptTransition):
@@ -178,7 +178,7 @@ async def _ended(journal: Journal, id: str) -> Found:
     return found
 
 
-def _name(found: Found) -> str:
+def _name(found: FoundTask) -> str:
     return f"{found.task.name}#{found.attempt.number if found.attempt else 0}"
 
 
@@ -288,23 +288,16 @@ def _verdict_fields(given: _Verdict) -> Mapping[str, object]:
         "task": given.task.name,
         "attempt": given.attempt.id,
         "number": given.attempt.number,
-        "accepted": given.verdict.accepted,
-        "origin": given.verdict.origin,
-        "sign": given.verdict.sign,
-        "author": given.verdict.author,
-        "comment": given.verdict.comment,
+        **verdict_fields(given.verdict),
         "diff": given.verdict.diff,
     }
 
 
 def _verdict_line(given: _Verdict) -> str:
     """A verdict on one line for people; a diff only as its length."""
-    verdict = given.verdict
     id = "" if given.id is None else f"{given.id} "
     when = f"{given.at.astimezone():%Y-%m-%d %H:%M}"
-    what = "accepted" if verdict.accepted else "rejected"
-    comment = f": {' '.join(verdict.comment.split())}" if verdict.comment.strip() else ""
-    diff = f" (diff of {len(verdict.diff)} characters)" if verdict.diff else ""
+    diff = given.verdict.diff
+    more = f" (diff of {len(diff)} characters)" if diff else ""
     name = f"{given.task.name}#{given.attempt.number}"
-    why = f"({verdict.origin}, {verdict.sign}){by(verdict.author)}{comment}"
-    return f"{id}{when} {name} {what} {why}{diff}"
+    return f"{id}{when} {name} {verdict_line(given.verdict)}{more}"

@@ -1,9 +1,6 @@
 """`midwatch guidelines`: the working principles of a project; read them, and decide on new ones."""
 
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import unified_diff
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -11,7 +8,7 @@ from cyclopts import App, Parameter
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.records import GuidelinesAct, GuidelinesState, KnownGuidelines
+from midwatch_monitor.records import GuidelinesState, KnownGuidelines
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import (
     UNMARKED,
@@ -20,10 +17,10 @@ from midwatch_supervisor.cli.learn.options import (
     project_named,
     write_note,
 )
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_diff, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.numbers import counted
-from midwatch_supervisor.present.plain import visible
+from midwatch_supervisor.operator.learning_marks import LearningMark
+from midwatch_supervisor.present.known_text import version_diff, version_fields, version_line
 
 app = App(name="guidelines")
 
@@ -128,16 +125,37 @@ async def diff(
         write_note(f"no version of {versions.project} waits", json=json)
         return
     known = _waiting(versions, version) if version is None else versions.named(version)
-    lines = _changes(versions.live, known)
+    changes = version_diff(versions.live, known)
     if json:
-        write_json(_change_fields(versions.live, known, lines))
+        write_json(_change_fields(versions.live, known, changes))
         return
-    _print_diff(lines or ["it is the text in force"])
+    write_diff(changes or "it is the text in force")
     if known.state is GuidelinesState.PROPOSED and _outdated(known, versions.live):
         write_line(_OUTDATED)
 
 
+def _change_fields(
+    before: KnownGuidelines | None, after: KnownGuidelines, changes: str
+) -> dict[str, object]:
+    """What a version would change as JSON has it."""
+    body = [line for line in changes.splitlines() if not line.startswith(("+++", "---"))]
+    return {
+        "type": "diff",
+        "project": after.project,
+        "from": before.guidelines.version if before else None,
+        "to": after.guidelines.version,
+        "added": sum(line.startswith("+") for line in body),
+        "removed": sum(line.startswith("-") for line in body),
+        "diff": changes,
+    }
+
+
 _OUTDATED = "It was written over another version than the one in force."
+
+
+def _outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
+    """Whether a proposal was written over another version than the one in force."""
+    return known.guidelines.base != (live.id if live else None)
 
 
 def _none_in_force(versions: _Versions) -> str:
@@ -162,7 +180,7 @@ async def approve(
         chosen = _waiting(versions, version)
         if _outdated(chosen, versions.live):
             write_note(_OUTDATED, json=options.json)
-        await _mark(opened, chosen, GuidelinesAct.APPROVED, options)
+        await options.mark(opened, LearningMark.APPROVE, chosen)
 
 
 @app.command
@@ -175,7 +193,7 @@ async def reject(
     """Turn a version down; without a number the newest one that waits."""
     async with await options.opened() as opened:
         chosen = _waiting(await _versions(opened, project), version)
-        await _mark(opened, chosen, GuidelinesAct.REJECTED, options)
+        await options.mark(opened, LearningMark.REJECT, chosen)
 
 
 @app.command
@@ -188,7 +206,7 @@ async def rollback(
     """Take the version in force back; the text before it is in force again, to the letter."""
     async with await options.opened() as opened:
         versions = await _versions(opened, project)
-        await _mark(opened, _in_force(versions, version), GuidelinesAct.ROLLED_BACK, options)
+        await options.mark(opened, LearningMark.ROLL_BACK, _in_force(versions, version))
         if not options.dry_run:
             now = (await _versions(opened, versions.project)).live
             number = f"version {now.guidelines.version} is" if now else "no guidelines are"
@@ -205,148 +223,27 @@ async def retire(
     """Have no guidelines: those in force and all before them. One that waits is turned down."""
     async with await options.opened() as opened:
         versions = await _versions(opened, project)
-        chosen = versions.live if version is None else versions.named(version)
-        if chosen is not None and chosen.state is GuidelinesState.PROPOSED:
-            await _mark(opened, chosen, GuidelinesAct.REJECTED, options)
+        chosen: KnownGuidelines | None = _in_force(versions, version)
+        if chosen.state is GuidelinesState.PROPOSED:
+            await options.mark(opened, LearningMark.REJECT, chosen)
             return
-        chosen = _in_force(versions, version)
         while chosen is not None:
-            await _mark(opened, chosen, GuidelinesAct.ROLLED_BACK, options)
+            await options.mark(opened, LearningMark.ROLL_BACK, chosen)
             again = (await _versions(opened, versions.project)).live
             chosen = None if options.dry_run else again
 
 
 def _waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
-    """The version that waits for a decision. Raises UsageError if it does not."""
-    if version is None:
-        if versions.proposed is None:
-            raise UsageError(f"no version of {versions.project} waits")
-        return versions.proposed
-    return _in_state(versions.named(version), GuidelinesState.PROPOSED)
+    """The version that is meant, without a number the one that waits. Raises UsageError."""
+    chosen = versions.proposed if version is None else versions.named(version)
+    if chosen is None:
+        raise UsageError(f"no version of {versions.project} waits")
+    return chosen
 
 
 def _in_force(versions: _Versions, version: int | None) -> KnownGuidelines:
-    """The version in force. Raises UsageError if there is none, or another is meant."""
-    if version is None:
-        if versions.live is None:
-            raise UsageError(_none_in_force(versions))
-        return versions.live
-    return _in_state(versions.named(version), GuidelinesState.LIVE)
-
-
-def _in_state(known: KnownGuidelines, state: GuidelinesState) -> KnownGuidelines:
-    if known.state is not state:
-        raise UsageError(f"{version_line(known).partition(';')[0]}, so that cannot be done")
-    return known
-
-
-async def _mark(
-    journal: Journal, known: KnownGuidelines, act: GuidelinesAct, options: MarkOptions
-) -> None:
-    version = known.guidelines.version
-    await options.store(
-        journal,
-        lambda actions: actions.mark_guidelines(known.id, act, options.comment),
-        kind="guidelines_mark",
-        fields={
-            "guidelines": known.id,
-            "project": known.project,
-            "version": version,
-            "act": act.value,
-        },
-        text=lambda id: f"version {version} of {known.project} {'is' if id else 'would be'} {act}",
-    )
-
-
-# -- one version as text -------------------------------------------------------------------
-
-_NEXT = {
-    GuidelinesState.PROPOSED: "waits for `midwatch guidelines approve`",
-    GuidelinesState.LIVE: "is in force",
-    GuidelinesState.FORMER: "was in force",
-    GuidelinesState.REJECTED: "was turned down",
-}
-
-
-def version_fields(known: KnownGuidelines, *, text: bool = False) -> dict[str, object]:
-    """A version as JSON has it; with its text where that is wanted."""
-    of = known.guidelines
-    fields: dict[str, object] = {
-        "type": "guidelines",
-        "id": known.id,
-        "at": known.at.isoformat(),
-        "project": known.project,
-        "version": of.version,
-        "state": known.state.value,
-        "words": len(of.text.split()),
-        "sources": list(of.sources),
-        "base": of.base,
-        "model": of.model,
-        "decided_at": known.decided_at.isoformat() if known.decided_at else None,
-        "author": known.author,
-        "comment": known.comment,
-    }
-    return {**fields, "text": of.text} if text else fields
-
-
-def version_line(known: KnownGuidelines) -> str:
-    """A version in one line."""
-    of = known.guidelines
-    size = f"{len(of.text.split())} words from {counted(len(of.sources), 'attempt')}"
-    decided = f", {known.author}" if known.author else ""
-    why = f": {known.comment}" if known.comment else ""
-    return f"version {of.version} ({known.id}) {_NEXT[known.state]}{decided}{why}; {size}"
-
-
-def _changes(before: KnownGuidelines | None, after: KnownGuidelines) -> list[str]:
-    """What a version would change, as a unified diff in lines; empty if nothing."""
-    old = before.guidelines.text if before else ""
-    return list(
-        unified_diff(
-            old.splitlines(),
-            after.guidelines.text.splitlines(),
-            fromfile=f"version {before.guidelines.version}" if before else "nothing",
-            tofile=f"version {after.guidelines.version}",
-            lineterm="",
-        )
-    )
-
-
-def _change_fields(
-    before: KnownGuidelines | None, after: KnownGuidelines, lines: Sequence[str]
-) -> dict[str, object]:
-    """What a version would change as JSON has it."""
-    body = [line for line in lines if not line.startswith(("+++", "---"))]
-    return {
-        "type": "diff",
-        "project": after.project,
-        "from": before.guidelines.version if before else None,
-        "to": after.guidelines.version,
-        "added": sum(line.startswith("+") for line in body),
-        "removed": sum(line.startswith("-") for line in body),
-        "diff": "\n".join(lines),
-    }
-
-
-def _outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
-    """Whether a proposal was written over another version than the one in force."""
-    return known.guidelines.base != (live.id if live else None)
-
-
-# -- colours -------------------------------------------------------------------------------
-
-
-def _print_diff(lines: Sequence[str]) -> None:
-    """Print a diff; on a terminal in colours."""
-    if not sys.stdout.isatty():
-        for line in lines:
-            write_line(line)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console, colours = Console(highlight=False, soft_wrap=True), {"+": "green", "-": "red"}
-    for line in lines:
-        head = line.startswith(("+++", "---"))
-        style = "dim" if head else {**colours, "@": "cyan"}.get(line[:1], "")
-        console.print(Text(visible(line), style=style))
+    """The version that is meant, without a number the one in force. Raises UsageError."""
+    chosen = versions.live if version is None else versions.named(version)
+    if chosen is None:
+        raise UsageError(_none_in_force(versions))
+    return chosen

@@ -2,36 +2,38 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from midwatch_agents.learning.classes import OTHER, UNKNOWN, named_class
+from midwatch_agents.learning.failure_classes import OTHER, UNKNOWN, named_class
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, every
 from midwatch_monitor.records import Attempt, KnownLesson, Lesson, LessonAct, Task
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
-from midwatch_supervisor.cli.learn.lesson_text import (
-    lesson_fields,
-    lesson_story,
-    lesson_table,
-    story_fields,
-)
 from midwatch_supervisor.cli.learn.options import (
     UNMARKED,
     MarkOptions,
     ProjectOption,
     project_named,
     write_note,
+    write_parts,
 )
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.learning.lessons import provenance
 from midwatch_supervisor.operator.actions import operator_name
-from midwatch_supervisor.present.lookup import account_of, find
+from midwatch_supervisor.operator.learning_marks import LearningMark
+from midwatch_supervisor.present.known_text import (
+    lesson_detail,
+    lesson_fields,
+    lesson_history_fields,
+)
+from midwatch_supervisor.present.lesson_history import lesson_history
+from midwatch_supervisor.present.lookup import find, task_state
+from midwatch_supervisor.present.text_line import brief
 
 app = App(name="lessons")
 MAX_TEXT = 2000
@@ -80,10 +82,34 @@ async def list_lessons(
                 write_json(lesson_fields(known))
             return
         lessons = [known async for known in found]
-    for line in lesson_table(lessons[:LISTED]) if lessons else (f"no such lesson in {name}",):
+    for line in _table(lessons[:LISTED]) if lessons else (f"no such lesson in {name}",):
         write_line(line)
     if len(lessons) > LISTED:
         write_line(f"these are the newest {LISTED}; --json has them all")
+
+
+_HEADS = ("id", "class", "from", "used", "helped", "hurt", "rated", "lesson")
+_TEXT = 60
+_NAME = 24
+
+
+def _table(lessons: Sequence[KnownLesson]) -> Iterator[str]:
+    """Lessons, a line each."""
+    rows = [_HEADS, *map(_row, lessons)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(map(str.ljust, row, widths)).rstrip()
+
+
+def _row(known: KnownLesson) -> tuple[str, ...]:
+    state = "(waits for you) " if known.waiting else "(out of use) " if known.obsolete else ""
+    return (
+        str(known.id),
+        brief(known.lesson.failure_class, _NAME),
+        brief(f"{known.task} ({known.attempt})", _NAME),
+        *map(str, (known.used, known.helped, known.hurt, known.rating or "-")),
+        f"{state}{brief(known.lesson.text, _TEXT)}",
+    )
 
 
 @app.command
@@ -91,31 +117,30 @@ async def show(id: LessonId, *, journal: JournalOption = None, json: JsonOption 
     """Print everything about one lesson: where it comes from, and what became of its uses."""
     async with await journal_to_read(journal) as opened:
         known = await _lesson_with(opened, id)
-        found = await provenance(opened, known)
+        history = await lesson_history(opened, known)
     if json:
-        write_json(story_fields(known, found))
-        return
-    for line in lesson_story(known, found):
-        write_line(line)
+        write_json(lesson_history_fields(known, history))
+    else:
+        write_parts((("lesson", f"{id} of {known.project}"), *lesson_detail(known, history)))
 
 
 @app.command
 async def approve(*ids: LessonId, options: MarkOptions = UNMARKED) -> None:
     """Let lessons that wait for a person be given to attempts; read them first."""
     for id in ids:
-        await _mark(id, LessonAct.RESTORED, "approve", options)
+        await _mark(id, LearningMark.APPROVE, options)
 
 
 @app.command
 async def retire(id: LessonId, *, options: MarkOptions = UNMARKED) -> None:
     """Take a lesson out of use: it never comes back into a prompt, unless it is restored."""
-    await _mark(id, LessonAct.RETIRED, "retire", options)
+    await _mark(id, LearningMark.RETIRE, options)
 
 
 @app.command
 async def restore(id: LessonId, *, options: MarkOptions = UNMARKED) -> None:
     """Bring a retired or archived lesson back into use."""
-    await _mark(id, LessonAct.RESTORED, "restore", options)
+    await _mark(id, LearningMark.RESTORE, options)
 
 
 @app.command
@@ -129,34 +154,12 @@ async def rate(
     options: MarkOptions = UNMARKED,
 ) -> None:
     """Say what a lesson is worth; the last rating counts, and a 1 keeps it out of prompts."""
-    await _mark(id, LessonAct.RATED, "rate", options, rating=int(rating))
+    await _mark(id, LearningMark.RATE, options, rating=int(rating))
 
 
-async def _mark(
-    id: int, act: LessonAct, verb: str, options: MarkOptions, *, rating: int = 0
-) -> None:
-    done = "approved" if verb == "approve" else act.value
-    value = f" with {rating}" if rating else ""
+async def _mark(id: int, mark: LearningMark, options: MarkOptions, *, rating: int = 0) -> None:
     async with await options.opened() as opened:
-        _require_change(await _lesson_with(opened, id), verb)
-        await options.store(
-            opened,
-            lambda actions: actions.mark_lesson(id, act, options.comment, rating=rating),
-            kind="lesson_mark",
-            fields={"lesson": id, "act": act.value, "rating": rating or None},
-            text=lambda mark: f"{done if mark else f'would {verb}'} lesson {id}{value}",
-        )
-
-
-def _require_change(known: KnownLesson, verb: str) -> None:
-    """Raise UsageError if the command could change nothing."""
-    if verb == "retire" and known.obsolete:
-        raise UsageError(f"lesson {known.id} is out of use already")
-    if verb == "approve" and not known.waiting:
-        raise UsageError(f"lesson {known.id} does not wait for anybody")
-    if verb == "restore" and not known.obsolete:
-        waits = "waits: `midwatch lessons approve` lets it be given"
-        raise UsageError(f"lesson {known.id} {waits if known.waiting else 'is in use'}")
+        await options.mark(opened, mark, await _lesson_with(opened, id), rating=rating)
 
 
 async def _lesson_with(journal: Journal, id: int) -> KnownLesson:
@@ -185,7 +188,7 @@ class Fields:
         str, Parameter(name="--class", help="The class of the failure, one of the configuration.")
     ] = UNKNOWN
 
-    def lesson(self, text: str, classes: Mapping[str, Several]) -> Lesson:
+    def lesson(self, text: str, classes: Several) -> Lesson:
         """The lesson with this text. Raises UsageError."""
         return Lesson(
             text=_checked(text),
@@ -220,7 +223,7 @@ async def add(
     """
     if options.comment:
         raise UsageError("the text of a lesson needs no --comment")
-    classes = settings_in_force(config).learning.lessons.failure_classes
+    classes = settings_in_force(config).learning.lessons.classes
     lesson = fields.lesson(await _from_stdin() if text is None else text, classes)
     async with await options.opened() as opened:
         name, attempt = await _place(opened, project, task)
@@ -282,7 +285,7 @@ def _checked(text: str) -> str:
     return stripped
 
 
-def _class(name: str, known: Mapping[str, Several]) -> str:
+def _class(name: str, known: Several) -> str:
     found = named_class(name, known)
     if found == OTHER and name != OTHER:
         raise UsageError(f"there is no class `{name}`; there is: {', '.join((*known, OTHER))}")
@@ -314,5 +317,5 @@ async def _require_use(journal: Journal, known: KnownLesson, task: Task) -> None
     if known.waiting or known.obsolete:
         verb = "approve" if known.waiting else "restore"
         raise UsageError(f"lesson {known.id} is not in use; `midwatch lessons {verb} {known.id}`")
-    if (await account_of(journal, task)).lifecycle.over:
+    if (await task_state(journal, task)).lifecycle.over:
         raise UsageError(f"task {task.name} is over: it has no next attempt")

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import KnownFact, KnownGuidelines, KnownLesson
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     FromOption,
@@ -19,8 +20,17 @@ from midwatch_supervisor.cli.journals import (
 )
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.operator.actions import operator_name
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.operator.actions import LearningActions, operator_name
+from midwatch_supervisor.operator.learning_marks import (
+    FACT_ACTS,
+    GUIDELINES_ACTS,
+    LESSON_ACTS,
+    LearningMark,
+    became,
+    refusal,
+)
+from midwatch_supervisor.present.known_text import Fields, Known, known_name
+from midwatch_supervisor.present.text_line import Parts
 from midwatch_tools.journal_location import main_worktree
 
 if TYPE_CHECKING:
@@ -97,6 +107,24 @@ class MarkOptions:
         opening = journal_to_read if self.dry_run else journal_to_write
         return await opening(self.journal)
 
+    async def mark(
+        self, journal: Journal, mark: LearningMark, known: Known, *, rating: int = 0
+    ) -> None:
+        """Store a mark, unless it is only tried, and print it. Raises UsageError."""
+        name = known_name(known)
+        if isinstance(known, KnownGuidelines):
+            name = f"version {known.guidelines.version} of {known.project}"
+        if why := refusal(mark, known):
+            raise UsageError(f"{name}: {why}")
+        kind, fields = _mark_fields(mark, known, rating)
+        await self.store(
+            journal,
+            lambda actions: actions.mark(mark, known, self.comment, rating=rating),
+            kind=kind,
+            fields=fields,
+            text=lambda id: f"{name} {'is' if id else 'would be'} {became(mark, known, rating)}",
+        )
+
     async def store(
         self,
         journal: Journal,
@@ -123,8 +151,32 @@ class MarkOptions:
             write_line(text(id))
 
 
+def _mark_fields(mark: LearningMark, known: Known, rating: int) -> tuple[str, Fields]:
+    """The `type` of a mark's JSON object, and what it has."""
+    match known:
+        case KnownLesson():
+            act = LESSON_ACTS[mark].value
+            return "lesson_mark", {"lesson": known.id, "act": act, "rating": rating or None}
+        case KnownFact():
+            return "fact_mark", {"fact": known.id, "act": FACT_ACTS[mark].value}
+        case KnownGuidelines():
+            return "guidelines_mark", {
+                "guidelines": known.id,
+                "project": known.project,
+                "version": known.guidelines.version,
+                "act": GUIDELINES_ACTS[mark].value,
+            }
+
+
 UNMARKED = MarkOptions()
 """No option was given."""
+
+
+def write_parts(parts: Parts) -> None:
+    """Print paragraphs, each below its name; an empty one is left out."""
+    for name, text in parts:
+        for line in (f"{name}:", *(f"  {each}" for each in text.splitlines())) if text else ():
+            write_line(line)
 
 
 def write_note(text: str, *, json: bool) -> None:

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Keeper, Lifecycle, Step
+from midwatch_monitor.records import Keeper, Step
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.cli.inspect.show import (
     decision_lines,
     intervention_lines,
@@ -20,15 +21,16 @@ from midwatch_supervisor.cli.inspect.show import (
 )
 from midwatch_supervisor.cli.inspect.status import latest, standing, status_line
 from midwatch_supervisor.cli.journals import journal_to_read
-from midwatch_supervisor.cli.operate.approval import Pending, pending_in
-from midwatch_supervisor.cli.operate.attempt import OpenAttempt, begun_attempt
+from midwatch_supervisor.cli.operate.approval import question_states
+from midwatch_supervisor.cli.operate.tell import OpenAttempt, begun_attempt
+from midwatch_supervisor.operator.refusal import OpenQuestion, question_name, questions
 from midwatch_supervisor.present.intervention_text import (
     alert_text,
     intervention_text,
     request_text,
 )
 from midwatch_supervisor.present.json_lines import MAX_TEXT, JsonLine
-from midwatch_supervisor.present.lookup import account_of, chosen_runs, find
+from midwatch_supervisor.present.lookup import chosen_runs, find, task_state
 from midwatch_supervisor.present.waiting import answer_commands, attempt_waits_for
 from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, cut
 
@@ -98,31 +100,31 @@ class ReadingTools:
 
 
 async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
-    account = target.account
-    yield f"{target.name}: {account.status}"
-    if waits := attempt_waits_for(account):
+    state = target.state
+    yield f"{target.name}: {state.status}"
+    if waits := attempt_waits_for(state):
         yield f"waits for: {waits}"
-    if not account.firing:
+    if not state.firing:
         yield "no alert fires"
-    numbers = {n for alert in account.firing for n in alert.evidence[-_MAX_EVIDENCE:]}
-    steps = await _steps(journal, account, numbers)
-    for alert in account.firing:
-        yield alert_text(alert, account.alert_status(alert.key))
+    numbers = {n for alert in state.firing for n in alert.evidence[-_MAX_EVIDENCE:]}
+    steps = await _steps(journal, state, numbers)
+    for alert in state.firing:
+        yield alert_text(alert, state.alert_status(alert.key))
         for number in alert.evidence[-_MAX_EVIDENCE:]:
             if number in steps:
                 yield f"  step {number}, {record_line(steps[number])}"
-        done = *decision_lines(account, [alert.key]), *intervention_lines(account, [alert.key])
+        done = *decision_lines(state, [alert.key]), *intervention_lines(state, [alert.key])
         for line in done or ("nothing was done about it yet",):
             yield f"  {line}"
 
 
 async def _steps(
-    journal: Journal, account: AttemptState, numbers: Collection[int]
+    journal: Journal, state: AttemptState, numbers: Collection[int]
 ) -> Mapping[int, Step]:
     found = dict[int, Step]()
     if not numbers:
         return found
-    async for entry in journal.all_entries(attempt=account.id, kinds=(Step,)):
+    async for entry in journal.all_entries(attempt=state.id, kinds=(Step,)):
         if isinstance(entry.record, Step) and entry.record.number in numbers:
             found[entry.record.number] = entry.record
     return found
@@ -130,36 +132,35 @@ async def _steps(
 
 async def _waiting(journal: Journal) -> AsyncIterator[str]:
     """Each attempt that waits, with its questions; one may wait without any."""
-    pending = await pending_in(journal)
-    asked = dict[int, list[int]]()
-    for number in pending.waiting():
-        asked.setdefault(pending.attempts[number], []).append(number)
-    parked = [id for id, stands in pending.standing.items() if stands is Lifecycle.INPUT_REQUIRED]
-    for id in sorted({*asked, *parked}):
+    open_ones = (await question_states(journal)).under_way
+    waiting = [each.id for each in open_ones if questions(each) or each.parked]
+    for id in sorted(waiting):
         attempt = await journal.attempt(id)
         task = await journal.task(attempt.task)
-        account = (await account_of(journal, task)).attempts[id]
+        state = (await task_state(journal, task)).attempts[id]
         fields = {
             "type": "waiting",
             "run": task.run,
             "task": task.name,
             "attempt": id,
             "number": attempt.number,
-            "waits_for": attempt_waits_for(account) or None,
-            "asks": [_asked(pending, number) for number in asked.get(id, ())],
+            "waits_for": attempt_waits_for(state) or None,
+            "asks": [_asked(*each) for each in sorted(questions(state).items(), key=_number)],
         }
         yield _json(fields)
 
 
-def _asked(pending: Pending, number: int) -> JsonLine:
+def _number(question: tuple[int, OpenQuestion]) -> int:
+    return question[0]
+
+
+def _asked(number: int, question: OpenQuestion) -> JsonLine:
     """One question; its `id` is what `approve` and `reject` take."""
-    request = pending.petitions.get(number)
-    if request is not None:
-        text = request_text(request)
+    if isinstance(question, InterventionState):
+        text = intervention_text(question.intervention, number).text
     else:
-        held = pending.interventions.by_id[number].intervention
-        text = intervention_text(held, number).text
-    return {"id": number, "what": pending.name(number), "text": text}
+        text = request_text(question)
+    return {"id": number, "what": question_name(question), "text": text}
 
 
 # -- the form of an answer ---------------------------------------------------------------------

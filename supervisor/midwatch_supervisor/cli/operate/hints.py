@@ -29,7 +29,7 @@ def bus_of(settings: "FleetSettings", *, name: str | None = None) -> "FleetBus":
 
 
 @asynccontextmanager
-async def desk_at(journal: "Journal", author: str | None) -> AsyncGenerator[OperatorActions]:
+async def operator_in(journal: "Journal", author: str | None) -> AsyncGenerator[OperatorActions]:
     """A person's desk at a journal; what is done there is told before this is left.
 
     The journal is all that is needed: without a broker it is heard of later.

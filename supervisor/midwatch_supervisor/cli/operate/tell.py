@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Action, BudgetRequest, Grant, Terms
+from midwatch_monitor.records import Action, BudgetRequest, Grant, Task, Terms
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import (
@@ -16,18 +16,51 @@ from midwatch_supervisor.cli.journals import (
     JournalOption,
     journal_to_write,
 )
-from midwatch_supervisor.cli.operate.attempt import OpenAttempt, begun_attempt, open_attempt
-from midwatch_supervisor.cli.operate.hints import desk_at
+from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.actions import GRANTED
-from midwatch_supervisor.operator.reopening import reopening
-from midwatch_supervisor.present.lookup import models_of
+from midwatch_supervisor.operator.refusal import act_refusal, is_held
+from midwatch_supervisor.operator.tasks import reopening
+from midwatch_supervisor.present.lookup import assignment_of, find, models_of, task_state
 from midwatch_supervisor.present.numbers import grant_text
-from midwatch_supervisor.present.reach import out_of_reach
-from midwatch_supervisor.present.waiting import attempt_waits_for
 
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
 _HOLDING = frozenset({Action.PAUSE, Action.RESUME, Action.STOP})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAttempt:
+    """An attempt with its task, as it stands now."""
+
+    task: Task
+    state: AttemptState
+
+    @property
+    def name(self) -> str:
+        """What people call it: `fix#2`."""
+        return f"{self.task.name}#{self.state.attempt.number}"
+
+
+async def open_attempt(journal: Journal, id: str) -> OpenAttempt:
+    """The attempt that `id` names, or the latest of a task; raises UsageError if it is over."""
+    target = await begun_attempt(journal, id)
+    if target.state.lifecycle.over:
+        said = f"{target.name} is over: {target.state.status}; nothing reaches it any more"
+        if assignment_of(target.task) is not None:
+            said += f", but `midwatch tell {target.task.name} --restart` begins the task again"
+        raise UsageError(said)
+    return target
+
+
+async def begun_attempt(journal: Journal, id: str) -> OpenAttempt:
+    """The attempt that `id` names, or the latest of a task, also one that is over."""
+    found = await find(journal, id)
+    tasks = await task_state(journal, found.task)
+    state = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest
+    if state is None:
+        name = found.task.name
+        raise UsageError(f"{name} has no attempt yet; `midwatch cancel {name}` takes it back")
+    return OpenAttempt(task=found.task, state=state)
 
 
 async def tell(
@@ -67,7 +100,7 @@ async def tell(
     if restart and not text.strip():
         raise UsageError("say what the next attempt should do differently")
     async with await journal_to_write(journal) as opened:
-        if restart and (over := await begun_attempt(opened, attempt)).account.over:
+        if restart and (over := await begun_attempt(opened, attempt)).state.over:
             await _begin_again(opened, over, text, author, dry_run=dry_run)
             return
         write_line(await send(opened, attempt, action, text, author=author, dry_run=dry_run))
@@ -87,7 +120,6 @@ async def send(
     Raises UsageError where that reaches nobody, or could change nothing.
     """
     target = await open_attempt(journal, id)
-    _require_change(target, action)
     what = "guidance" if action is Action.NUDGE else action.value
     order = _Order(what=what, action=action, message=text)
     return await _send(journal, target, order, author, dry_run=dry_run)
@@ -96,15 +128,13 @@ async def send(
 async def _begin_again(
     journal: Journal, target: OpenAttempt, note: str, author: str | None, *, dry_run: bool
 ) -> None:
-    account, name = target.account, target.task.name
+    state, name = target.state, target.task.name
     if dry_run:
-        write_line(f"{name}: {(await reopening(journal, account.attempt)).follows}")
+        write_line(f"{name}: {(await reopening(journal, state.attempt)).follows}")
         return
-    async with desk_at(journal, author) as operator:
-        about = [alert.key for alert in account.unresolved]
-        begun = await operator.begin_again(
-            account.attempt, note, about=about, step=account.last_step
-        )
+    async with operator_in(journal, author) as operator:
+        about = [alert.key for alert in state.unresolved]
+        begun = await operator.begin_again(state.attempt, note, about=about, step=state.last_step)
     write_line(f"{name}: begun again: {begun.follows}")
 
 
@@ -126,7 +156,7 @@ async def grant(
         raise UsageError("a grant can only add: no amount may be below 0")
     async with await journal_to_write(journal) as opened:
         target = await open_attempt(opened, attempt)
-        request, wanted = _wanted(target.account)
+        request, wanted = _wanted(target.state)
         given = amounts or wanted
         if not given:
             raise UsageError(
@@ -160,9 +190,9 @@ async def switch(
         raise UsageError("name the model that shall go on")
     async with await journal_to_write(journal) as opened:
         target = await open_attempt(opened, attempt)
-        if target.account.model == name:
+        if target.state.model == name:
             raise UsageError(f"{target.name} works with {name} already")
-        known = models_of(target.task, target.account.attempt.worker)
+        known = models_of(target.task, target.state.attempt.worker)
         if known and name not in known:
             there = ", ".join(known)
             raise UsageError(f"the worker of {target.name} has no model `{name}`; it has: {there}")
@@ -191,14 +221,14 @@ async def _send(
     journal: Journal, target: OpenAttempt, order: _Order, author: str | None, *, dry_run: bool
 ) -> str:
     """Send it, or say what would be sent. What holds or ends an attempt answers no alert."""
-    if why := out_of_reach(target.account, order.action):
+    if why := act_refusal(target.state, order.action, held=is_held(target.state)):
         raise UsageError(f"{target.name}: {why}")
     if dry_run:
         return f"{target.name}: {order.what} would be sent"
-    firing = () if order.action in _HOLDING else target.account.firing
-    async with desk_at(journal, author) as operator:
+    firing = () if order.action in _HOLDING else target.state.firing
+    async with operator_in(journal, author) as operator:
         number = await operator.act(
-            target.account.attempt,
+            target.state.attempt,
             order.action,
             order.message,
             about=[alert.key for alert in firing],
@@ -208,21 +238,9 @@ async def _send(
     return f"{target.name}: {order.what} sent ({number})"
 
 
-def _require_change(target: OpenAttempt, action: Action) -> None:
-    """Raise UsageError if the act could change nothing."""
-    account, name = target.account, target.name
-    pausing = any(each.action is Action.PAUSE for each in account.interventions.under_way)
-    if action is Action.RESUME and not (account.parked or pausing):
-        raise UsageError(f"{name} does not wait for a person; it is {account.status}")
-    if action is Action.RESUME and account.permission is not None:
-        raise UsageError(f"{name} waits for {attempt_waits_for(account)}")
-    if action is Action.PAUSE and (account.parked or pausing):
-        raise UsageError(f"{name} is paused already, or waits for a person")
-
-
-def _wanted(account: AttemptState) -> tuple[int | None, Grant]:
+def _wanted(state: AttemptState) -> tuple[int | None, Grant]:
     """The oldest request for budget that waits for an answer, with what it asks for."""
-    for id, request in account.open_requests.items():
+    for id, request in state.open_requests.items():
         if isinstance(request, BudgetRequest):
             return id, request.wanted
     return None, Grant()

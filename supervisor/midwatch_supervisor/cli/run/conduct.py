@@ -1,36 +1,38 @@
 """What `run`, `demo` and `resume` share: a run conducted in this process, and its progress."""
 
 import asyncio
+import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from shlex import quote
 
 from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.errors import ProviderRefusedError, WorkspaceError
+from midwatch_monitor.errors import JournalError, ProviderRefusedError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
+from midwatch_monitor.journal.core.engine import is_url
 from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry
-from midwatch_supervisor.cli.inspect.console import show_run
+from midwatch_supervisor.cli.inspect.watch import show_run
+from midwatch_supervisor.cli.interrupts import NOTICE, run_to_end
 from midwatch_supervisor.cli.journals import journal_of_work
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
-from midwatch_supervisor.cli.run.deleted_journal import ended_without
-from midwatch_supervisor.cli.run.end import print_end, unseen
-from midwatch_supervisor.cli.run.exit import NOTICE, run_to_end
+from midwatch_supervisor.cli.run.end import print_end, uncommitted_warnings
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.notify.notifier import notifying
 from midwatch_supervisor.notify.sending import senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
-from midwatch_supervisor.present.lookup import account_of
+from midwatch_supervisor.present.lookup import task_states
 from midwatch_supervisor.present.numbers import counted
-from midwatch_supervisor.present.progress import progress_line
+from midwatch_supervisor.present.run_text import progress_line
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin, calm, conduct
@@ -46,12 +48,12 @@ def where(journal: str | None) -> str:
     return journal_location(journal, os.environ, Path.cwd())
 
 
-def advised(settings: Settings) -> Settings:
+def in_advise_mode(settings: Settings) -> Settings:
     """The same configuration, with every decision held back for an operator."""
     return settings.model_copy(update={"mode": Mode.ADVISE})
 
 
-def patient(settings: Settings) -> Settings:
+def with_patience(settings: Settings) -> Settings:
     """The same configuration, which waits for a provider that has not answered yet."""
     provider = settings.provider.model_copy(update={"wait_for_first_answer": True})
     return settings.model_copy(update={"provider": provider})
@@ -81,7 +83,7 @@ def start(
     """Start a new run and stay with it to its end; answers the exit code."""
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
-        for warning in await unseen(wanted, besides=Path(source)):
+        for warning in await uncommitted_warnings(wanted, besides=Path(source)):
             write_error(f"warning: {warning}")
         return await begin(
             log,
@@ -128,7 +130,7 @@ async def _stay(
     async with (
         await journal_of_work(location, settings) as journal,
         journal_clock(journal, now) as clock,
-        ended_without(location),
+        end_without_journal(location),
     ):
         told = await journal.last_id()
         resources, jobs = await opened(journal, clock)
@@ -145,9 +147,7 @@ async def _stay(
         if output is Output.CONSOLE:
             async with telling:
                 code = await show_run(resources, jobs, about=about(resources, jobs))
-            tasks = [
-                await account_of(journal, each) for each in await journal.tasks(resources.run.id)
-            ]
+            tasks = await task_states(journal, resources.run.id)
             await print_end(tasks, code, options=options)
             return code
         reporter = Reporter(journal, jobs, output, clock=clock, told=told)
@@ -259,3 +259,78 @@ def sandbox_words(sandbox_kind: SandboxKind) -> str:
 def _models(job: Job) -> list[str]:
     named = {role: job.assignment.model(role) for role in (Role.WORKER, Role.SUPERVISOR)}
     return [f"{role}: {spec.name}" for role, spec in named.items() if spec is not None]
+
+
+_LOOK_SECONDS = 0.5
+
+
+@asynccontextmanager
+async def end_without_journal(location: str) -> AsyncGenerator[None]:
+    """End what is done in here once the journal at that path is gone. Raises JournalError then.
+
+    What would be logged of it says nothing more, and is dropped. A database on a server cannot go
+    like that.
+    """
+    if is_url(location) or location == ":memory:":
+        yield
+        return
+    file = _JournalFile(Path(location))
+    main = asyncio.current_task()
+    assert main is not None
+    watching = asyncio.create_task(file.end(main))
+    handler = logging.lastResort
+    if handler is not None:
+        handler.addFilter(file.keeps)
+    try:
+        yield
+    except BaseException as error:
+        if not file.gone:
+            raise
+        raise _lost(location, main) from error
+    else:
+        if file.gone:
+            raise _lost(location, main)
+    finally:
+        watching.cancel()
+        if handler is not None:
+            handler.removeFilter(file.keeps)
+
+
+def _lost(location: str, main: "asyncio.Task[object]") -> JournalError:
+    if main.cancelling():
+        main.uncancel()
+    return JournalError(
+        f"the journal {location} was deleted under this run, which has ended: start it again"
+    )
+
+
+class _JournalFile:
+    """The file that was opened."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened = self._identity()
+
+    @property
+    def gone(self) -> bool:
+        """Whether another file stands there, or none."""
+        return self._identity() != self._opened
+
+    def keeps(self, record: logging.LogRecord) -> bool:
+        """Whether a record says more than that the journal is gone."""
+        return not self.gone
+
+    async def end(self, main: "asyncio.Task[object]") -> None:
+        """Cancel the task once the file is gone."""
+        while True:
+            if self.gone:
+                main.cancel()
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino

@@ -10,9 +10,9 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
-from midwatch_supervisor.present.lookup import say_turn
+from midwatch_supervisor.present.lookup import say_turns
 from midwatch_supervisor.present.numbers import counted
-from midwatch_supervisor.present.run_end import TaskResult, run_end
+from midwatch_supervisor.present.run_text import TaskResult, run_end
 from midwatch_supervisor.workspaces.changes import file_changes
 from midwatch_supervisor.workspaces.removal import uncommitted_names
 from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, result_of
@@ -34,7 +34,7 @@ EXIT_CODES = {
 """What `midwatch run`, `demo` and `resume` end with."""
 
 
-async def unseen(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
+async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
     """What workers will not see, a sentence for each repository: a worktree has what is committed.
 
     `besides` is the task file, which they do not need.
@@ -62,9 +62,7 @@ async def unseen(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
 
 async def print_end(tasks: Sequence[TaskState], code: int, *, options: str) -> None:
     """Print what came of each task, and the exit code in words."""
-    states = {task.task.name: task.lifecycle for task in tasks}
-    for task in tasks:
-        say_turn(task, states, None)
+    say_turns(tasks, None)
     looking = asyncio.Semaphore(_AT_ONCE)
 
     async def result(at: int, task: TaskState) -> TaskResult:

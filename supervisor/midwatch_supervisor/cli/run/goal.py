@@ -1,19 +1,23 @@
-"""What `midwatch run` is to do: a task file, one on stdin, or a goal in a sentence."""
+"""What `midwatch run` is to do: a task file, one on stdin, or a goal in a sentence with the
+project's own test command.
+"""
 
+import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from midwatch_agents.model_choice import choose_model
 from midwatch_monitor.config.document import MAX_CHARACTERS
 from midwatch_monitor.config.source import load_tasks
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec
 from midwatch_monitor.errors import UsageError, WorkspaceError
-from midwatch_supervisor.cli.run.project_check import find_check
 from midwatch_supervisor.present.text_line import brief
 from midwatch_tools.git import run_git
 
@@ -27,7 +31,7 @@ _ID = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RunRequest:
     """What is to be done."""
 
     tasks: TaskFile
@@ -39,9 +43,9 @@ class Wanted:
     """What was chosen for the person, in one line; empty for a file, which says it itself."""
 
 
-def wanted_of(
+def run_request(
     text: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
-) -> Wanted:
+) -> RunRequest:
     """What the first word of `midwatch run` means, in the folder where one stands.
 
     A file or what ends like one is a task file, `-` one on stdin, and the rest a goal. Raises
@@ -67,17 +71,17 @@ def _is_file(text: str) -> bool:
     return named or there or text in _DASHES
 
 
-def _of_file(text: str) -> Wanted:
+def _of_file(text: str) -> RunRequest:
     if text in _DASHES:
         tasks = load_tasks(STDIN, _stdin())
-        return Wanted(tasks=tasks, source=str(STDIN), folder=Path.cwd())
+        return RunRequest(tasks=tasks, source=str(STDIN), folder=Path.cwd())
     file = Path(text)
     if not file.exists():
         beside = [str(each) for each in file.parent.glob("*.y*ml")] if file.parent.is_dir() else []
         close = get_close_matches(text, beside, n=1)
         hint = f" (did you mean `{close[0]}`?)" if close else ""
         raise UsageError(f"{file}: there is no such file{hint}")
-    return Wanted(tasks=load_tasks(file), source=text, folder=file.resolve().parent)
+    return RunRequest(tasks=load_tasks(file), source=text, folder=file.resolve().parent)
 
 
 def _stdin() -> str:
@@ -89,7 +93,7 @@ def _stdin() -> str:
 
 def _of_goal(
     goal: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
-) -> Wanted:
+) -> RunRequest:
     folder = _repository(Path.cwd())
     if folder in (Path.home(), Path(folder.anchor)):
         raise UsageError(f"{folder} is no project, and would be copied whole: go into one first")
@@ -110,7 +114,7 @@ def _of_goal(
         acceptance=commands,
     )
     whys = (f" ({found.found_in})" if found else "", f" ({choice.why})" if choice else "")
-    return Wanted(
+    return RunRequest(
         tasks=TaskFile(models={Role.WORKER: ModelSpec(name=name)}, tasks=(task,)),
         source="a goal",
         folder=folder,
@@ -131,3 +135,83 @@ def _id(goal: str) -> str:
     words = re.sub(r"[^a-z0-9]+", "-", goal.lower()).strip("-")
     cut = words if len(words) <= _ID else words[:_ID].rpartition("-")[0] or words[:_ID]
     return cut or "goal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectCheck:
+    """A command that exits with 0 if the project's tests pass."""
+
+    command: str
+    found_in: str
+    """The file that says so."""
+
+
+def find_check(folder: Path) -> ProjectCheck | None:
+    """The project's own test command; the first of several kinds. Nothing is run."""
+    return next(_checks(folder), None)
+
+
+def _checks(folder: Path) -> Iterator[ProjectCheck]:
+    yield from _python(folder)
+    yield from _node(folder)
+    for name, command in (("Cargo.toml", "cargo test"), ("go.mod", "go test ./...")):
+        if (folder / name).is_file():
+            yield ProjectCheck(command=command, found_in=name)
+    for name in ("GNUmakefile", "makefile", "Makefile"):
+        if re.search(r"^test\s*:(?!=)", _text(folder / name), re.MULTILINE):
+            yield ProjectCheck(command="make test", found_in=name)
+
+
+def _python(folder: Path) -> Iterator[ProjectCheck]:
+    project = _toml(folder / "pyproject.toml")
+    tools = project.get("tool", {})
+    runner = next((by for lock, by in _RUNNERS.items() if (folder / lock).is_file()), "")
+    found = next((name for name in ("pytest.ini", "conftest.py") if (folder / name).is_file()), "")
+    if not found and "[tool:pytest]" in _text(folder / "setup.cfg"):
+        found = "setup.cfg"
+    if not found and ("pytest" in tools or "pytest" in _text(folder / "pyproject.toml")):
+        found = "pyproject.toml"
+    if not found:
+        tests = (each for pattern in _TESTS for each in folder.glob(pattern))
+        found = next((str(each.relative_to(folder)) for each in tests), "")
+    if found:
+        yield ProjectCheck(command=f"{runner}pytest -q", found_in=found)
+    elif "tox" in tools or (folder / "tox.ini").is_file():
+        yield ProjectCheck(command=f"{runner}tox -q", found_in="tox.ini")
+
+
+_TESTS = ("test_*.py", "test/**/test_*.py", "tests/**/test_*.py")
+_RUNNERS = {"uv.lock": "uv run ", "poetry.lock": "poetry run ", "pdm.lock": "pdm run "}
+"""What runs a program of the project, by the file that it keeps."""
+_NODE_RUNNERS = {
+    "pnpm-lock.yaml": "pnpm test",
+    "yarn.lock": "yarn test",
+    "bun.lock": "bun run test",
+}
+
+
+def _node(folder: Path) -> Iterator[ProjectCheck]:
+    try:
+        script = json.loads(_text(folder / "package.json") or "{}")["scripts"]["test"]
+    except (ValueError, KeyError, TypeError):
+        return
+    if "no test specified" not in str(script):  # what `npm init` writes
+        command = next(
+            (run for lock, run in _NODE_RUNNERS.items() if (folder / lock).is_file()), ""
+        )
+        yield ProjectCheck(command=command or "npm test", found_in="package.json")
+
+
+def _toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_text(file))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _text(file: Path) -> str:
+    """What stands in it; nothing where it is not there, or is no text."""
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

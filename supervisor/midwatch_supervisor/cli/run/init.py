@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from midwatch_agents.model_choice import ModelChoice, choose_model
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.cli.run.project_check import ProjectCheck, find_check
+from midwatch_supervisor.cli.run.goal import ProjectCheck, find_check
 
 _STARTERS = ("midwatch.yaml", "tasks.yaml")
 _MODEL = "worker: openai:gpt-5-mini\n"

@@ -20,7 +20,7 @@ AdviseOption = Annotated[
     ),
 ]
 
-WaitOption = Annotated[
+ProviderWaitOption = Annotated[
     bool,
     Parameter(
         name="--wait-for-provider",

@@ -12,12 +12,12 @@ from midwatch_monitor.records import Keeper, Run
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.cli.run.conduct import home, patient, stay, where
+from midwatch_supervisor.cli.run.conduct import home, stay, where, with_patience
 from midwatch_supervisor.cli.run.options import (
     HeadlessOption,
     Output,
+    ProviderWaitOption,
     QuietOption,
-    WaitOption,
     output,
 )
 from midwatch_supervisor.cli.settings import JsonOption, settings_in_force
@@ -31,7 +31,7 @@ def resume(
     *,
     run: Annotated[int | None, Parameter(help="The run. Default: the last unfinished one.")] = None,
     journal: JournalOption = None,
-    wait_for_provider: WaitOption = False,
+    wait_for_provider: ProviderWaitOption = False,
     headless: HeadlessOption = False,
     quiet: QuietOption = False,
     dry_run: Annotated[
@@ -48,7 +48,7 @@ def resume(
     shown = output(headless=headless, quiet=quiet, json=json)
     told = {"notify": settings_in_force(None).notify}  # whom to call is of here and now
     settings = settings_of(found).model_copy(update=told)
-    settings = patient(settings) if wait_for_provider else settings
+    settings = with_patience(settings) if wait_for_provider else settings
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
         return await again(

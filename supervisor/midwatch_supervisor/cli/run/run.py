@@ -15,8 +15,8 @@ from midwatch_supervisor.cli.run.options import (
     HeadlessOption,
     ModelOption,
     Output,
+    ProviderWaitOption,
     QuietOption,
-    WaitOption,
     output,
 )
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
@@ -39,7 +39,7 @@ def run(
     config: ConfigOption = None,
     journal: JournalOption = None,
     advise: AdviseOption = False,
-    wait_for_provider: WaitOption = False,
+    wait_for_provider: ProviderWaitOption = False,
     headless: HeadlessOption = False,
     quiet: QuietOption = False,
     dry_run: Annotated[
@@ -52,10 +52,10 @@ def run(
     A goal is worked on in the repository around this folder, on a branch of its own.
     """
     # What is wrong with the file is said before the rest is imported, which takes seconds.
-    from midwatch_supervisor.cli.run.goal import wanted_of
+    from midwatch_supervisor.cli.run.goal import run_request
 
     settings = settings_in_force(config)
-    found = wanted_of(wanted, checks=check or (), model=model, environ=os.environ)
+    found = run_request(wanted, checks=check or (), model=model, environ=os.environ)
 
     from midwatch_supervisor.present.assignment import assignments, check_workspaces
 
@@ -68,13 +68,13 @@ def run(
             _say(each, json=json)
         return 0
 
-    from midwatch_supervisor.cli.run.conduct import advised, patient, start
+    from midwatch_supervisor.cli.run.conduct import in_advise_mode, start, with_patience
 
-    settings = advised(settings) if advise else settings
+    settings = in_advise_mode(settings) if advise else settings
     return start(
         tasks,
         source=found.source,
-        settings=patient(settings) if wait_for_provider else settings,
+        settings=with_patience(settings) if wait_for_provider else settings,
         journal=journal,
         output=output(headless=headless, quiet=quiet, json=json),
     )
@@ -99,7 +99,7 @@ def demo(
     """Run the bundled example with a scripted model; files, commands and judgements are real."""
     from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
     from midwatch_monitor.config.source import load_tasks
-    from midwatch_supervisor.cli.run.conduct import advised, home, start
+    from midwatch_supervisor.cli.run.conduct import home, in_advise_mode, start
     from midwatch_supervisor.demo import make_project
     from midwatch_supervisor.present.assignment import assignments
 
@@ -111,17 +111,17 @@ def demo(
     ours = settings_in_force(None)
     settings = Settings(console=ours.console, notify=ours.notify, run=own)
     file = make_project(home() / "demo")
-    wanted = [paced(each, pace) for each in assignments(load_tasks(file), file.parent)]
+    wanted = [with_pace(each, pace) for each in assignments(load_tasks(file), file.parent)]
     return start(
         wanted,
         source="demo",
-        settings=advised(settings) if advise else settings,
+        settings=in_advise_mode(settings) if advise else settings,
         journal=journal,
         output=shown,
     )
 
 
-def paced(assignment: "Assignment", seconds: float | None) -> "Assignment":
+def with_pace(assignment: "Assignment", seconds: float | None) -> "Assignment":
     """The same task with scripted models that take so long for an answer."""
     if seconds is None:
         return assignment

@@ -1,8 +1,7 @@
-"""The lists of what was learned: lessons, facts, versions of the guidelines. Words only."""
+"""The lists of what was learned: lessons, facts, versions of the guidelines."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from datetime import datetime
-from difflib import unified_diff
 
 from midwatch_monitor.records import (
     FactState,
@@ -11,17 +10,16 @@ from midwatch_monitor.records import (
     KnownGuidelines,
     KnownLesson,
 )
-from midwatch_supervisor.present.learning_text import fact_parts, lesson_parts
+from midwatch_supervisor.present.known_text import Known, fact_standing
 from midwatch_supervisor.present.numbers import counted
-from midwatch_supervisor.present.text_line import because, brief, paragraphs
-from midwatch_supervisor.tui.state.learning import LearningView, Marked
+from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette
 from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, span
 
 
-def _age(now: Callable[[], datetime]) -> Draw[Marked]:
-    def age(known: Marked, colours: Palette) -> Cell:
+def _age(now: Callable[[], datetime]) -> Draw[Known]:
+    def age(known: Known, colours: Palette) -> Cell:
         return span((now() - known.at).total_seconds()), colours.dim
 
     return age
@@ -31,19 +29,12 @@ def _task(known: KnownLesson | KnownFact, colours: Palette) -> Cell:
     return brief(known.task), colours.dim
 
 
-def _project(known: Marked, colours: Palette) -> Cell:
+def _project(known: Known, colours: Palette) -> Cell:
     return brief(known.project), colours.dim
 
 
-def _id(known: Marked, colours: Palette) -> Cell:
+def _id(known: Known, colours: Palette) -> Cell:
     return f"{known.id:>7}", colours.dim
-
-
-def _source(known: KnownLesson | KnownFact, sources: Sequence[int]) -> tuple[str, str]:
-    others = ", ".join(str(each) for each in sources if each != known.attempt)
-    also = f"; also from attempts {others}" if others else ""
-    where = f"task {known.task}, attempt {known.attempt}{also}, in {known.project}"
-    return "where it comes from", f"{where}; entry {known.id}"
 
 
 def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
@@ -102,28 +93,6 @@ def _lesson_words(known: KnownLesson) -> str:
     return " ".join((*words, *lesson.tags, *lesson.files)).lower()
 
 
-def lesson_detail(known: KnownLesson) -> str:
-    """All of a lesson, with what became of it."""
-    given = counted(known.used, "attempt")
-    worth = (
-        f"given to {given}; {known.helped} of them accepted, {known.hurt} rejected or failed"
-        if known.used
-        else "not given to anybody yet"
-    )
-    state = "retired or archived: it never comes back into a prompt" if known.obsolete else ""
-    if known.waiting:
-        state = f"waits for you, because {known.lesson.waits}"
-    return paragraphs(
-        (
-            *lesson_parts(known.lesson),
-            ("use", worth),
-            ("rating", f"{known.rating} of 5" if known.rating else ""),
-            ("state", state),
-            _source(known, known.lesson.sources),
-        )
-    )
-
-
 def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
     """The facts: what is shared, what nobody looked at yet, and what was replaced by what."""
     return Table(
@@ -148,15 +117,6 @@ def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
         text=_fact_words,
         key=lambda known: known.id,
     )
-
-
-def fact_standing(known: KnownFact) -> str:
-    """Where a fact stands, in a word or two."""
-    if known.instead is not None and not known.live:
-        return f"replaced → {known.instead}"
-    if known.live:
-        return known.state.value
-    return known.ended.value if known.ended is not None else "not shared"
 
 
 def _fact_sign(known: KnownFact, colours: Palette) -> Cell:
@@ -188,26 +148,6 @@ def _fact_words(known: KnownFact) -> str:
     fact = known.fact
     words = (fact.text, fact_standing(known), fact.certainty, fact.maker, known.task, known.project)
     return " ".join((*words, *fact.tags, *fact.files)).lower()
-
-
-def fact_detail(known: KnownFact, view: LearningView) -> str:
-    """All of a fact, with both sides of a conflict."""
-    fact = known.fact
-    successor = view.successor(known)
-    instead = "" if known.instead is None else f"{known.instead}"
-    if successor is not None:
-        instead = f"{successor.id}: {successor.fact.text}"
-    before = (f"{old.id}: {old.fact.text}{because(old.reason)}" for old in view.replaced(known))
-    return paragraphs(
-        (
-            ("state", fact_standing(known)),
-            ("because", known.reason),
-            ("instead of it stands", instead),
-            ("it stands instead of", "\n".join(before)),
-            *fact_parts(fact),
-            _source(known, known.sources),
-        )
-    )
 
 
 def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
@@ -263,59 +203,3 @@ def _version_words(known: KnownGuidelines) -> str:
     """What a filter looks at."""
     words = (known.state, known.project, known.author, known.comment, known.guidelines.text)
     return " ".join(words).lower()
-
-
-def _base_of(known: KnownGuidelines, view: LearningView) -> KnownGuidelines | None:
-    """What a version is compared with: a proposed one with what is in force, others with theirs."""
-    if known.state is GuidelinesState.PROPOSED:
-        return view.live(known.project)
-    base = known.guidelines.base
-    return next((each for each in view.guidelines if each.id == base), None)
-
-
-def version_diff(known: KnownGuidelines, view: LearningView) -> str:
-    """What a version changes, as a diff; empty if nothing."""
-    base = _base_of(known, view)
-    before = () if base is None else base.guidelines.text.splitlines()
-    after = known.guidelines.text.splitlines()
-    names = "nothing" if base is None else _version_name(base), _version_name(known)
-    return "\n".join(unified_diff(before, after, *names, lineterm=""))
-
-
-def _version_name(known: KnownGuidelines) -> str:
-    return f"v{known.guidelines.version} ({known.state})"
-
-
-def former_of(known: KnownGuidelines, view: LearningView) -> KnownGuidelines | None:
-    """What is in force again when a version is rolled back, as far as that is known."""
-    formers = [
-        (each.decided_at, each.id, each)
-        for each in view.guidelines
-        if each.project == known.project
-        and each.state is GuidelinesState.FORMER
-        and each.decided_at is not None
-    ]
-    return max(formers, key=lambda former: former[:2])[2] if formers else None
-
-
-def version_detail(known: KnownGuidelines, view: LearningView) -> str:
-    """What a version changes, then where it stands, then all of it."""
-    version = known.guidelines
-    return paragraphs(
-        (
-            ("what it changes", version_diff(known, view) or "nothing: the text is the same"),
-            ("state", ", ".join(_version_standing(known))),
-            ("comment", known.comment),
-            ("written by", version.model),
-            ("drawn from attempts", ", ".join(map(str, version.sources))),
-            ("all of it", version.text),
-        )
-    )
-
-
-def _version_standing(known: KnownGuidelines) -> Iterator[str]:
-    yield f"version {known.guidelines.version} of {known.project}"
-    yield known.state.value
-    if known.author:
-        yield f"decided by {known.author}"
-    yield f"entry {known.id}"

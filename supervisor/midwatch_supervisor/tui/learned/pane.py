@@ -29,31 +29,25 @@ from midwatch_monitor.records import (
     LessonMark,
     Recall,
 )
-from midwatch_supervisor.operator.learning_actions import LearningActions
-from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.tui.keys import LEARNED
-from midwatch_supervisor.tui.learned.lists import (
+from midwatch_supervisor.operator.actions import LearningActions
+from midwatch_supervisor.operator.learning_marks import LearningMark, became, refusal
+from midwatch_supervisor.present.known_text import (
+    Known,
     fact_detail,
-    facts_list,
-    guidelines_list,
+    known_name,
     lesson_detail,
-    lessons_list,
     version_detail,
 )
-from midwatch_supervisor.tui.learned.marks import (
-    Mark,
-    named,
-    question,
-    refusal,
-    store_mark,
-    stored,
-)
+from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.present.text_line import Parts, paragraphs
+from midwatch_supervisor.tui.keys import LEARNED
+from midwatch_supervisor.tui.learned.lists import facts_list, guidelines_list, lessons_list
+from midwatch_supervisor.tui.learned.marks import question, rating_in
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.operator_keys import STORING
 from midwatch_supervisor.tui.state.learning import (
     LearningCounts,
     LearningView,
-    Marked,
     read_guidelines,
     read_learning,
 )
@@ -159,7 +153,7 @@ class LearnedPane(Vertical):
         return part if isinstance(part, Table) else None
 
     @property
-    def current(self) -> Marked | None:
+    def current(self) -> Known | None:
         """What the cursor is on."""
         return None if self.table is None else self.table.current
 
@@ -240,18 +234,18 @@ class LearnedPane(Vertical):
 
     def _show_detail(self) -> None:
         if self._detail.open:
-            self._detail.show_detail(self._all())
+            self._detail.show_detail(paragraphs(self._all()))
 
-    def _all(self) -> str:
+    def _all(self) -> Parts:
         match self.current:
             case KnownLesson() as lesson:
                 return lesson_detail(lesson)
             case KnownFact() as fact:
-                return fact_detail(fact, self.view)
+                return fact_detail(fact, self.view.successor(fact), self.view.replaced(fact))
             case KnownGuidelines() as version:
-                return version_detail(version, self.view)
+                return version_detail(version, self.view.before(version))
             case None:
-                return ""
+                return ()
 
     def focus_lines(self) -> None:
         """Let the keys go to the part that is seen."""
@@ -317,12 +311,12 @@ class LearnedPane(Vertical):
 
     def action_mark(self, name: str) -> None:
         """Begin a mark on the line of the cursor, or say why it makes no sense."""
-        known, mark = self.current, Mark(name)
+        known, mark = self.current, LearningMark(name)
         if known is None:
             self._say("no line is chosen", good=False)
             return
         if why := refusal(mark, known):
-            self._say(f"{named(known)}: {why}", good=False)
+            self._say(f"{known_name(known)}: {why}", good=False)
             return
         asked = question(mark, known, self.view)
         if asked is None:
@@ -330,25 +324,26 @@ class LearnedPane(Vertical):
         else:
             app_of(self).push_screen(dialog(asked), lambda said: self._answered(mark, known, said))
 
-    def _answered(self, mark: Mark, known: Marked, said: str | bool | None) -> None:
+    def _answered(self, mark: LearningMark, known: Known, said: str | bool | None) -> None:
         if said is None or said is False:
             return
         # The dialog may have stood open for long.
         now = self.view.newest(known)
         if why := refusal(mark, now):
-            self._say(f"{named(now)}: {why}", good=False)
+            self._say(f"{known_name(now)}: {why}", good=False)
         else:
             self._store(mark, now, "" if said is True else said)
 
     @work(group=STORING)
-    async def _store(self, mark: Mark, known: Marked, words: str) -> bool:
+    async def _store(self, mark: LearningMark, known: Known, words: str) -> bool:
+        rating, comment = rating_in(words) if mark is LearningMark.RATE else (0, words)
         try:
-            await store_mark(self._actions, mark, known, words)
+            await self._actions.mark(mark, known, comment, rating=rating)
         except MidwatchError as error:
-            said = one_line(f"{mark} of {named(known)} was not stored: {error}")
+            said = one_line(f"{mark} of {known_name(known)} was not stored: {error}")
             self.notify(said, severity="error", markup=False)
             return False
-        self._say(stored(mark, known))
+        self._say(f"{known_name(known)} is {became(mark, known, rating)}")
         self._stale, self._read_at = True, 0.0
         self._look(everything=True)
         return True

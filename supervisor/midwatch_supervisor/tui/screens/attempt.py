@@ -27,13 +27,13 @@ from midwatch_supervisor.tui.screens.attempt_tabs import (
     diff_lines,
     diff_tab,
     messages_tab,
-    numbered,
+    numbered_steps,
     plan_tab,
 )
 from midwatch_supervisor.tui.screens.chart import Chart
-from midwatch_supervisor.tui.screens.header import header
+from midwatch_supervisor.tui.screens.title import header
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
-from midwatch_supervisor.tui.state.feed import Batch
+from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.line_list import LineList
@@ -162,7 +162,7 @@ class AttemptScreen(Screen[None]):
         self.set_interval(1.0, self._pass_a_second)
         self.set_interval(_DIFF_SECONDS, self._compare_again)
 
-    def receive(self, batch: Batch) -> None:
+    def receive(self, batch: FeedBatch) -> None:
         """The journal has grown; what is new of this task is read from it."""
         if batch.again or any(entry.task == self.timeline.task.id for entry in batch.entries):
             self._look()
@@ -239,7 +239,7 @@ class AttemptScreen(Screen[None]):
             case "chart":
                 self._chart.show_timeline(timeline)
             case "plan":
-                self._plan.take(numbered(state.plan))
+                self._plan.take(numbered_steps(state.plan))
             case "messages":
                 self._messages.take(tuple(state.interventions))
             case "checks":

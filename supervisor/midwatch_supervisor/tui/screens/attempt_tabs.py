@@ -25,9 +25,9 @@ from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import Tone, because, bracketed, brief, paragraphs
 from midwatch_supervisor.tui.state.attempt_timeline import (
     KINDS,
-    AlertLine,
+    AlertTabLine,
     AttemptTimeline,
-    Item,
+    TimelineItem,
     intervention_detail,
 )
 from midwatch_supervisor.tui.widgets.line_list import Cell
@@ -38,15 +38,15 @@ EVIDENCE = "◀"
 """Stands at the steps that an alert is grounded on."""
 
 
-class TimelineTab(Table[Item]):
+class TimelineTab(Table[TimelineItem]):
     """Steps, checkpoints, alerts and what was done, in the order of the journal."""
 
     def __init__(self, zone: tzinfo | None) -> None:
-        def marked(item: Item, colours: Palette) -> Cell:
+        def marked(item: TimelineItem, colours: Palette) -> Cell:
             of_step = isinstance(item.record, Step) and item.record.number in self.evidence
             return (EVIDENCE if of_step else " "), colours.warn
 
-        def said(part: str) -> Draw[Item]:
+        def said(part: str) -> Draw[TimelineItem]:
             return lambda item, c: (getattr(item.told, part), tone_style(item.told.tone, c))
 
         super().__init__(
@@ -96,7 +96,7 @@ _ALERT_STYLES = {
 """One that fires has the style of its severity."""
 
 
-def alerts_tab(zone: tzinfo | None) -> Table[AlertLine]:
+def alerts_tab(zone: tzinfo | None) -> Table[AlertTabLine]:
     """Each alert as it stands now, with its changes below it."""
     return Table(
         [
@@ -117,47 +117,47 @@ def alerts_tab(zone: tzinfo | None) -> Table[AlertLine]:
     )
 
 
-def _alert_style(line: AlertLine, colours: Palette) -> Style:
+def _alert_style(line: AlertTabLine, colours: Palette) -> Style:
     critical = line.alert.severity is Severity.CRITICAL
     return colours[_ALERT_STYLES.get(line.status, "bad" if critical else "warn")]
 
 
-def _alert_sign(line: AlertLine, colours: Palette) -> Cell:
+def _alert_sign(line: AlertTabLine, colours: Palette) -> Cell:
     if line.change:
         return " ", colours.dim
     return SEVERITY_SIGNS[line.alert.severity], _alert_style(line, colours)
 
 
-def _alert_state(line: AlertLine, colours: Palette) -> Cell:
+def _alert_state(line: AlertTabLine, colours: Palette) -> Cell:
     if line.change:
         return f"  {line.status}", colours.dim
     return line.status.value, _alert_style(line, colours)
 
 
-def _rule(line: AlertLine, colours: Palette) -> Cell:
+def _rule(line: AlertTabLine, colours: Palette) -> Cell:
     return "" if line.change else brief(line.alert.key.rule), colours.strong
 
 
-def _evidence(line: AlertLine, colours: Palette) -> Cell:
+def _evidence(line: AlertTabLine, colours: Palette) -> Cell:
     return ", ".join(map(str, line.alert.evidence)) or "-", colours.text
 
 
-def _summary(line: AlertLine, colours: Palette) -> Cell:
+def _summary(line: AlertTabLine, colours: Palette) -> Cell:
     ended = f"({line.alert.resolution}) " if line.alert.resolution else ""
     return f"{ended}{brief(line.alert.summary)}", colours.dim if line.change else colours.text
 
 
-Numbered = tuple[int, PlanStep, bool]
+NumberedStep = tuple[int, PlanStep, bool]
 """One plan step with its place in the plan, and whether it is the one in hand."""
 
 
-def numbered(plan: Plan) -> tuple[Numbered, ...]:
+def numbered_steps(plan: Plan) -> tuple[NumberedStep, ...]:
     """The plan as lines."""
     steps = enumerate(plan.steps, start=1)
     return tuple((place, step, place == plan.current) for place, step in steps)
 
 
-def plan_tab() -> Table[Numbered]:
+def plan_tab() -> Table[NumberedStep]:
     """The plan steps with their states."""
     return Table(
         [
@@ -183,13 +183,13 @@ _PLAN_STATES = {
 }
 
 
-def _plan_state(each: Numbered, colours: Palette) -> Cell:
+def _plan_state(each: NumberedStep, colours: Palette) -> Cell:
     _, step, current = each
     text, style = ("▶ now", "accent") if current else _PLAN_STATES[step.state]
     return text, colours[style]
 
 
-def _plan_title(each: Numbered, colours: Palette) -> Cell:
+def _plan_title(each: NumberedStep, colours: Palette) -> Cell:
     _, step, current = each
     return brief(step.title), colours.strong if current else colours.text
 
@@ -198,12 +198,12 @@ def _known(value: int | None, width: str, unit: str = "") -> str:
     return "" if value is None else f"{value:>{width}}{unit}"
 
 
-def _flag(each: Numbered, colours: Palette) -> Cell:
+def _flag(each: NumberedStep, colours: Palette) -> Cell:
     flag = brief(each[1].flag)
     return (f"⚑ {flag}", colours.warn) if flag else ("", colours.dim)
 
 
-def _plan_detail(each: Numbered) -> str:
+def _plan_detail(each: NumberedStep) -> str:
     """All of a plan step, in paragraphs."""
     number, step, _ = each
     return paragraphs(
@@ -275,11 +275,11 @@ def _message(each: InterventionState, colours: Palette) -> Cell:
     return said or "-", colours.text
 
 
-Check = Acceptance | Feedback
+CheckLine = Acceptance | Feedback
 """What was said of the result: by a check, by a person, or by what became of it."""
 
 
-def checks_tab() -> Table[Check]:
+def checks_tab() -> Table[CheckLine]:
     """The acceptance checks that were run, with what they said, then the verdicts."""
     return Table(
         [
@@ -294,19 +294,19 @@ def checks_tab() -> Table[Check]:
     )
 
 
-def _verdict(check: Check, colours: Palette) -> Cell:
+def _verdict(check: CheckLine, colours: Palette) -> Cell:
     if isinstance(check, Feedback):
         return ("✓ accept", colours.good) if check.accepted else ("✗ reject", colours.warn)
     return ("✓ passed", colours.good) if check.passed else ("✗ FAILED", colours.bad)
 
 
-def _check(check: Check, colours: Palette) -> Cell:
+def _check(check: CheckLine, colours: Palette) -> Cell:
     if isinstance(check, Feedback):
         return f"result {verdict_text(check)}", colours.text
     return brief(check.check), colours.text
 
 
-def _check_detail(check: Check, colours: Palette) -> Cell:
+def _check_detail(check: CheckLine, colours: Palette) -> Cell:
     return brief(check.comment if isinstance(check, Feedback) else check.detail), colours.dim
 
 

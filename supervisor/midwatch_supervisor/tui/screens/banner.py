@@ -1,6 +1,6 @@
 """The lines at the top: what is watched; and while the watch itself is unhealthy, what is wrong."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,10 +9,9 @@ from textual.widgets import Static
 
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.record_text import RULES, fault_text
 from midwatch_supervisor.present.text_line import NODE, because
 from midwatch_supervisor.present.waiting import monitor_absent
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import long_span, span
 
@@ -54,11 +53,15 @@ class Trouble:
         return self.last is not None and now - self.last > LASTING
 
 
-def failed_parts(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[Trouble]:
+def failed_parts(faults: Collection[tuple[datetime, Row | None, Fault]]) -> list[Trouble]:
     """What failed and still matters: an attempt that is over needs no rule any more.
 
     A node that is lost stands in the queue for a person; the watch goes on without it.
     """
+    if not faults:
+        return []
+    from midwatch_supervisor.present.record_text import RULES, fault_text  # not for the first frame
+
     return [
         Trouble(
             what=fault_text(fault, f" in {row.label}" if row else ""),
@@ -85,7 +88,7 @@ def journal_still(
     return Trouble(what=what, since=last_at, remedy=_STILL, key=f"still {agents}")
 
 
-def no_node(board: Board) -> Trouble | None:
+def no_node(board: FleetBoard) -> Trouble | None:
     """That there are tasks of a fleet to be worked on and no node, if it is so."""
     if not board.node_list.read or board.node_list.at_work:
         return None
@@ -98,7 +101,7 @@ def no_node(board: Board) -> Trouble | None:
     return Trouble(what=what, since=since, remedy="`midwatch node` starts one")
 
 
-def no_monitor(board: Board, now: datetime) -> Trouble | None:
+def no_monitor(board: FleetBoard, now: datetime) -> Trouble | None:
     """That there are tasks of a fleet to be worked on and no monitor, if it is so."""
     monitors = board.node_list.monitors
     what = "" if monitors is None else monitor_absent(monitors, now)
@@ -109,7 +112,7 @@ def no_monitor(board: Board, now: datetime) -> Trouble | None:
     return Trouble(what=what, since=since, key="no monitor")
 
 
-def missing_parts(board: Board, now: datetime) -> Trouble | None:
+def missing_parts(board: FleetBoard, now: datetime) -> Trouble | None:
     """What a fleet with something to do has not, all of it in one: each alone would hide others."""
     found = [each for each in (no_node(board), no_monitor(board, now)) if each is not None]
     if len(found) < 2:
@@ -153,7 +156,9 @@ class Banner(Static):
     Banner.trouble { display: block; }
     """
 
-    def __init__(self, board: Board, now: Callable[[], datetime], *, stale_seconds: float) -> None:
+    def __init__(
+        self, board: FleetBoard, now: Callable[[], datetime], *, stale_seconds: float
+    ) -> None:
         super().__init__(markup=False, id="banner")
         self._board = board
         self._now = now

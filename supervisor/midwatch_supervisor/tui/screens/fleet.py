@@ -11,14 +11,20 @@ from midwatch_monitor.records import Health, Lifecycle
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
 from midwatch_supervisor.present.waiting import Wait
-from midwatch_supervisor.tui.screens.preview_lines import trend_style
+from midwatch_supervisor.tui.screens.preview import trend_style, why
 from midwatch_supervisor.tui.screens.title import NEEDED
-from midwatch_supervisor.tui.screens.why import why
-from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.checkpoint_history import trend
-from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.state.row_groups import GROUPINGS, Heading, Standing
-from midwatch_supervisor.tui.state.row_order import SORTS, Line, Order, Sort, may_resort
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.row import Need, Row, trend
+from midwatch_supervisor.tui.state.row_order import (
+    GROUPINGS,
+    SORTS,
+    FleetLine,
+    GroupHeading,
+    Order,
+    RowStanding,
+    Sort,
+    may_resort,
+)
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style, tone_style
 from midwatch_supervisor.tui.widgets.table import Column, Table, span
@@ -47,7 +53,7 @@ _SORTED = {"name": "task", "age": "idle", "confidence": "conf", "budget": "budge
 """The columns that show what lines are sorted by."""
 
 
-def arranged(
+def arrange_columns(
     columns: Sequence[Column[Row]], sort: str, *, several_nodes: bool
 ) -> list[Column[Row]]:
     """The columns, where the one that is sorted by has a sign and stays.
@@ -162,17 +168,17 @@ def _node(row: Row, colours: Palette) -> Cell:
     return one_line(row.state.node), colours.warn if row.adrift else colours.dim
 
 
-def _on_lines(column: Column[Row]) -> Column[Line]:
-    def drawn(line: Line, colours: Palette) -> Cell:
+def _on_lines(column: Column[Row]) -> Column[FleetLine]:
+    def drawn(line: FleetLine, colours: Palette) -> Cell:
         return column.draw(line, colours) if isinstance(line, Row) else ("", colours.text)
 
     return Column(column.title, column.width, column.rank, drawn, column.grow)
 
 
-class FleetPane(Table[Line]):
+class FleetPane(Table[FleetLine]):
     """The fleet as a table, with its filter, and headings that fold."""
 
-    def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
+    def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         self._all_columns = columns(now, board.wait)
         self._several = False
         self._order = Order()
@@ -184,12 +190,12 @@ class FleetPane(Table[Line]):
                 "There is no task here yet: `midwatch run FILE`, `midwatch submit FILE` to a "
                 "fleet, or `midwatch demo` brings some."
             ),
-            key=lambda line: line.group if isinstance(line, Heading) else id(line),
+            key=lambda line: line.group if isinstance(line, GroupHeading) else id(line),
         )
         self._board = board
         self._now = now
         self._settled = False
-        self._placed: Line | None = None
+        self._placed: FleetLine | None = None
         """What the cursor was on when lines were shown last."""
         self._moved_at = self._sorted_at = now()
 
@@ -256,8 +262,10 @@ class FleetPane(Table[Line]):
         """The history is read: from now on the cursor stays on its row, until then on the top."""
         self._settled = True
 
-    def _arranged(self) -> list[Column[Line]]:
-        found = arranged(self._all_columns, self._order.sort.name, several_nodes=self._several)
+    def _arranged(self) -> list[Column[FleetLine]]:
+        found = arrange_columns(
+            self._all_columns, self._order.sort.name, several_nodes=self._several
+        )
         return [*map(_on_lines, found)]
 
     def _lay_out(self) -> None:
@@ -303,7 +311,7 @@ class FleetPane(Table[Line]):
         return cells
 
 
-def _standing(standing: Standing, colours: Palette) -> Style:
+def _standing(standing: RowStanding, colours: Palette) -> Style:
     """How many stand so is told in words; what needs a person has a colour as well."""
     if standing.need is Need.STUCK:
         return colours.bad
@@ -311,7 +319,7 @@ def _standing(standing: Standing, colours: Palette) -> Style:
     return colours.warn if urgent and not standing.calm else colours.dim
 
 
-def _place(lines: Sequence[Line], line: Line | None, before: int) -> int | None:
+def _place(lines: Sequence[FleetLine], line: FleetLine | None, before: int) -> int | None:
     """Where a line is now that was at a place before; `None` if it is not shown."""
     if line is None:
         return None
@@ -322,7 +330,7 @@ def _place(lines: Sequence[Line], line: Line | None, before: int) -> int | None:
     return next((place for place, each in enumerate(lines) if _same(each, line)), None)
 
 
-def _same(one: Line, other: Line) -> bool:
-    if isinstance(one, Heading) and isinstance(other, Heading):
+def _same(one: FleetLine, other: FleetLine) -> bool:
+    if isinstance(one, GroupHeading) and isinstance(other, GroupHeading):
         return one.group == other.group
     return one is other

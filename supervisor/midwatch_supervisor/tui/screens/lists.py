@@ -10,10 +10,10 @@ from midwatch_monitor.records import Course, NodeState, NodeStatus
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LOST_SIGN
 from midwatch_supervisor.present.text_line import blocked
-from midwatch_supervisor.tui.screens.preview_lines import LOW
-from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapsed
-from midwatch_supervisor.tui.state.board import STREAM, Board, Report
-from midwatch_supervisor.tui.state.node_list import standing
+from midwatch_supervisor.tui.screens.preview import LOW
+from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapse
+from midwatch_supervisor.tui.state.board import STREAM, FleetBoard, Report
+from midwatch_supervisor.tui.state.node_list import node_word
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
@@ -75,7 +75,7 @@ class AttentionPane(Table[QueueItem]):
         """Show the queue as it is now; a filter lets through what is folded away, too."""
         items = [*self._queue.calling, *self._queue.proposals]
         before = self.current
-        self.take(items if self.wanted else collapsed(items, self._unfolded))
+        self.take(items if self.wanted else collapse(items, self._unfolded))
         if before is not None and before.need is not None and self.current is not before:
             self._see_again(before)
 
@@ -111,7 +111,7 @@ def since(reports: Sequence[Report], last: Report | None) -> list[Report]:
 class CheckpointsPane(Table[Report]):
     """What the workers say of themselves; the cursor follows the end until a line is picked."""
 
-    def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
+    def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         super().__init__(
             [
                 Column("time", 8, 1, lambda each, c: (clock(each.at, now().tzinfo), c.dim)),
@@ -239,11 +239,11 @@ class Host:
     @property
     def text(self) -> str:
         """What a filter looks at."""
-        words = (self.status.name, standing(self.status), self.status.version)
+        words = (self.status.name, node_word(self.status), self.status.version)
         return " ".join((*words, *self.status.labels, *self.attempts))
 
 
-def hosts(board: Board) -> list[Host]:
+def hosts(board: FleetBoard) -> list[Host]:
     """The nodes of a board: what is lost first, then what is up, by name."""
     at_hand: dict[str, list[str]] = defaultdict(list)
     for row in board.rows.values():
@@ -259,7 +259,7 @@ def hosts(board: Board) -> list[Host]:
 class NodesPane(Table[Host]):
     """The nodes; a line opens the attempts that are, or were, at work there."""
 
-    def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
+    def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         def beat(host: Host, colours: Palette) -> Cell:
             seconds = (now() - host.status.beat_at).total_seconds()
             return span(seconds), colours.warn if host.lives and seconds >= LATE else colours.dim
@@ -299,7 +299,7 @@ class NodesPane(Table[Host]):
 
 
 def _sign(host: Host, colours: Palette) -> Cell:
-    if standing(host.status) == "doubted":
+    if node_word(host.status) == "doubted":
         return "?", colours.warn
     sign, style = _SIGNS[host.status.state]
     return sign, colours[style]
@@ -311,7 +311,7 @@ def _name(host: Host, colours: Palette) -> Cell:
 
 def _state(host: Host, colours: Palette) -> Cell:
     lost = host.status.state is NodeState.LOST
-    return standing(host.status), colours.bad if lost else colours.text
+    return node_word(host.status), colours.bad if lost else colours.text
 
 
 def _slots(host: Host, colours: Palette) -> Cell:

@@ -11,8 +11,8 @@ from rich.text import Text
 from midwatch_monitor.records import Actor, Lifecycle, Outcome
 from midwatch_supervisor.present.numbers import amount, counted
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.tui.state.board import Board, Totals
-from midwatch_supervisor.tui.state.node_list import NodeList, standing
+from midwatch_supervisor.tui.state.board import FleetBoard, Totals
+from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
@@ -116,7 +116,7 @@ def fleet_lines(totals: Totals) -> list[tuple[str, str, str]]:
 
 
 def overview_text(
-    board: Board,
+    board: FleetBoard,
     colours: Palette,
     *,
     width: int,
@@ -161,7 +161,7 @@ def _add_nodes(text: Text, nodes: NodeList, colours: Palette) -> None:
     if not nodes.nodes:
         return
     text.append("Nodes\n", colours.heading)
-    counts = Counter(map(standing, nodes.nodes.values()))
+    counts = Counter(map(node_word, nodes.nodes.values()))
     for word, style in _NODES:
         if counts[word] or word in ("up", "lost"):
             text.append(f"  {counts[word]:>5}", colours[style if counts[word] else "dim"])
@@ -199,7 +199,9 @@ def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
 class OverviewPane(ScrollingText):
     """The overview."""
 
-    def __init__(self, board: Board, now: Callable[[], datetime], about: Sequence[str]) -> None:
+    def __init__(
+        self, board: FleetBoard, now: Callable[[], datetime], about: Sequence[str]
+    ) -> None:
         super().__init__(id="overview-pane")
         self._board = board
         self._now = now

@@ -18,8 +18,8 @@ from midwatch_supervisor.tui.screens.lists import AttentionPane, CheckpointsPane
 from midwatch_supervisor.tui.screens.overview import OverviewPane
 from midwatch_supervisor.tui.screens.preview import PreviewView
 from midwatch_supervisor.tui.state.attention import Queue
-from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.feed import Batch
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.table import Table
@@ -34,7 +34,7 @@ Pane = FleetPane | CheckpointsPane | AttentionPane | OverviewPane | LearnedPane 
 class BatchReceiver(Protocol):
     """A screen in front of the panes that wants to know what is new in the journal."""
 
-    def receive(self, batch: Batch) -> None:
+    def receive(self, batch: FeedBatch) -> None:
         """Take in what is new; the board has it already."""
         ...
 
@@ -71,7 +71,7 @@ class Panes(Vertical):
 
     def __init__(
         self,
-        board: Board,
+        board: FleetBoard,
         queue: Queue,
         learned: LearnedPane,
         now: Callable[[], datetime],

@@ -1,10 +1,13 @@
-"""The chosen row in full beside the list, or below it: a person answers without another screen."""
+"""What is said of a row: in a few words why it stands there, and in the preview all of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
-from typing import ClassVar
+from textwrap import wrap
+from typing import ClassVar, NamedTuple
 
+from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import BindingType
@@ -12,32 +15,325 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from midwatch_supervisor.tui.keys import LIST
-from midwatch_supervisor.tui.screens.preview_lines import Line, Preview
-from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.widgets.palette import on_theme_change, palette_of
+from midwatch_monitor.records import Activity, Alert, Course, Lifecycle, Severity
+from midwatch_monitor.state.intervention import InterventionState
+from midwatch_supervisor.present.intervention_text import author_text, request_text, terms_text
+from midwatch_supervisor.present.numbers import budget_text, steps_text
+from midwatch_supervisor.present.plain import one_line, plain
+from midwatch_supervisor.present.signs import SEVERITY_SIGNS
+from midwatch_supervisor.present.text_line import Tone, because, blocked, bracketed
+from midwatch_supervisor.present.waiting import Wait, attempt_waits_for
+from midwatch_supervisor.tui.operator_command import offers
+from midwatch_supervisor.tui.state.attention import waiting_attempt
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.row import EqualCheckpoints, Need, Row, Trend, trend
+from midwatch_supervisor.tui.widgets.line_list import Cell
+from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of, tone_style
+from midwatch_supervisor.tui.widgets.scrolling_text import SCROLL_KEYS, ScrollActions
+from midwatch_supervisor.tui.widgets.table import clock, fit_text, long_span
+
+PreviewLine = Sequence[Cell]
+
+_NARROW = 90
+"""Cells below which the two halves stand one below the other."""
+_EVIDENCE = 6
+"""Steps of an alert's evidence that are named; the attempt's view has all of them."""
+LOW = 40
+"""Percent of confidence below which a number is drawn as a warning."""
 
 
-class PreviewView(ScrollView, can_focus=True):
+def wrap_text(text: str, width: int, indent: str = "") -> list[str]:
+    """A text in lines of at most `width` cells, its own line ends kept."""
+    lines: list[str] = []
+    for part in plain(text).splitlines() or [""]:
+        for line in wrap(part, max(8, width), initial_indent=indent, subsequent_indent=indent):
+            lines += [line] if cell_len(line) <= width else chop_cells(line, width)
+    return lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """Draws the chosen row for a width, at a time, in the colours of a theme."""
+
+    row: Row
+    width: int
+    now: datetime
+    colours: Palette
+    waits: str = ""
+    """What a task waits for that has not begun."""
+    keys: Mapping[str, str]
+    """The key of each act, as a person reads it."""
+
+    def lines(self) -> list[PreviewLine]:
+        """All of it, from the top."""
+        if self.width < _NARROW:
+            head = self._rule(f"{one_line(self.row.label)} ─ WHY", self.width)
+            return [head, *self._standing(self.width), *self._reports(self.width, titled=True)]
+        left = self.width * 11 // 20
+        right = self.width - left - 2
+        head = [
+            *self._rule(f"{one_line(self.row.label)} ─ WHY", left),
+            *self._rule("CHECKPOINTS, newest first", right + 2, joint="┬─"),
+        ]
+        return [head, *self._beside(self._standing(left), self._reports(right), left)]
+
+    def _beside(
+        self, one: Sequence[PreviewLine], other: Sequence[PreviewLine], left: int
+    ) -> Iterable[PreviewLine]:
+        edge = self.colours.dim
+        for place in range(max(len(one), len(other))):
+            cells = [*one[place]] if place < len(one) else []
+            room = left - sum(cell_len(text) for text, _ in cells)
+            yield [
+                *cells,
+                (f"{' ' * max(0, room)}│ ", edge),
+                *(other[place] if place < len(other) else ()),
+            ]
+
+    def _rule(self, title: str, width: int, joint: str = "──") -> PreviewLine:
+        title = f" {title} "
+        filled = "─" * max(0, width - len(joint) - cell_len(title))
+        colours = self.colours
+        return [(joint, colours.dim), (title, colours.heading), (filled, colours.dim)]
+
+    def _text(self, text: str, width: int, style: Style, indent: str = " ") -> list[PreviewLine]:
+        return [[(line, style)] for line in wrap_text(text, width, indent)]
+
+    def _standing(self, width: int) -> list[PreviewLine]:
+        """What waits comes first: it is what a person is here for."""
+        return [*self._title(width), *self._asked(width), *self._alerts(width), *self._used(width)]
+
+    def _title(self, width: int) -> list[PreviewLine]:
+        row, c = self.row, self.colours
+        title = "" if row.title in ("", row.name) else row.title
+        if row.attempt is None:
+            waits = f"queued; waits for {self.waits}" if self.waits else row.status
+            return [*self._text(title, width, c.dim), *self._text(waits, width, c.text)]
+        if row.state.unresolved or row.need <= Need.APPROVAL:
+            return self._text(title, width, c.dim) if title else []
+        said = why(row, None)
+        style = tone_style(said.tone, c)
+        return [*self._text(title, width, c.dim), *self._text(said.text, width, style)]
+
+    def _alerts(self, width: int) -> list[PreviewLine]:
+        return [line for alert in self.row.state.unresolved for line in self._alert(alert, width)]
+
+    def _alert(self, alert: Alert, width: int) -> list[PreviewLine]:
+        critical = alert.severity is Severity.CRITICAL
+        style = self.colours.bad if critical else self.colours.warn
+        said = f"{SEVERITY_SIGNS[alert.severity]} {alert.summary or alert.key.rule}"
+        at = alert.at or alert.since_at
+        age = "" if at is None else long_span((self.now - at).total_seconds())
+        steps = steps_text(alert.evidence[-_EVIDENCE:])
+        grounds = one_line(", ".join(filter(None, (steps, age and f"since {age}"))))
+        room = width - cell_len(said) - cell_len(grounds) - 3
+        if room >= 0 and "\n" not in said:
+            return [[(f" {one_line(said)}", style), (f"{' ' * room} {grounds} ", self.colours.dim)]]
+        return [
+            *self._text(one_line(said), width, style),
+            *self._text(grounds, width, self.colours.dim, "   "),
+        ]
+
+    def _used(self, width: int) -> list[PreviewLine]:
+        if self.row.attempt is None:
+            return []
+        used = self.row.used
+        style = self.colours.warn if used is not None and used >= 0.8 else self.colours.dim
+        return self._text(f"budget: {budget_text(self.row.state.budget)}", width, style)
+
+    def _asked(self, width: int) -> list[PreviewLine]:
+        """The proposal, the question or the request that waits, in full, with its keys."""
+        row, state = self.row, self.row.state
+        if row.need is Need.OVER:
+            return []
+        if held := state.interventions.held:
+            return self._proposed(held[0], len(held), width)
+        if state.paused:
+            by = author_text(state.waits[-1].intervention) if state.waits else ""
+            return self._answerable("PAUSED", f"by {by}" if by else "", width)
+        if state.parked:
+            return self._answerable(f"ASKS{self._waited()}", state.transition.reason, width)
+        if state.open_requests:
+            said = "\n".join(map(request_text, state.open_requests.values()))
+            return self._answerable("ASKS", said, width)
+        return []
+
+    def _waited(self) -> str:
+        since = self.row.state.needed_since
+        return f", waits {long_span((self.now - since).total_seconds())}" if since else ""
+
+    def _proposed(self, held: InterventionState, count: int, width: int) -> list[PreviewLine]:
+        issued = held.intervention
+        more = f" (1 of {count})" if count > 1 else ""
+        act = f"{issued.action}{bracketed(terms_text(issued.terms))}".upper()
+        title = f"PROPOSED{more}: {act} by {issued.by}{self._waited()}"
+        plan = "".join(f"\n{n}. {step}" for n, step in enumerate(issued.plan, start=1))
+        said = f"{issued.message or '(no message)'}{plan}"
+        return self._answerable(title, said, width)
+
+    def _answerable(self, title: str, said: str, width: int) -> list[PreviewLine]:
+        c = self.colours
+        # Whoever wrote it, it stands between our own lines and can not look like one of them.
+        return [
+            *self._text(title, width, c.warn),
+            *self._text(said, width, c.text, "   "),
+            *self._keys(width),
+        ]
+
+    def _keys(self, width: int) -> list[PreviewLine]:
+        lines: list[list[Cell]] = [[]]
+        used = 0
+        for offer in offers(self.row):
+            if offer.key not in _ANSWERS:
+                continue
+            key, does = f"   {self.keys.get(offer.key, '')}", f" {offer.does}"
+            if lines[-1] and used + cell_len(key + does) > width:
+                lines.append([])
+                used = 0
+            lines[-1] += [(key, self.colours.accent), (does, self.colours.text)]
+            used += cell_len(key + does)
+        return [*lines]
+
+    def _reports(self, width: int, *, titled: bool = False) -> list[PreviewLine]:
+        if self.row.attempt is None:
+            return []
+        title = [self._rule("CHECKPOINTS, newest first", width)] if titled else []
+        said = [
+            line for each in self.row.checkpoints.newest_first for line in self._said(each, width)
+        ]
+        return [*title, *(said or self._text("no report yet", width, self.colours.dim))]
+
+    def _said(self, each: EqualCheckpoints, width: int) -> list[PreviewLine]:
+        c, said = self.colours, each.checkpoint
+        course = {Course.ESCALATE: c.bad, Course.PIVOT: c.warn}.get(said.decision, c.text)
+        head: PreviewLine = [
+            (f"{clock(each.last_at, self.now.tzinfo)} ", c.dim),
+            (f"{said.progress_percent:>3}% ", c.text),
+            (f"{said.confidence:>3}% {_change_sign(each)} ", confidence_style(each, c)),
+            (
+                fit_text(f"{said.decision}{repetition_text(each)}", max(0, width - 21)).rstrip(),
+                course,
+            ),
+        ]
+        blockers = [
+            line
+            for blocker in said.blockers
+            for line in self._text(f"✗ {one_line(blocker)}", width, c.warn, "  ")
+        ]
+        notes = self._text(f'"{said.notes}"', width, c.text, "  ") if said.notes else []
+        return [head, *blockers, *notes]
+
+
+_ANSWERS = frozenset({"approve", "modify", "reject", "guide", "pause"})
+"""The keys that answer what waits."""
+
+
+def _change_sign(each: EqualCheckpoints) -> str:
+    if each.change is None:
+        return " "
+    return "↑" if each.change > 0 else "↓" if each.change < 0 else "="
+
+
+def confidence_style(each: EqualCheckpoints, colours: Palette) -> Style:
+    """Low or falling is a warning, and so is the same again and again; only a rise is good."""
+    if each.checkpoint.confidence < LOW or each.count > 2 or (each.change or 0) < 0:
+        return colours.warn
+    return colours.good if (each.change or 0) > 0 else colours.text
+
+
+def trend_style(confidences: Sequence[int], colours: Palette) -> Style:
+    """The same of the last stated confidences of a row."""
+    if confidences and confidences[-1] < LOW:
+        return colours.warn
+    styles = {Trend.UP: colours.good, Trend.DOWN: colours.warn, Trend.LEVEL: colours.text}
+    return styles.get(trend(confidences), colours.text)
+
+
+_ACTIVITIES = {
+    Activity.MODEL: "asks the model",
+    Activity.WAITING: "waits for a person",
+    Activity.RATE_LIMITED: "rate-limited",
+    Activity.IDLE: "-",
+    Activity.COMMAND: "runs a tool",
+}
+
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+class Why(NamedTuple):
+    """A text of one line, harmless, and how it is meant."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+def why(row: Row, wait: Wait | None) -> Why:
+    """What is to be said of a row; `wait` is what a task waits for that has not begun."""
+    text, tone = _why(row, wait)
+    return Why(one_line(text), tone)
+
+
+def _why(row: Row, wait: Wait | None) -> Why:
+    state = row.state
+    if row.adrift and row.lifecycle is Lifecycle.WORKING:
+        return Why("needs a node", Tone.WARN)
+    if row.attempt is None and wait is not None:
+        return Why(wait.short, Tone.WARN if wait.vain else Tone.DIM)
+    if row.need is Need.OVER:
+        return _ended(row)
+    if row.need <= Need.STUCK or state.open_requests:
+        return Why(waiting_attempt(row).what, Tone.BAD if row.need is Need.STUCK else Tone.WARN)
+    if state.outage is not None:
+        return Why(f"waits for {attempt_waits_for(state)}", Tone.WARN)
+    if state.firing:
+        return Why("; ".join(each.summary or each.key.rule for each in state.firing), Tone.WARN)
+    newest = row.checkpoints.newest
+    if newest is not None:
+        return _reported(newest)
+    return Why(state.doing or _ACTIVITIES[state.activity], Tone.DIM)
+
+
+def _ended(row: Row) -> Why:
+    verdict = row.state.verdict
+    if row.rejected and verdict is not None:
+        return Why(f"not accepted{because(verdict.comment)}", Tone.WARN)
+    return Why(row.state.transition.reason or "-", Tone.DIM)
+
+
+def _reported(newest: EqualCheckpoints) -> Why:
+    said = newest.checkpoint
+    if said.blockers:
+        return Why(f"{blocked(said.blockers)}{repetition_text(newest)}", Tone.WARN)
+    text = f'"{said.notes}"' if said.notes else f"reported: {said.decision}"
+    return Why(f"{text}{repetition_text(newest)}", Tone.WARN if newest.count > 2 else Tone.PLAIN)
+
+
+def repetition_text(said: EqualCheckpoints) -> str:
+    """How often and for how long the same was said: ` x8, 2 min`; empty for once."""
+    return f" {_TIMES}{said.count}, {long_span(said.seconds)}" if said.count > 1 else ""
+
+
+class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
     """Why the chosen row stands where it does, what it used, what waits, what it reported.
 
     It is drawn off lines as every list is; tab reaches it, and then the keys of a list scroll it.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LIST if key.action != "open"]
+    BINDINGS: ClassVar[list[BindingType]] = SCROLL_KEYS
     DEFAULT_CSS = """
     PreviewView { overflow-x: hidden; scrollbar-size-vertical: 1; }
     """
 
-    def __init__(self, board: Board, now: Callable[[], datetime], keys: Mapping[str, str]) -> None:
+    def __init__(
+        self, board: FleetBoard, now: Callable[[], datetime], keys: Mapping[str, str]
+    ) -> None:
         """Preview rows of a board; `keys` tells the key of each act, as a person reads it."""
         super().__init__(id="preview")
         self._board = board
         self._now = now
         self._keys = keys
         self._row: Row | None = None
-        self._lines: list[Line] = []
+        self._lines: list[PreviewLine] = []
         self._strips: dict[int, Strip] = {}
         """The lines that were seen, as they were drawn."""
         self._under: Style | None = None
@@ -75,7 +371,7 @@ class PreviewView(ScrollView, can_focus=True):
             self._strips.pop(number, None)
         self.refresh_lines(changed[0], changed[-1] - changed[0] + 1)
 
-    def _drawn(self, row: Row, width: int) -> list[Line]:
+    def _drawn(self, row: Row, width: int) -> list[PreviewLine]:
         waits = self._board.turn(row) if row.attempt is None else ""
         return Preview(
             row=row,
@@ -107,15 +403,3 @@ class PreviewView(ScrollView, can_focus=True):
             segments = [Segment(text, under + style) for text, style in self._lines[index]]
             self._strips[index] = Strip(segments).adjust_cell_length(width, under)
         return self._strips[index]
-
-    def action_move(self, lines: int) -> None:
-        self.scroll_relative(y=lines, animate=False)
-
-    def action_page(self, pages: int) -> None:
-        self.action_move(pages * max(1, self.size.height - 1))
-
-    def action_first(self) -> None:
-        self.scroll_home(animate=False)
-
-    def action_last(self) -> None:
-        self.scroll_end(animate=False)

@@ -1,36 +1,44 @@
-"""The line at the top: who needs a person, how many work, what it has cost. Pure but its widget."""
+"""The lines at the top: of the fleet who needs a person and what it has cost; of an attempt what
+it is, how it fares and what it waits for.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
 
-from rich.style import Style
 from rich.text import Text
 from textual.widgets import Static
 
+from midwatch_agents.sandbox import SandboxKind
+from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Health, Lifecycle
-from midwatch_supervisor.present.numbers import amount, counted, dollars
-from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_supervisor.present.learning_text import verdict_text
+from midwatch_supervisor.present.numbers import amount, budget_text, counted, dollars
+from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, standing_sign
+from midwatch_supervisor.present.text_line import because, brief
+from midwatch_supervisor.present.waiting import attempt_waits_for
+from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.state.attention import Queue
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need
+from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import (
     Palette,
     health_style,
     on_theme_change,
     palette_of,
+    status_style,
 )
 from midwatch_supervisor.tui.widgets.table import span
 
 NEEDED = "!"
 """Before whatever needs a person."""
 
-Part = tuple[str, Style]
 
-
-def title_text(board: Board, waiting: int, now: datetime, colours: Palette) -> Text:
+def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette) -> Text:
     """The counts of a board; `waiting` things need a person. What is needed most stands first."""
     totals, needs = board.totals, board.totals.needs
-    parts: list[Part] = [
+    parts: list[Cell] = [
         ("Midwatch", colours.strong),
         (_runs(board, now), colours.dim),
         (_waiting(waiting), colours.warn if waiting else colours.dim),
@@ -50,7 +58,7 @@ def _waiting(count: int) -> str:
     return f"{NEEDED} {count} need{'s' if count == 1 else ''} you"
 
 
-def _health(health: Health, count: int, colours: Palette) -> list[Part]:
+def _health(health: Health, count: int, colours: Palette) -> list[Cell]:
     """How many attempts fare so; nothing for none, unless all is well."""
     what = "working" if health is Health.OK else health.value
     if not count:
@@ -58,17 +66,17 @@ def _health(health: Health, count: int, colours: Palette) -> list[Part]:
     return [(f"{HEALTH_SIGNS[health]} {count} {what}", health_style(health, colours))]
 
 
-def _done(board: Board) -> str:
+def _done(board: FleetBoard) -> str:
     done = board.totals.tasks[Lifecycle.COMPLETED]
     return f"{LIFECYCLE_SIGNS[Lifecycle.COMPLETED]} {done}/{len(board.tasks)}"
 
 
-def _failed(count: int, colours: Palette) -> list[Part]:
+def _failed(count: int, colours: Palette) -> list[Cell]:
     sign = LIFECYCLE_SIGNS[Lifecycle.FAILED]
     return [(f"{sign} {count} failed", colours.bad)] if count else []
 
 
-def _runs(board: Board, now: datetime) -> str:
+def _runs(board: FleetBoard, now: datetime) -> str:
     """Which run it is, and for how long it has gone on."""
     if not board.runs:
         return ""
@@ -90,7 +98,7 @@ class TitleLine(Static):
     }
     """
 
-    def __init__(self, board: Board, queue: Queue, now: Callable[[], datetime]) -> None:
+    def __init__(self, board: FleetBoard, queue: Queue, now: Callable[[], datetime]) -> None:
         self._board, self._queue, self._now = board, queue, now
         self._mark = ""
         self._shown: Text | None = None
@@ -114,3 +122,79 @@ class TitleLine(Static):
         if text != self._shown:
             self._shown = text
             self.update(text, layout=False)
+
+
+def header(
+    timeline: AttemptTimeline,
+    now: datetime,
+    colours: Palette,
+    calibration: Calibration | None = None,
+    *,
+    adrift: bool = False,
+) -> tuple[Text, Text]:
+    """The two lines. What is most needed stands first, as a narrow terminal cuts the ends.
+
+    `adrift` is an attempt whose node is gone, before another goes on with it.
+    """
+    state, attempt = timeline.state, timeline.attempt
+    title, before = brief(timeline.task.title), brief(attempt.model)
+    was = f" (before: {before})" if before and attempt.model != state.model else ""
+    idle = span((now - (timeline.last_at or now)).total_seconds())
+    first = Text.assemble(
+        (f"{brief(timeline.task.name)}#{attempt.number}  ", colours.strong),
+        *_standing(state, colours, adrift=adrift),
+        (f"  {_progress(state, calibration)}", colours.text),
+        (f"  {brief(attempt.worker)}", colours.dim),
+        (f" with {brief(state.model)}{was}" if state.model else "", colours.dim),
+        ("  no sandbox" if state.sandbox == SandboxKind.NONE else "", colours.warn),
+        (f" on {brief(state.node)}" if state.node else "", colours.dim),
+        (f"  {title}" if title and title != timeline.task.name else "", colours.dim),
+    )
+    second = Text.assemble(
+        *_asked(state, colours, adrift=adrift),
+        *_verdict(timeline, colours),
+        ("" if timeline.last_at is None or state.over else f"idle {idle}  ", colours.text),
+        (f"used: {budget_text(state.budget)}", colours.dim),
+    )
+    return first, second
+
+
+def _standing(state: AttemptState, colours: Palette, *, adrift: bool) -> list[Cell]:
+    parts = [(f"{standing_sign(state)} {state.status}", status_style(state, colours))]
+    if state.lifecycle is Lifecycle.WORKING or (state.over and state.unresolved):
+        health = Health.UNKNOWN if adrift else state.health
+        parts.append((f"  {HEALTH_SIGNS[health]} {health.value}", health_style(health, colours)))
+    return parts
+
+
+def _progress(state: AttemptState, calibration: Calibration | None) -> str:
+    parts = [f"step {state.last_step}"]
+    if count := len(state.plan.steps):
+        parts.append(f"plan {min(state.plan.current, count)}/{count}")
+    if state.progress is not None:
+        parts.append(f"progress {state.progress}%")
+    if (stated := state.confidence) is not None:
+        known = "" if calibration is None else f" (so far worth {calibration.percent(stated)}%)"
+        parts.append(f"confidence {stated}%{known}")
+    return "  ".join(parts)
+
+
+def _asked(state: AttemptState, colours: Palette, *, adrift: bool) -> tuple[Cell, ...]:
+    """What it waits for, else why it is where it is."""
+    if adrift and state.lifecycle is Lifecycle.WORKING:
+        text, style = f"waits for a node: {brief(state.node)} is gone", colours.warn
+    elif waits := attempt_waits_for(state):
+        text, style = f"waits for {brief(waits)}", colours.warn
+    else:
+        text, style = brief(state.transition.reason), colours.text
+    return ((text, style), ("  ", colours.text)) if text else ()
+
+
+def _verdict(timeline: AttemptTimeline, colours: Palette) -> tuple[Cell, ...]:
+    """The newest verdict on its result, if anybody spoke one."""
+    if not timeline.verdicts:
+        return ()
+    newest = timeline.verdicts[-1]
+    sign, style = ("✓", colours.good) if newest.accepted else ("✗", colours.warn)
+    said = f"{sign} result {verdict_text(newest)}{because(newest.comment)}"
+    return (said, style), ("  ", colours.text)

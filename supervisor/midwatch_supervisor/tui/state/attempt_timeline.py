@@ -44,7 +44,7 @@ _SEARCHED = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class TimelineItem:
     """One thing that happened to the attempt."""
 
     id: int
@@ -78,15 +78,15 @@ class Item:
 _CAN_FAIL = (Step, Acceptance, AttemptTransition, Fault)
 
 
-def _failed(item: Item) -> bool:
+def _failed(item: TimelineItem) -> bool:
     return isinstance(item.record, _CAN_FAIL) and item.told.sign == "✗"
 
 
-def _of_step(test: Callable[[Step], object]) -> Callable[[Item], bool]:
+def _of_step(test: Callable[[Step], object]) -> Callable[[TimelineItem], bool]:
     return lambda item: isinstance(item.record, Step) and bool(test(item.record))
 
 
-KINDS: Mapping[str, Callable[[Item], bool]] = {
+KINDS: Mapping[str, Callable[[TimelineItem], bool]] = {
     "failed": _failed,
     "edit": _of_step(lambda step: step.edits),
     "checkpoint": _of_step(lambda step: step.checkpoint),
@@ -116,7 +116,7 @@ def intervention_detail(state: InterventionState) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlertLine:
+class AlertTabLine:
     """One alert as it stands now, or, below it, one change of it."""
 
     alert: Alert
@@ -141,8 +141,8 @@ class AttemptTimeline:
     def __init__(self, task: Task, attempt: Attempt, *, judged: bool = True) -> None:
         self.task = task
         self.attempt = attempt
-        self.items: list[Item] = []
-        self.alerts: list[AlertLine] = []
+        self.items: list[TimelineItem] = []
+        self.alerts: list[AlertTabLine] = []
         """Every change of an alert, oldest first."""
         self.points: list[Point] = []
         self.verdicts: list[Feedback] = []
@@ -207,7 +207,7 @@ class AttemptTimeline:
         """Keep what the newest recall was of: the timeline tells it from now on."""
         self._update(lambda item: isinstance(item.record, Recall), given=given)
 
-    def _update(self, wanted: Callable[[Item], bool], **news: Any) -> None:
+    def _update(self, wanted: Callable[[TimelineItem], bool], **news: Any) -> None:
         """Change the newest item of a kind."""
         for place in range(len(self.items) - 1, -1, -1):
             if wanted(self.items[place]):
@@ -219,7 +219,7 @@ class AttemptTimeline:
         step = record.step if isinstance(record, Alert) else self.state.last_step
         state = None if isinstance(record, Intervention) else self._about(entry)
         about = state and state.intervention
-        item = Item(id=entry.id, at=entry.at, step=step, record=record, about=about)
+        item = TimelineItem(id=entry.id, at=entry.at, step=step, record=record, about=about)
         self.items.append(item)
         match record:
             case Step(checkpoint=Checkpoint(progress_percent=progress, confidence=confidence)):
@@ -227,7 +227,7 @@ class AttemptTimeline:
                 self.points.append(point)
             case Alert():
                 status = AlertStatus(record.state.value)
-                change = AlertLine(alert=record, at=entry.at, status=status, change=True)
+                change = AlertTabLine(alert=record, at=entry.at, status=status, change=True)
                 self.alerts.append(change)
             case Feedback():
                 self.verdicts.append(record)
@@ -250,21 +250,21 @@ class AttemptTimeline:
         """The newest result of each acceptance check, then every verdict on the result."""
         return (*self.state.details.checks.values(), *self.verdicts)
 
-    def fired(self) -> Sequence[AlertLine]:
+    def fired(self) -> Sequence[AlertTabLine]:
         """Where alerts began to fire or became more severe."""
         return tuple(each for each in self.alerts if each.alert.firing)
 
-    def alert_lines(self) -> tuple[AlertLine, ...]:
+    def alert_lines(self) -> tuple[AlertTabLine, ...]:
         """Each alert as it stands now, those that fire first, with its changes below it."""
-        changes: dict[AlertKey, list[AlertLine]] = defaultdict(list)
+        changes: dict[AlertKey, list[AlertTabLine]] = defaultdict(list)
         for change in self.alerts:
             changes[change.alert.key].append(change)
-        lines: list[tuple[AlertLine, ...]] = []
+        lines: list[tuple[AlertTabLine, ...]] = []
         for key, found in changes.items():
             # It may have become more severe since it began to stand as it does.
             *_, latest = (list(each) for _, each in groupby(found, key=lambda each: each.status))
             status = self.state.alert_status(key)
-            now = AlertLine(alert=found[-1].alert, at=latest[0].at, status=status)
+            now = AlertTabLine(alert=found[-1].alert, at=latest[0].at, status=status)
             lines.append((now, *(found if len(found) > 1 else ())))
         lines.sort(key=lambda each: _ALERT_ORDER.index(each[0].status))
         return tuple(line for each in lines for line in each)

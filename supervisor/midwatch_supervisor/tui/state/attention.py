@@ -22,12 +22,11 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_monitor.rules.reports import MultipleBlockersDetector
 from midwatch_supervisor.present.intervention_text import request_text, terms_text
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, LOST_SIGN
 from midwatch_supervisor.present.text_line import Tone, blocked, bracketed
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.node_list import LostNode, Unplaced
 from midwatch_supervisor.tui.state.row import Need, Row
 
@@ -158,9 +157,15 @@ def _wanted(row: Row) -> tuple[str, datetime | None]:
     times = [at for alert in alerts if (at := alert.at or alert.since_at) is not None]
     since = min(times, default=None)
     # That there are several blockers says less than what they are.
-    if {alert.key.rule for alert in alerts} == {MultipleBlockersDetector.rule} and _lacks(row):
+    if _lacks(row) and {alert.key.rule for alert in alerts} == {_blocked_rule()}:
         return _lacks(row), since
     return "; ".join(alert.summary or alert.key.rule for alert in alerts), since
+
+
+def _blocked_rule() -> str:
+    from midwatch_monitor.rules.reports import MultipleBlockersDetector  # not for the first frame
+
+    return MultipleBlockersDetector.rule
 
 
 def _with_blockers(row: Row, want: str) -> str:
@@ -183,7 +188,7 @@ _SEVERAL = 3
 """So many attempts or more that need the same are one line."""
 
 
-def collapsed(items: Iterable[QueueItem], unfolded: Collection[Hashable]) -> list[QueueItem]:
+def collapse(items: Iterable[QueueItem], unfolded: Collection[Hashable]) -> list[QueueItem]:
     """The queue with what is needed by several attempts as one line, where the first of them was.
 
     Below those that are `unfolded` stand the attempts themselves.
@@ -284,7 +289,7 @@ _MATTERS = (AttemptTransition, Alert, Delivery, Intervention, *_REQUESTS)
 class Queue:
     """What waits for a person; the fleet is gone through only after something that matters."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: FleetBoard) -> None:
         self._board = board
         self._rows: list[Row] | None = None
         self.proposals: tuple[QueueItem, ...] = ()

@@ -33,8 +33,8 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import Interventions
 from midwatch_monitor.state.run import judges
-from midwatch_supervisor.present.waiting import TURN, Wait
-from midwatch_supervisor.tui.state.feed import Batch
+from midwatch_supervisor.present.waiting import TURN, Wait, adrift
+from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.learning import LearningCounts
 from midwatch_supervisor.tui.state.node_list import NodeList, Unplaced, WaitingTasks
 from midwatch_supervisor.tui.state.row import Need, Row
@@ -104,7 +104,7 @@ class Totals:
         return self.outcomes[Outcome.RECOVERED] / judged if judged else None
 
 
-class Board:
+class FleetBoard:
     """Every task and attempt as a row, by need, with what the other panes show."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class Board:
         self._needs: dict[Row, Need] = {}
         """As they are counted."""
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: FeedBatch) -> None:
         """Take in all that is new."""
         for run in batch.runs:
             self.meet_run(run)
@@ -190,9 +190,9 @@ class Board:
 
     def _look_for_node(self, row: Row) -> None:
         self._places.add(row.state.node)
-        adrift = row.movable and not row.over and self.node_list.gone(row.state.node)
-        if adrift is not row.adrift:
-            row.adrift = adrift
+        gone = row.movable and adrift(row.state, self.node_list.nodes.get(row.state.node))
+        if gone is not row.adrift:
+            row.adrift = gone
             self._moved(row)
 
     def meet_task(self, task: Task) -> None:
@@ -201,9 +201,7 @@ class Board:
         self.learning.meet(task)
         self._waiting_tasks.meet(task)
         self._unplaced = None
-        row = Row.queued(task.run, task.id, task.name, task.title, task.project)
-        self.queued[task.id] = row
-        self._change(row)
+        self._queue(task)
 
     def meet_attempt(self, attempt: Attempt) -> None:
         """Learn of an attempt of a task that is known."""
@@ -217,15 +215,8 @@ class Board:
             self._gone.add(waited)
             self.totals.needs[self._needs.pop(waited)] -= 1
         judged = task.run not in self._not_judged
-        row = Row(
-            run=task.run,
-            task=task.id,
-            name=task.name,
-            title=task.title,
-            project=task.project,
-            state=AttemptState(attempt=attempt, detailed=False, judged=judged),
-            movable=self._shared(task),
-        )
+        state = AttemptState(attempt=attempt, detailed=False, judged=judged)
+        row = Row.of(task, state, movable=self._shared(task))
         self._look_for_node(row)
         self.rows[attempt.id] = row
         self._change(row)
@@ -289,7 +280,7 @@ class Board:
 
     def _queue(self, task: Task) -> None:
         """Show a task without an attempt that works on it."""
-        self.queued[task.id] = row = Row.queued(task.run, task.id, task.name, task.title)
+        self.queued[task.id] = row = Row.of(task)
         self._change(row)
 
     def _reopen(self, task: Task) -> None:

@@ -31,7 +31,7 @@ MonitorsNow = Callable[[], Awaitable[Sequence[MonitorStatus]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class FeedBatch:
     """What is new, with the runs, tasks and attempts that are met in it for the first time."""
 
     entries: tuple[Entry, ...] = ()
@@ -121,7 +121,7 @@ class Feed:
         """For how many seconds the journal has owed an answer; 0 while it owes none."""
         return 0.0 if self._asked_at is None else monotonic() - self._asked_at
 
-    async def batches(self) -> AsyncGenerator[Batch]:
+    async def batches(self) -> AsyncGenerator[FeedBatch]:
         """What the journal says, from its beginning, and then whatever is added.
 
         Nothing is read ahead: who takes the next batch has dealt with the last one. Raises
@@ -144,7 +144,7 @@ class Feed:
                     await hints.wait(self._poll_seconds)
                 self.dropped = hints.dropped
 
-    async def _asked(self) -> Batch | None:
+    async def _asked(self) -> FeedBatch | None:
         """What is new now; `None` if the journal cannot be read."""
         self._asked_at = monotonic() if self._asked_at is None else self._asked_at
         try:
@@ -158,7 +158,7 @@ class Feed:
         self._asked_at, self._failed, self.problem = None, False, ""
         return batch
 
-    async def _read(self) -> Batch:
+    async def _read(self) -> FeedBatch:
         page = await self._journal.entries(self._after, run=self._run, limit=_BATCH)
         tasks = await self._met_tasks({entry.task for entry in page} - self._tasks)
         wanted = {entry.attempt for entry in page if entry.attempt is not None} - self._attempts
@@ -178,7 +178,7 @@ class Feed:
         self._runs.update(run.id for run in runs)
         self._tasks.update(task.id for task in tasks)
         self._attempts.update(attempt.id for attempt in attempts)
-        return Batch(
+        return FeedBatch(
             entries=tuple(page),
             runs=tuple(runs),
             tasks=tuple(tasks),

@@ -23,13 +23,11 @@ from midwatch_monitor.records import (
     StudyState,
     Task,
 )
+from midwatch_supervisor.present.known_text import Known
 from midwatch_supervisor.present.text_line import LEARNING
 
 PAGE = 500
 """Lessons and facts that are shown; `midwatch lessons list` and `facts list` have all of them."""
-
-Marked = KnownLesson | KnownFact | KnownGuidelines
-"""Anything that a person can mark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +63,24 @@ class LearningView:
         found = (each for each in self.facts if each.id == fact.instead)
         return next(found, self.others.get(fact.instead))
 
-    def newest(self, known: Marked) -> Marked:
+    def before(self, known: KnownGuidelines) -> KnownGuidelines | None:
+        """What a version is compared with: what is in force, or for a decided one its base."""
+        if known.state is GuidelinesState.PROPOSED:
+            return self.live(known.project)
+        return next((each for each in self.guidelines if each.id == known.guidelines.base), None)
+
+    def former(self, project: str) -> KnownGuidelines | None:
+        """What is in force again when the version in force is rolled back, as far as known."""
+        formers = [
+            (each.decided_at, each.id, each)
+            for each in self.guidelines
+            if each.project == project
+            and each.state is GuidelinesState.FORMER
+            and each.decided_at is not None
+        ]
+        return max(formers, key=lambda former: former[:2])[2] if formers else None
+
+    def newest(self, known: Known) -> Known:
         """The same as it is now."""
         every = (*self.lessons, *self.facts, *self.guidelines)
         return next((each for each in every if each.id == known.id), known)
@@ -99,7 +114,7 @@ HISTORY = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedAttempt:
     """One verdict that somebody spoke, or that a person's acts imply; without their diff."""
 
     at: datetime
@@ -119,7 +134,7 @@ class LearningCounts:
         self._learning = Learning()
         self._waiting: deque[Entry | Task] = deque()
         """What the figures do not know yet; a deque, since two threads may be at its ends."""
-        self.history: deque[Judged] = deque(maxlen=HISTORY)
+        self.history: deque[JudgedAttempt] = deque(maxlen=HISTORY)
         """The oldest first."""
         self.failed: Counter[str] = Counter()
         """What of learning failed: tries at lessons, summaries and reviews, and other parts."""
@@ -137,7 +152,7 @@ class LearningCounts:
         match entry.record:
             case Feedback() as verdict:
                 told = replace(verdict, diff="")
-                self.history.append(Judged(at=entry.at, name=name, verdict=told))
+                self.history.append(JudgedAttempt(at=entry.at, name=name, verdict=told))
             case Study(state=StudyState.FAILED) as study:
                 self._fail(study.chore.value, study.reason)
             case Fault() as fault if fault.part.startswith(LEARNING):

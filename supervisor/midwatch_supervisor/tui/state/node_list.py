@@ -16,7 +16,7 @@ _KEPT = timedelta(days=1)
 """How long a node that left is shown, counted from its last beat."""
 
 
-def standing(status: NodeStatus) -> str:
+def node_word(status: NodeStatus) -> str:
     """What a node is doing, in a word; `doubted` while only the broker says that it is gone."""
     return "doubted" if status.doubted else status.state.value
 
@@ -57,11 +57,6 @@ class NodeList:
         self.losses = tuple(replace(each, old=known.get(each.key, each.old)) for each in losses)
         self.read = True
         return before != {name: (each.boot, each.state) for name, each in self.nodes.items()}
-
-    def gone(self, name: str) -> bool:
-        """Whether what was at work on a node is at work no more, as far as is known."""
-        status = self.nodes.get(name)
-        return status is not None and status.state.gone
 
     @property
     def at_work(self) -> tuple[NodeStatus, ...]:

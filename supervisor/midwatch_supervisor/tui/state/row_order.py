@@ -1,30 +1,168 @@
-"""The lines of the fleet in their order. Pure."""
+"""The lines of the fleet: what they are grouped by, and their order. Pure."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from sys import maxsize
+from typing import NamedTuple
 
+from midwatch_monitor.records import Lifecycle
+from midwatch_monitor.state.attempt_status import AttemptStatus
+from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.state.row_groups import (
-    BY_NEED,
-    DONE,
-    OPEN,
-    Grouping,
-    GroupKey,
-    Heading,
-    Standing,
-    Tally,
-    folds_done,
-    heading,
-    standing_of,
+
+GroupKey = tuple[int, str]
+"""Where a group stands among the others, and its name."""
+
+_DONE = "done"
+OPEN: GroupKey = 0, ""
+"""The lines that stand in no group."""
+DONE: GroupKey = 1, _DONE
+"""What is over, where nothing else is grouped."""
+FEW_DONE = 10
+"""So many lines that are over are never folded away by themselves."""
+
+_CALM: frozenset[str] = frozenset(
+    {_DONE, AttemptStatus.PAUSED, AttemptStatus.SPLIT, AttemptStatus.RESTARTED}
 )
 
-Line = Row | Heading
+
+class RowStanding(NamedTuple):
+    """Where a row stands, as it is sorted and counted: the most urgent first."""
+
+    need: Need
+    calm: bool
+    """Whether there is nothing wrong with it: after those of the same need where there is."""
+    word: str
+
+
+def standing_of(row: Row) -> RowStanding:
+    """Where a row stands, as headings count it."""
+    need = row.need
+    match need:
+        case Need.APPROVAL:
+            word = "waits for approval"
+        case Need.STUCK | Need.SUSPECT:
+            word = row.health.value
+        case Need.QUEUED:
+            word = "queued"
+        case Need.OVER if row.lifecycle is Lifecycle.COMPLETED and not row.rejected:
+            word = _DONE
+        case _:
+            word = row.status
+    return RowStanding(need=need, calm=word in _CALM, word=word)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """One way to group the lines."""
+
+    name: str
+    key: Callable[[Row, RowStanding], GroupKey]
+    lone_heading: bool = True
+    """Whether a group of a single line has a heading: a task's name stands in its line."""
+
+
+def _by(name: Callable[[Row], str], without: str) -> Callable[[Row, RowStanding], GroupKey]:
+    """By a name; those `without` one come last."""
+
+    def key(row: Row, standing: RowStanding) -> GroupKey:
+        del standing
+        found = name(row)
+        return (0, found) if found else (1, without)
+
+    return key
+
+
+def _by_need(row: Row, standing: RowStanding) -> GroupKey:
+    del row
+    return DONE if standing.need is Need.OVER else OPEN
+
+
+def _by_state(row: Row, standing: RowStanding) -> GroupKey:
+    del row
+    return 2 * standing.need + standing.calm, standing.word
+
+
+BY_NEED = Grouping(name="need", key=_by_need)
+GROUPINGS = (
+    BY_NEED,
+    Grouping(name="task", key=_by(lambda row: row.name, ""), lone_heading=False),
+    Grouping(name="state", key=_by_state),
+    Grouping(name="worker", key=_by(lambda row: row.state.attempt.worker, "no worker yet")),
+    Grouping(name="project", key=_by(lambda row: row.project, "no project")),
+    Grouping(name="node", key=_by(lambda row: row.state.node, "no node yet")),
+)
+"""In the order of the key that changes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupHeading:
+    """The line of a group, above its rows."""
+
+    group: GroupKey
+    counts: tuple[tuple[RowStanding, int], ...]
+    """How many rows stand where, the most urgent first."""
+    folded: bool
+    """Whether its rows are not shown."""
+
+    @property
+    def title(self) -> str:
+        """The group with how many rows it has: `▾ north (13)`."""
+        total = sum(count for _, count in self.counts)
+        return f"{'▸' if self.folded else '▾'} {one_line(self.group[1])} ({total})"
+
+    @property
+    def details(self) -> tuple[tuple[RowStanding, str], ...]:
+        """How many rows stand where, in words; nothing where the title says it."""
+        if [standing.word for standing, _ in self.counts] == [self.group[1]]:
+            return ()
+        return tuple((each, f"{count} {each.word}") for each, count in self.counts)
+
+
+def heading(group: GroupKey, counts: Mapping[RowStanding, int], *, folded: bool) -> GroupHeading:
+    """The heading of a group whose rows stand there."""
+    found = sorted((standing, count) for standing, count in counts.items() if count)
+    return GroupHeading(group=group, counts=tuple(found), folded=folded)
+
+
+def folds_done(*, rows: int, open_rows: int, done_rows: int, room: int) -> bool:
+    """Whether a group that is over is folded away while nobody has said otherwise.
+
+    It is not while all `rows` fit into the `room` in lines, or it is small, or nothing is open.
+    """
+    return rows > room and open_rows > 0 and done_rows > FEW_DONE
+
+
+class Tally:
+    """How many rows of each group stand where."""
+
+    def __init__(self) -> None:
+        self.sizes: Counter[GroupKey] = Counter()
+        self.counts: dict[GroupKey, dict[RowStanding, int]] = {}
+        self.over = 0
+        """How many rows are over."""
+
+    def is_over(self, group: GroupKey) -> bool:
+        """Whether all rows of a group are over."""
+        counts = self.counts[group]
+        return all(each.need is Need.OVER or not count for each, count in counts.items())
+
+    def add(self, group: GroupKey, standing: RowStanding, rows: int = 1) -> None:
+        """Count `rows` more, or less if negative."""
+        self.sizes[group] += rows
+        self.over += rows if standing.need is Need.OVER else 0
+        counts = self.counts.setdefault(group, {})
+        counts[standing] = counts.get(standing, 0) + rows
+        if not self.sizes[group]:
+            del self.sizes[group], self.counts[group]
+
+
+FleetLine = Row | GroupHeading
 """One line of the fleet."""
 
 RESORT_AFTER = timedelta(seconds=3)
@@ -71,8 +209,8 @@ def may_resort(now: datetime, *, sorted_at: datetime, moved_at: datetime) -> boo
     return now - sorted_at >= RESORT_AFTER and now - moved_at >= READ_FOR
 
 
-_Key = tuple[GroupKey, int, float, Standing, str, int, int]
-_ANY = Standing(need=Need.ANSWER, calm=True, word="")
+_Key = tuple[GroupKey, int, float, RowStanding, str, int, int]
+_ANY = RowStanding(need=Need.ANSWER, calm=True, word="")
 """Stands for where a row stands if that does not matter."""
 _RANKS = {Need.QUEUED: 1, Need.OVER: 2}
 
@@ -95,7 +233,7 @@ class Order:
         self._keys: list[_Key] = []
         """Those of `_all`, in the same places."""
         self._key_of: dict[Row, _Key] = {}
-        self._standing_of: dict[Row, Standing] = {}
+        self._standing_of: dict[Row, RowStanding] = {}
         self._texts: dict[Row, str] = {}
         """What the filter looks at; made before, so that no key has to wait for it."""
         self._tally = Tally()
@@ -103,7 +241,7 @@ class Order:
         """What a person has folded or unfolded."""
         self._room = maxsize
         self._held: Row | None = None
-        self._lines: Sequence[Line] | None = None
+        self._lines: Sequence[FleetLine] | None = None
         self.rows: list[Row] = []
         """The rows that hold every word of the filter, folded away or not."""
 
@@ -141,7 +279,7 @@ class Order:
 
         What else they are sorted by stays as it was until they are sorted anew.
         """
-        moved: dict[Row, tuple[_Key, Standing]] = {}
+        moved: dict[Row, tuple[_Key, RowStanding]] = {}
         for row in changed:
             standing = standing_of(row)
             key, before = self._key(row, standing, self._key_of.get(row)), self._key_of.get(row)
@@ -161,7 +299,7 @@ class Order:
         if moved or left or self._words:
             self._sift()
 
-    def _replace(self, moved: dict[Row, tuple[_Key, Standing]], left: Collection[Row]) -> None:
+    def _replace(self, moved: dict[Row, tuple[_Key, RowStanding]], left: Collection[Row]) -> None:
         for row in left:
             del self._key_of[row], self._standing_of[row]
         self._key_of.update((row, key) for row, (key, _) in moved.items())
@@ -176,7 +314,7 @@ class Order:
             del self._keys[place], self._all[place]
             self._tally.add(key[0], self._standing_of.pop(row), -1)
 
-    def _put(self, row: Row, key: _Key, standing: Standing) -> None:
+    def _put(self, row: Row, key: _Key, standing: RowStanding) -> None:
         place = bisect_left(self._keys, key)
         self._keys.insert(place, key)
         self._all.insert(place, row)
@@ -200,7 +338,7 @@ class Order:
             found = [row for row in found if word in self._texts[row]]
         self.rows, self._lines = found, None
 
-    def _key(self, row: Row, standing: Standing, before: _Key | None = None) -> _Key:
+    def _key(self, row: Row, standing: RowStanding, before: _Key | None = None) -> _Key:
         """The key of a row; what it is sorted by stays as it was `before`."""
         group, rank, measure = self.grouping.key(row, standing), 0, 0.0
         if self.sort.measure is not None:
@@ -213,7 +351,7 @@ class Order:
     # -- headings, and what they fold away --------------------------------------------------------
 
     @property
-    def lines(self) -> Sequence[Line]:
+    def lines(self) -> Sequence[FleetLine]:
         """What is shown: headings, and the rows that are not folded away."""
         if self._lines is None:
             self._lines = self._sifted_lines() if self._words else self._folded_lines()
@@ -229,23 +367,23 @@ class Order:
         if row is not self._held:
             self._held, self._lines = row, None
 
-    def fold(self, line: Line) -> Heading | None:
+    def fold(self, line: FleetLine) -> GroupHeading | None:
         """Fold or unfold the group of a line; its heading then, or `None` if it has none.
 
         While a filter is set, nothing is folded away.
         """
-        group = line.group if isinstance(line, Heading) else self._key_of[line][0]
+        group = line.group if isinstance(line, GroupHeading) else self._key_of[line][0]
         if self._words or group == OPEN or not self._has_heading(group, asked=True):
             return None
         self._folds[group] = not self._is_folded(group)
         self._held = self._lines = None
         return self._heading(group)
 
-    def _folded_lines(self) -> Sequence[Line]:
+    def _folded_lines(self) -> Sequence[FleetLine]:
         groups = sorted(group for group in self._tally.sizes if self._has_heading(group))
         if not groups:
             return self._all
-        lines: list[Line] = []
+        lines: list[FleetLine] = []
         done = 0
         for group in groups:
             start = bisect_left(self._keys, group, key=itemgetter(0))
@@ -263,10 +401,10 @@ class Order:
         there = held is not None and held in self._key_of and self._key_of[held][0] == group
         return [held] if held is not None and there else ()
 
-    def _sifted_lines(self) -> Sequence[Line]:
+    def _sifted_lines(self) -> Sequence[FleetLine]:
         if self.grouping is BY_NEED:
             return self.rows
-        lines: list[Line] = []
+        lines: list[FleetLine] = []
         for group, found in groupby(self.rows, key=lambda row: self._key_of[row][0]):
             rows = [*found]
             if self._has_heading(group):
@@ -293,7 +431,7 @@ class Order:
     def _is_folded(self, group: GroupKey) -> bool:
         return self._folds[group] if group in self._folds else self._folds_over(group)
 
-    def _heading(self, group: GroupKey) -> Heading:
+    def _heading(self, group: GroupKey) -> GroupHeading:
         return heading(group, self._tally.counts[group], folded=self._is_folded(group))
 
 

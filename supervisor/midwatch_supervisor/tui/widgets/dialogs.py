@@ -16,8 +16,8 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Static, TextArea
 
 from midwatch_supervisor.present.plain import one_line, plain
-from midwatch_supervisor.tui.keys import Key, in_force, spoken
-from midwatch_supervisor.tui.operator_command import Question
+from midwatch_supervisor.tui.keys import Key, in_force, key_text
+from midwatch_supervisor.tui.operator_command import DialogQuestion
 
 T = TypeVar("T")
 
@@ -37,33 +37,38 @@ class ClosesOnce(Screen[T]):
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter"})
 """Many terminals cannot tell shift+enter from enter; ctrl+j works in all of them."""
 
-_CSS = """
-    $NAME { align: center middle; }
-    $NAME > .box {
+
+class QuestionDialog(ModalScreen[T], ClosesOnce[T]):
+    """Asks a question, in a box."""
+
+    DEFAULT_CSS = """
+    QuestionDialog { align: center middle; }
+    QuestionDialog > .box {
         width: 76; max-width: 96%; height: auto; max-height: 100%;
         overflow-y: auto; padding: 0 1; border: round $primary; background: $surface;
     }
-    $NAME .title { text-style: bold; height: auto; }
-    $NAME .quote { height: auto; max-height: 30vh; margin: 1 0 0 0; color: $text-muted; }
-    $NAME .quote Static { height: auto; }
-    $NAME TextArea {
+    QuestionDialog .title { text-style: bold; height: auto; }
+    QuestionDialog .quote {
+        height: auto; max-height: 30vh; margin: 1 0 0 0; color: $text-muted;
+    }
+    QuestionDialog .quote Static { height: auto; }
+    QuestionDialog TextArea {
         height: auto; min-height: 3; max-height: 30vh; margin: 1 0 0 0; background: $background;
     }
-    $NAME .hint { height: auto; color: $text-muted; }
-    $NAME .buttons { height: auto; align-horizontal: right; }
-    $NAME Button { margin: 0 0 0 2; }
-"""
+    QuestionDialog .hint { height: auto; color: $text-muted; }
+    QuestionDialog .buttons { height: auto; align-horizontal: right; }
+    QuestionDialog Button { margin: 0 0 0 2; }
+    """
 
+    def __init__(self, question: DialogQuestion) -> None:
+        super().__init__()
+        self._question = question
 
-def _css(name: str) -> str:
-    return _CSS.replace("$NAME", name)
-
-
-def _heading(question: Question) -> ComposeResult:
-    """What is asked, and somebody's words, to be read before one answers; they may be long."""
-    yield Static(one_line(question.title), classes="title", markup=False)
-    if question.quote:
-        yield VerticalScroll(Static(plain(question.quote), markup=False), classes="quote")
+    def _heading(self) -> ComposeResult:
+        """What is asked, and somebody's words, to be read before one answers; they may be long."""
+        yield Static(one_line(self._question.title), classes="title", markup=False)
+        if self._question.quote:
+            yield VerticalScroll(Static(plain(self._question.quote), markup=False), classes="quote")
 
 
 class AnswerArea(TextArea):
@@ -87,19 +92,14 @@ class AnswerArea(TextArea):
             self.insert("\n")
 
 
-class TextDialog(ModalScreen[str | None], ClosesOnce[str | None]):
+class TextDialog(QuestionDialog[str | None]):
     """Asks for a text; answers it without the space around it, or `None` if it was given up."""
 
-    DEFAULT_CSS = _css("TextDialog")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "Cancel")]
-
-    def __init__(self, question: Question) -> None:
-        super().__init__()
-        self._question = question
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield from _heading(self._question)
+            yield from self._heading()
             yield AnswerArea(plain(self._question.text), show_line_numbers=False, compact=True)
             yield Static(self._hint(), classes="hint", markup=False)
             with Horizontal(classes="buttons"):
@@ -140,24 +140,21 @@ class TextDialog(ModalScreen[str | None], ClosesOnce[str | None]):
         self.query_one(AnswerArea).focus()
 
 
-class ConfirmDialog(ModalScreen[bool], ClosesOnce[bool]):
-    """Asks a question before something ends; answers whether it was agreed to."""
+class ConfirmDialog(QuestionDialog[bool]):
+    """Asks before something ends, and answers whether it was agreed to.
 
-    DEFAULT_CSS = _css("ConfirmDialog")
+    Enter means the button with the focus.
+    """
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "say(True)", "Yes"),
         Binding("n,escape,q", "say(False)", "No"),
         Binding("left,right,h,l", "other", "Other button", show=False),
     ]
 
-    def __init__(self, question: Question) -> None:
-        """Ask a question of yes or no. Enter means the button with the focus."""
-        super().__init__()
-        self._question = question
-
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield from _heading(self._question)
+            yield from self._heading()
             with Horizontal(classes="buttons"):
                 yield Button(f"{self._question.send} (y)", id="yes", variant="error", compact=True)
                 yield Button(f"{self._question.leave} (n)", id="no", compact=True)
@@ -177,21 +174,21 @@ class ConfirmDialog(ModalScreen[bool], ClosesOnce[bool]):
         self.dismiss(agreed)
 
 
-def dialog(asked: Question) -> ConfirmDialog | TextDialog:
+def dialog(asked: DialogQuestion) -> ConfirmDialog | TextDialog:
     """The dialog of a question: yes or no, or an answer in words."""
     return ConfirmDialog(asked) if asked.confirm else TextDialog(asked)
 
 
-Group = tuple[str, Sequence[Key]]
+KeyGroup = tuple[str, Sequence[Key]]
 
 
-def help_lines(groups: Sequence[Group], keymap: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def help_lines(groups: Sequence[KeyGroup], keymap: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Each key as keys, act and id; a group's title stands alone in the first place."""
     lines: list[tuple[str, str, str]] = []
     for title, keys in groups:
         lines += [(title, "", "")] if keys else []
         for key in keys:
-            names = " ".join(spoken(name) for name in in_force(key, keymap))
+            names = " ".join(key_text(name) for name in in_force(key, keymap))
             lines.append((names, key.does, key.id))
     return lines
 
@@ -213,7 +210,7 @@ class HelpScreen(ModalScreen[None], ClosesOnce[None]):
     ]
 
     def __init__(
-        self, groups: Sequence[Group], keymap: Mapping[str, str], about: Sequence[str] = ()
+        self, groups: Sequence[KeyGroup], keymap: Mapping[str, str], about: Sequence[str] = ()
     ) -> None:
         """Show `groups` of keys as a key map has them, under lines about what is watched."""
         super().__init__()

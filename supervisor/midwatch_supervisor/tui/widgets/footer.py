@@ -43,7 +43,7 @@ class Shown:
         return cell_len(self.key) + cell_len(self.does) + 3
 
 
-def fitting(keys: Sequence[Shown], width: int) -> list[Shown]:
+def fit_keys(keys: Sequence[Shown], width: int) -> list[Shown]:
     """The keys that there is room for; help and leaving stay, the others go from the end."""
     kept = list(keys)
     while sum(key.width for key in kept) > width:
@@ -63,7 +63,7 @@ class Offering(Protocol):
         ...
 
 
-def arranged(keys: Iterable[Shown], offers: Sequence[Offer]) -> list[Shown]:
+def arrange_keys(keys: Iterable[Shown], offers: Sequence[Offer]) -> list[Shown]:
     """The acts that are offered, by their order, then all other keys; the help stands last."""
     acts = {key.id: key for key in keys if key.id in _ACTS}
     others = [key for key in keys if key.id not in _ACTS]
@@ -120,7 +120,7 @@ class Footer(Widget):
             self._arrange(offers)
 
     def _arrange(self, offers: tuple[Offer, ...]) -> None:
-        self._offers, self._keys = offers, arranged(self._active, offers)
+        self._offers, self._keys = offers, arrange_keys(self._active, offers)
         self.refresh()
 
     def recolour(self) -> None:
@@ -134,7 +134,7 @@ class Footer(Widget):
             self._colours = palette_of(self)
         colours, base, width = self._colours, self.rich_style, self.size.width
         pieces: list[Segment] = []
-        for key in fitting(self._keys, width):
+        for key in fit_keys(self._keys, width):
             room = width - sum(cell_len(piece.text) for piece in pieces) - key.width
             if key.action == _HELP and room > 0:
                 pieces.append(Segment(" " * room, base))
@@ -144,7 +144,7 @@ class Footer(Widget):
 
     def on_click(self, event: events.Click) -> None:
         """Press the key under the pointer."""
-        shown = fitting(self._keys, self.size.width)
+        shown = fit_keys(self._keys, self.size.width)
         at = 0
         for key in shown:
             if key.action == _HELP:

@@ -14,7 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from midwatch_supervisor.tui.keys import LIST
-from midwatch_supervisor.tui.widgets.palette import Palette, laid, palette_of
+from midwatch_supervisor.tui.widgets.palette import Palette, palette_of, palette_on
 
 Cell = tuple[str, Style]
 """A piece of a line with its style; control characters must be gone from the text."""
@@ -171,7 +171,7 @@ class LineList(ScrollView, can_focus=True):
         self._first, self._width = self._top, self.scrollable_content_region.width
         under = self.rich_style
         if self._laid is None or under != self._under:
-            self._under, self._laid = under, laid(self.colours, under)
+            self._under, self._laid = under, palette_on(self.colours, under)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:

@@ -86,7 +86,7 @@ def app_of(widget: Widget) -> App[object]:
     return cast("App[object]", widget.app)  # pyright: ignore[reportUnknownMemberType]
 
 
-def laid(colours: Palette, under: Style) -> Palette:
+def palette_on(colours: Palette, under: Style) -> Palette:
     """The palette on a background, added once and not for each cell."""
     return Palette(**{each.name: under + getattr(colours, each.name) for each in fields(colours)})
 

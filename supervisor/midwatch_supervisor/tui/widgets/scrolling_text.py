@@ -1,4 +1,4 @@
-"""Texts that scroll: by the same keys as every list."""
+"""Texts that scroll by the keys of every list, and a field to type a line in."""
 
 from typing import ClassVar
 
@@ -6,15 +6,36 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
-from textual.widgets import Static
+from textual.geometry import Size
+from textual.reactive import Reactive
+from textual.widget import Widget
+from textual.widgets import Input, Static
 
 from midwatch_supervisor.tui.keys import LIST
 
+SCROLL_KEYS: list[BindingType] = [key.binding for key in LIST if key.action != "open"]
 
-class ScrollingText(VerticalScroll, can_focus=True):
+
+class ScrollActions(Widget):
+    """What `SCROLL_KEYS` do. Textual takes styles from the first base only: this is the second."""
+
+    def action_move(self, lines: int) -> None:
+        self.scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        self.action_move(pages * max(1, self.scrollable_content_region.height - 1))
+
+    def action_first(self) -> None:
+        self.scroll_home(animate=False)
+
+    def action_last(self) -> None:
+        self.scroll_end(animate=False)
+
+
+class ScrollingText(VerticalScroll, ScrollActions, can_focus=True):
     """A text with a cursor's keys. It can be a pane: it has no line and no filter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LIST if key.action != "open"]
+    BINDINGS: ClassVar[list[BindingType]] = SCROLL_KEYS
     DEFAULT_CSS = """
     ScrollingText { padding: 0 1; scrollbar-size-vertical: 1; }
     ScrollingText > Static { width: 1fr; height: auto; }
@@ -42,18 +63,6 @@ class ScrollingText(VerticalScroll, can_focus=True):
     def close_filter(self) -> bool:
         """There is no filter to drop."""
         return False
-
-    def action_move(self, lines: int) -> None:
-        self.scroll_relative(y=lines, animate=False)
-
-    def action_page(self, pages: int) -> None:
-        self.action_move(pages * max(1, self.scrollable_content_region.height - 1))
-
-    def action_first(self) -> None:
-        self.scroll_home(animate=False)
-
-    def action_last(self) -> None:
-        self.scroll_end(animate=False)
 
 
 class Detail(ScrollingText):
@@ -86,3 +95,13 @@ class Detail(ScrollingText):
             self.show_text(Text(text or "(nothing)"))
             self.text = text
             self.scroll_home(animate=False)
+
+
+class TextField(Input):
+    """An `Input` whose size does not depend on its text.
+
+    Textual's own asks for a new layout of the whole screen at each letter, which takes twice as
+    long as all the rest of it.
+    """
+
+    virtual_size = Reactive(Size(0, 0))

@@ -19,7 +19,7 @@ from textual.widgets import Input, Static
 
 from midwatch_supervisor.tui.widgets.line_list import Cell, LineList
 from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change
-from midwatch_supervisor.tui.widgets.text_field import TextField
+from midwatch_supervisor.tui.widgets.scrolling_text import TextField
 
 T = TypeVar("T")
 Draw = Callable[[T, Palette], Cell]
@@ -44,7 +44,7 @@ class Column(Generic[T]):
     """Its share of the width that is left over."""
 
 
-def fitted(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
+def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
     """The columns that fit into a width, in their order, with the width of each."""
     kept = list(columns)
     while len(kept) > 1 and _needed(kept) > width:
@@ -72,17 +72,17 @@ def draw(item: T, layout: Sequence[tuple[Column[T], int]], colours: Palette) -> 
         if style is not last and line:
             cells.append((line, last))
             line = ""
-        line, last = f"{line}{sized(text, width)} ", style
+        line, last = f"{line}{fit_text(text, width)} ", style
     cells.append((line, last))
     return cells
 
 
 def heading(layout: Sequence[tuple[Column[T], int]], colours: Palette) -> list[Cell]:
     """The line of the titles."""
-    return [(f"{sized(column.title, width)} ", colours.heading) for column, width in layout]
+    return [(f"{fit_text(column.title, width)} ", colours.heading) for column, width in layout]
 
 
-def sized(text: str, width: int) -> str:
+def fit_text(text: str, width: int) -> str:
     """The text in exactly `width` cells; what does not fit ends in an ellipsis."""
     if text.isascii() and len(text) <= width:
         return text.ljust(width)
@@ -122,7 +122,7 @@ def holds(text: str, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def marked(cells: Sequence[Cell], words: Sequence[str]) -> list[Cell]:
+def mark_words(cells: Sequence[Cell], words: Sequence[str]) -> list[Cell]:
     """The pieces of a line with the words, in lower case, standing out wherever they are seen."""
     found = re.compile(f"({'|'.join(map(re.escape, words))})", re.IGNORECASE)
     return [
@@ -449,10 +449,10 @@ class Table(Vertical, Generic[T]):
         if width != self._width:
             self._fit(width, later=True)
         cells = draw(self.items[index], self._layout, colours)
-        return marked(cells, self._split()[1]) if self._is_match(index) else cells
+        return mark_words(cells, self._split()[1]) if self._is_match(index) else cells
 
     def _fit(self, width: int, *, later: bool = False) -> None:
-        self._width, self._layout = width, fitted(self._columns, width)
+        self._width, self._layout = width, fit_columns(self._columns, width)
         if later:
             self.call_after_refresh(self._draw_titles)
         else:

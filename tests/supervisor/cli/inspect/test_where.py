@@ -80,6 +80,16 @@ async def test_a_lost_node_is_listed_and_nobody_knows_how_its_attempt_fares(
     assert (line["health"], line["node"], line["node_state"]) == ("unknown", "node-a", "lost")
 
 
+async def test_how_an_attempt_fares_that_waits_for_a_person_on_a_lost_node_nobody_knows_either(
+    journal: Journal, moving: Attempt, capsys: Capture
+) -> None:
+    await write(journal, moving, AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
+    await Nodes(journal).beat("node-a", "1", busy=0, state=NodeState.LOST)
+    (line,) = [json.loads(each) for each in await midwatch(capsys, "status", "--json")]
+    assert (line["health"], line["waits_for"]) == ("unknown", "a person")
+    assert "  health unknown, last step 0" in await midwatch(capsys, "show", "fix")
+
+
 async def test_it_fares_as_it_does_once_another_node_goes_on(
     journal: Journal, moving: Attempt, capsys: Capture
 ) -> None:

@@ -235,8 +235,8 @@ async def test_r20_people_read_who_said_what(attempted: Attempted, capsys: Captu
     await attempted(DONE, Feedback(accepted=False, author="ada", comment="no", diff="-a\n+b\n"))
     assert await midwatch("feedback", "list", "totals") == 0
     automatic, said = capsys.readouterr().out.splitlines()
-    assert automatic.endswith("totals#1 accepted (automatic, ended) by midwatch: it passed")
-    assert said.endswith("rejected (explicit, said) by ada: no (diff of 6 characters)")
+    assert automatic.endswith("totals#1 accepted by midwatch (automatic: ended): it passed")
+    assert said.endswith("rejected by ada: no (diff of 6 characters)")
 
 
 async def test_a_scan_that_finds_nothing_says_so(attempted: Attempted, capsys: Capture) -> None:

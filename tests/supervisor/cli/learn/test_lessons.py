@@ -23,8 +23,8 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import midwatch
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.lessons import LISTED
-from midwatch_supervisor.learning.lessons import archive
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.learning.archive import archive
+from midwatch_supervisor.operator.actions import LearningActions
 
 Capture = pytest.CaptureFixture[str]
 
@@ -156,12 +156,13 @@ async def test_show_for_people_says_it_all_in_words(capsys: Capture, taught: int
     assert await midwatch("lessons", "show", str(taught)) == 0
     said = capsys.readouterr().out
     for words in (
-        f"lesson {taught} of shop",
-        "- Change src/money.py.",
-        "from fix#1 (1), steps 3, 5",
-        "it explains: rejected by a person: still rounds down",
-        "given to 1 attempt, 1 accepted and 0 rejected",
-        "fix#1 (2), found by task: accepted by its checks and its end",
+        f"lesson:\n  {taught} of shop\n",
+        "what to do instead:\n  - Change src/money.py.\n",
+        "evidence:\n  steps 3, 5\n",
+        "attempts:\n  fix#1 (1)\n",
+        "it explains:\n  rejected by ada: still rounds down\n",
+        "use:\n  given to 1 attempt; 1 of them accepted, 0 rejected or failed\n",
+        "given to:\n  - fix#1 (2), found by task: accepted by midwatch (automatic: ended)\n",
     ):
         assert words in said
 
@@ -189,7 +190,10 @@ async def test_r49_rolling_back_is_retiring_and_nothing_is_lost(
     capsys: Capture, taught: int
 ) -> None:
     assert await midwatch("lessons", "retire", str(taught)) == 0
-    assert capsys.readouterr().out == f"retired lesson {taught}\n"
+    assert (
+        capsys.readouterr().out
+        == f"lesson {taught} is retired: it never comes back into a prompt\n"
+    )
     (line,) = await lines(capsys, "list", "--all")
     assert (line["obsolete"], line["text"]) == (True, TEXT)
 
@@ -200,7 +204,7 @@ async def test_r58_the_last_rating_of_a_person_counts(
     for rating in ("2", "5"):
         assert await midwatch("lessons", "rate", str(taught), rating, "--from", "ada") == 0
     assert capsys.readouterr().out == (
-        f"rated lesson {taught} with 2\nrated lesson {taught} with 5\n"
+        f"lesson {taught} is rated 2 of 5\nlesson {taught} is rated 5 of 5\n"
     )
     assert (await past.learned.lesson(taught)).rating == 5
 
@@ -210,7 +214,8 @@ async def test_a_dry_run_changes_nothing(capsys: Capture, past: PastAttempts, ta
     for argv in (("retire", str(taught)), ("rate", str(taught), "1")):
         assert await midwatch("lessons", *argv, "--dry-run") == 0
     assert capsys.readouterr().out == (
-        f"would retire lesson {taught}\nwould rate lesson {taught} with 1\n"
+        f"lesson {taught} would be retired: it never comes back into a prompt\n"
+        f"lesson {taught} would be rated 1 of 5\n"
     )
     assert await past.journal.last_id() == before
 
@@ -219,7 +224,7 @@ async def test_a_dry_run_changes_nothing(capsys: Capture, past: PastAttempts, ta
     ("argv", "error"),
     [
         (("show", "99"), "there is no lesson 99"),
-        (("restore", "{id}"), "lesson {id} is in use"),
+        (("restore", "{id}"), "lesson {id}: it stands as it is"),
         (("list", "--project", "nowhere"), "there is no project `nowhere`"),
     ],
 )
@@ -253,7 +258,7 @@ async def test_a_verdict_of_what_a_person_did_is_told_as_such(
     id = await past.say(attempt, Lesson(text="x", verdict=verdict, origin=Origin.IMPLIED))
     assert await midwatch("lessons", "show", str(id)) == 0
     said = capsys.readouterr().out
-    assert "it explains: rejected by what a person did with the result: a.py" in said
+    assert "it explains:\n  rejected (implied: edited): a.py\n" in said
 
 
 SETTINGS = LessonSettings(archive_unused_after=parse_duration("30d"))

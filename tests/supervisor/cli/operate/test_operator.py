@@ -227,9 +227,9 @@ async def test_a_task_means_its_latest_attempt(
         ((), ["--pause", "--stop"], "choose one of --pause, --resume, --stop and --restart"),
         ((), ["--restart"], "say what the next attempt should do differently"),
         ((OVER,), ["No.", "--restart"], "fix: it is not over: it goes on by itself"),
-        ((), ["--resume"], "fix#1 does not wait for a person; it is submitted"),
-        ((PARKED,), ["--pause"], "fix#1 is paused already, or waits for a person"),
-        ((PAUSE,), ["--pause"], "fix#1 is paused already, or waits for a person"),
+        ((), ["--resume"], "fix#1: it is not paused: submitted"),
+        ((PARKED,), ["--pause"], "fix#1: it is paused already, or waits for you"),
+        ((PAUSE,), ["--pause"], "fix#1: it is paused already, or waits for you"),
         ((OVER,), ["Hello."], "fix#1 is over: failed; nothing reaches it any more"),
     ],
 )

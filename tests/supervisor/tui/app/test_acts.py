@@ -360,7 +360,8 @@ async def test_a_permission_is_given_and_its_line_goes_on(sit: Sit) -> None:
         (line,) = seat.app.queue.calling
         assert (line.kind, line.what) == ("answer", "asks to run `make [b]`")
         await seat.press("p")
-        assert seat.app.told == ["fix#1: it waits for a permission: approve or reject that"]
+        (said,) = seat.app.told
+        assert said.startswith("fix#1: it waits for permission to run `make [b]`: ")
         await seat.press("a", "y")
         approved = replace(MINE, action=Action.RESUME, message="Approved.")
         assert await seat.written() == [replace(approved, petition=seat.before - 1)]

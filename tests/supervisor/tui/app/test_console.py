@@ -15,7 +15,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
 from midwatch_stage.factories import AT
 from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.tui.app import INTERRUPTED, Console, Work
+from midwatch_supervisor.tui.app import INTERRUPTED, Console, RunWork
 from midwatch_supervisor.tui.screens.fleet import FleetPane
 from midwatch_supervisor.tui.screens.overview import OverviewPane
 from midwatch_supervisor.tui.screens.title import TitleLine
@@ -32,7 +32,7 @@ def opened(six_tasks: Journal) -> Open:
 
     @asynccontextmanager
     async def show(
-        settings: ConsoleSettings | None = None, work: Work | None = None
+        settings: ConsoleSettings | None = None, work: RunWork | None = None
     ) -> AsyncGenerator[Seated]:
         feed = Feed(six_tasks, run=1, bus=LocalBus(), poll_seconds=60, hertz=10)
         about = ("Run 1: [b]six[/b] tasks", "No sandbox")

@@ -12,7 +12,7 @@ from midwatch_monitor.records import Attempt, Commit
 from midwatch_stage.factories import AT, drafts, message
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.state.feed import Batch, Feed, NodesNow
+from midwatch_supervisor.tui.state.feed import Feed, FeedBatch, NodesNow
 
 
 @asynccontextmanager
@@ -38,9 +38,9 @@ def feed(journal: Journal, *, run: int | None = None) -> Feed:
     return Feed(journal, run=run, bus=LocalBus(), poll_seconds=0.01, hertz=1_000)
 
 
-async def read(found: Feed, entries: int) -> list[Batch]:
+async def read(found: Feed, entries: int) -> list[FeedBatch]:
     """The batches until so many entries have come; half a minute at most."""
-    batches: list[Batch] = []
+    batches: list[FeedBatch] = []
     async with asyncio.timeout(30), aclosing(found.batches()) as coming:
         async for batch in coming:
             batches.append(batch)

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from midwatch_monitor.records import Activity, Change, Lifecycle, Record
 from midwatch_stage.factories import AT, after, attempt, entry, reflecting, task, transition
 from midwatch_supervisor.tui.screens.fleet import FleetPane, bar, span, sparkline
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.palette import THEMES
@@ -27,7 +27,7 @@ REPORT = reflecting(1, 50, 70)
 class Watch(App[None]):
     """Only the fleet."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: FleetBoard) -> None:
         super().__init__()
         self.time = after(minutes=3)
         self.pane = FleetPane(board, lambda: self.time)
@@ -47,7 +47,7 @@ class FleetDriver:
     """A person before the fleet."""
 
     app: Watch
-    board: Board
+    board: FleetBoard
     pilot: Pilot[None]
     names: list[str] = field(default_factory=list[str])
 
@@ -105,7 +105,7 @@ class FleetDriver:
 
 @asynccontextmanager
 async def seated(width: int = 120, height: int = 24) -> AsyncGenerator[FleetDriver]:
-    board = Board()
+    board = FleetBoard()
     app = Watch(board)
     async with app.run_test(size=(width, height)) as pilot:
         yield FleetDriver(app, board, pilot)

@@ -10,7 +10,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_stage.console import ConsoleDriver, console_of
 from midwatch_stage.factories import reflecting, step, transition
 from midwatch_stage.rows import row
-from midwatch_supervisor.tui.jump import JumpDialog, Named, Target, near, places, targets
+from midwatch_supervisor.tui.jump import JumpDialog, JumpTarget, NamedRow, near, places, targets
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.row import Row
 
@@ -34,7 +34,9 @@ ROWS = (
 
 def names(text: str, *, in_attempt: bool = False) -> list[str]:
     known = places(in_attempt=in_attempt)
-    return [each.name for each in targets(text, known, map(Named.of, ROWS), in_attempt=in_attempt)]
+    return [
+        each.name for each in targets(text, known, map(NamedRow.of, ROWS), in_attempt=in_attempt)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +78,9 @@ def test_near_a_name_that_is_none_is_what_shares_most_of_its_letters(
 
 def test_what_agents_wrote_does_nothing_in_the_list() -> None:
     evil = titled(row(name="a\x1b[31m"), "\u202eb")
-    (found,) = targets("a", (), [Named.of(evil)], in_attempt=False)
+    (found,) = targets("a", (), [NamedRow.of(evil)], in_attempt=False)
     assert (found.name, found.what) == ("a#1", f"{evil.status}: b")
-    assert isinstance(found, Target)
+    assert isinstance(found, JumpTarget)
 
 
 @pytest.fixture

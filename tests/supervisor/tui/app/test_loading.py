@@ -15,7 +15,7 @@ from midwatch_stage.factories import AT, drafts, step, transition
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.overview import OverviewPane
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.feed import Feed
 
 LISTS = ("fleet", "checkpoints", "attention")
@@ -81,7 +81,7 @@ async def test_an_empty_journal_is_read_at_once(journal: Journal, attempt: Attem
 async def test_of_a_long_journal_it_says_how_far_it_is(journal: Journal, attempt: Attempt) -> None:
     steps = [step(number) for number in range(1, 701)]
     await journal.commit(Commit(drafts=drafts(attempt, [transition(), *steps])))
-    board = Board()
+    board = FleetBoard()
     feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=100).batches()
     said: list[str] = []
     async for batch in feed:

@@ -27,7 +27,7 @@ from midwatch_stage.factories import (
     task_transition,
     transition,
 )
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.state.row_order import Order
 
@@ -42,7 +42,7 @@ class Fleet:
     """A board with tasks `a`, `b` … on the nodes `n0` and `n1`, each with one attempt."""
 
     def __init__(self, names: str, *, queued: str = "") -> None:
-        self.board = Board()
+        self.board = FleetBoard()
         self.order = Order()
         self._entries = 0
         for id, name in enumerate(names + queued, start=1):

@@ -40,7 +40,7 @@ from midwatch_supervisor.tui.screens.banner import (
     journal_still,
 )
 from midwatch_supervisor.tui.state.attention import Queue, QueueItem, waiting_attempt
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need, Row
 
 LATER = AT + timedelta(minutes=3)
@@ -105,7 +105,7 @@ RESUME = intervention(Action.RESUME, Actor.OPERATOR)
 
 def calls(*seconds: Sequence[Record]) -> list[str]:
     """What each second's records of one attempt, whose ids begin at 1, call a person for."""
-    board, bell = Board(), Bell(opened_at=AT)
+    board, bell = FleetBoard(), Bell(opened_at=AT)
     board.meet_task(task())
     board.meet_attempt(attempt())
     queue, last = Queue(board), 0

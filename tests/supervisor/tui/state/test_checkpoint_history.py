@@ -4,7 +4,7 @@ import pytest
 
 from midwatch_monitor.records import Checkpoint
 from midwatch_stage.factories import AT
-from midwatch_supervisor.tui.state.checkpoint_history import (
+from midwatch_supervisor.tui.state.row import (
     KEPT,
     CheckpointHistory,
     Trend,

@@ -9,10 +9,10 @@ from midwatch_supervisor.tui.widgets.palette import (
     THEMES,
     Palette,
     health_style,
-    laid,
     palette,
+    palette_on,
 )
-from midwatch_supervisor.tui.widgets.table import Column, draw, fitted, heading, sized
+from midwatch_supervisor.tui.widgets.table import Column, draw, fit_columns, fit_text, heading
 
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
 
@@ -44,7 +44,7 @@ COLUMNS = [
     ],
 )
 def test_the_least_important_column_goes_first(width: int, kept: list[tuple[str, int]]) -> None:
-    assert [(column.title, cells) for column, cells in fitted(COLUMNS, width)] == kept
+    assert [(column.title, cells) for column, cells in fit_columns(COLUMNS, width)] == kept
 
 
 @pytest.mark.parametrize(
@@ -60,23 +60,23 @@ def test_the_least_important_column_goes_first(width: int, kept: list[tuple[str,
     ],
 )
 def test_a_text_takes_exactly_its_cells(text: str, width: int, shown: str) -> None:
-    assert sized(text, width) == shown
+    assert fit_text(text, width) == shown
     assert cell_len(shown) == width
 
 
 def test_characters_without_width_cannot_pile_up_in_a_cell() -> None:
-    assert len(sized("e" + "\u0301" * 10_000, 10)) < 50
+    assert len(fit_text("e" + "\u0301" * 10_000, 10)) < 50
 
 
 def test_neighbours_of_one_style_are_one_piece() -> None:
-    assert draw("abc", fitted(COLUMNS, 18), COLOURS) == [
+    assert draw("abc", fit_columns(COLUMNS, 18), COLOURS) == [
         ("a ", COLOURS.bad),
         ("abc         abc  ", COLOURS.text),
     ]
 
 
 def test_titles_stand_over_their_columns() -> None:
-    assert [text for text, _ in heading(fitted(COLUMNS, 12), COLOURS)] == ["! ", "task       "]
+    assert [text for text, _ in heading(fit_columns(COLUMNS, 12), COLOURS)] == ["! ", "task       "]
 
 
 def brightness(style: Style) -> float:
@@ -103,7 +103,7 @@ def test_every_meaning_can_be_read_in_every_theme(theme: object) -> None:
 
 def test_a_palette_is_laid_on_a_background_once() -> None:
     under = Style(bgcolor="#101010")
-    assert laid(COLOURS, under).warn == under + COLOURS.warn
+    assert palette_on(COLOURS, under).warn == under + COLOURS.warn
 
 
 def test_every_health_has_a_style() -> None:

@@ -28,15 +28,16 @@ from midwatch_stage.factories import (
     ended,
     intervention,
     outcome,
+    task,
     transition,
 )
 from midwatch_stage.rows import row
+from midwatch_supervisor.operator.refusal import is_held
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
     Command,
-    Question,
+    DialogQuestion,
     confirmation,
-    is_held,
     offers,
     question,
     refusal,
@@ -67,7 +68,7 @@ RUNNING = ALWAYS | {Command.PAUSE}
 VERDICTS = {Command.ACCEPT, Command.REFUSE}
 
 
-def asked(command: Command, about: Row, models: tuple[str, ...] = ()) -> Question:
+def asked(command: Command, about: Row, models: tuple[str, ...] = ()) -> DialogQuestion:
     found = question(command, about, models=models)
     assert found is not None
     return found
@@ -77,7 +78,7 @@ def sensible(about: Row, *, pausing: bool = False) -> set[Command]:
     return {each for each in Command if not refusal(each, about, pausing=pausing)}
 
 
-def problem(found: Question, words: str) -> str:
+def problem(found: DialogQuestion, words: str) -> str:
     assert found.check is not None
     return found.check(words)
 
@@ -103,7 +104,7 @@ def test_what_can_be_done_depends_on_where_the_attempt_stands(
 
 
 def test_nothing_can_be_done_about_a_task_without_an_attempt() -> None:
-    queued = Row.queued(1, 1, "fix")
+    queued = Row.of(task(name="fix", title=""))
     assert sensible(queued) == set()
     assert refusal(Command.GUIDE, queued) == "it has not begun yet"
 
@@ -179,12 +180,12 @@ def test_a_stored_command_is_confirmed_in_a_few_words(command: Command, text: st
 def test_guidance_answers_the_question_or_the_alerts(
     records: tuple[Record, ...], quote: str
 ) -> None:
-    found = Question(title="Guidance for fix#1", send="Send", quote=quote)
+    found = DialogQuestion(title="Guidance for fix#1", send="Send", quote=quote)
     assert question(Command.GUIDE, row(*records)) == found
 
 
 def test_a_decision_is_modified_beginning_from_its_own_words() -> None:
-    assert question(Command.MODIFY, row(WORKING, HELD)) == Question(
+    assert question(Command.MODIFY, row(WORKING, HELD)) == DialogQuestion(
         title="The replan for fix#1, in your words",
         send="Issue",
         quote="replan by supervisor: Plan anew.\n1. read\n2. write",
@@ -227,7 +228,7 @@ def test_what_takes_work_away_is_approved_by_name_and_the_rest_at_once(
 
 
 def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
-    assert question(Command.APPROVE, row(WORKING, HELD)) == Question(
+    assert question(Command.APPROVE, row(WORKING, HELD)) == DialogQuestion(
         title="Approve replan of fix#1?",
         send="Approve",
         quote="replan by supervisor: Plan anew.\n1. read\n2. write",
@@ -260,7 +261,7 @@ def test_what_can_be_done_is_offered_the_most_likely_first(
 
 
 def test_nothing_is_offered_about_what_has_not_begun() -> None:
-    assert offers(Row.queued(1, 1, "fix")) == ()
+    assert offers(Row.of(task(name="fix", title=""))) == ()
 
 
 def test_every_offer_has_a_key() -> None:
@@ -369,9 +370,9 @@ def test_what_becomes_of_a_followed_command_is_told(
 
 @pytest.mark.parametrize("end", [delivery(2), transition(Lifecycle.FAILED)])
 def test_a_pause_is_on_its_way_until_it_arrives_or_the_attempt_ends(end: Record) -> None:
-    assert is_held(row(WORKING, PAUSE))
-    assert not is_held(row(WORKING, PAUSE, end))
-    assert is_held(row(WORKING), pausing=True)
+    assert is_held(row(WORKING, PAUSE).state)
+    assert not is_held(row(WORKING, PAUSE, end).state)
+    assert refusal(Command.PAUSE, row(WORKING), pausing=True)
 
 
 def test_a_pause_that_is_stored_can_be_taken_back_and_not_repeated() -> None:

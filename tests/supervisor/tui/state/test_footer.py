@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_supervisor.tui.operator_command import Offer
-from midwatch_supervisor.tui.widgets.footer import Shown, arranged, fitting
+from midwatch_supervisor.tui.widgets.footer import Shown, arrange_keys, fit_keys
 
 KEYS = [
     Shown("enter", "⏎", "Open", "open"),
@@ -14,14 +14,14 @@ KEYS = [
 
 
 def test_all_keys_stand_where_there_is_room() -> None:
-    assert fitting(KEYS, 80) == KEYS
+    assert fit_keys(KEYS, 80) == KEYS
 
 
 @pytest.mark.parametrize(
     ("width", "left"), [(30, ["⏎", "q", "?"]), (16, ["q", "?"]), (1, ["q", "?"])]
 )
 def test_help_and_leaving_stay_however_narrow(width: int, left: list[str]) -> None:
-    assert [key.key for key in fitting(KEYS, width)] == left
+    assert [key.key for key in fit_keys(KEYS, width)] == left
 
 
 ACTS = [
@@ -34,7 +34,7 @@ OPEN, HELP = KEYS[0], KEYS[-1]
 
 def test_the_acts_that_are_offered_come_first_under_their_names_of_now() -> None:
     offers = [Offer("approve", "Approve"), Offer("pause", "Resume")]
-    found = arranged([OPEN, HELP, *ACTS], offers)
+    found = arrange_keys([OPEN, HELP, *ACTS], offers)
     assert [(key.key, key.does) for key in found] == [
         ("a", "Approve"),
         ("p", "Resume"),
@@ -44,5 +44,5 @@ def test_the_acts_that_are_offered_come_first_under_their_names_of_now() -> None
 
 
 def test_without_a_row_no_act_is_shown_and_what_another_view_has_on_a_key_is_not_offered() -> None:
-    assert arranged([*ACTS, OPEN], []) == [OPEN]
-    assert arranged([OPEN], [Offer("approve", "Approve")]) == [OPEN]
+    assert arrange_keys([*ACTS, OPEN], []) == [OPEN]
+    assert arrange_keys([OPEN], [Offer("approve", "Approve")]) == [OPEN]

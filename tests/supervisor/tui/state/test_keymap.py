@@ -13,9 +13,9 @@ from midwatch_supervisor.tui.keys import (
     check_keys,
     in_force,
     key_groups,
-    named,
+    key_text,
     next_theme,
-    spoken,
+    textual_key,
     with_new_ids,
 )
 from midwatch_supervisor.tui.widgets.dialogs import help_lines
@@ -87,13 +87,13 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 def test_a_key_goes_by_textuals_name_and_is_said_as_it_is_typed(
     key: str, name: str, said: str
 ) -> None:
-    assert named(key) == name
-    assert spoken(name) == said
+    assert textual_key(key) == name
+    assert key_text(name) == said
 
 
 @pytest.mark.parametrize(("name", "said"), [("escape", "esc"), ("ctrl+slash", "ctrl+/")])
 def test_keys_without_a_letter_are_said_in_short(name: str, said: str) -> None:
-    assert spoken(name) == said
+    assert key_text(name) == said
 
 
 def test_the_map_wins_over_the_default() -> None:

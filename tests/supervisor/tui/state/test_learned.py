@@ -29,15 +29,19 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
 )
-from midwatch_supervisor.tui.learned.lists import (
+from midwatch_supervisor.operator.learning_marks import LearningMark as Mark
+from midwatch_supervisor.operator.learning_marks import refusal
+from midwatch_supervisor.present.known_text import (
+    Known,
     fact_detail,
     fact_standing,
     lesson_detail,
     version_diff,
 )
-from midwatch_supervisor.tui.learned.marks import Mark, question, rating_in, refusal
+from midwatch_supervisor.present.text_line import paragraphs
+from midwatch_supervisor.tui.learned.marks import question, rating_in
 from midwatch_supervisor.tui.learned.statistics import EMPTY, statistics_text
-from midwatch_supervisor.tui.state.learning import HISTORY, LearningCounts, LearningView, Marked
+from midwatch_supervisor.tui.state.learning import HISTORY, LearningCounts, LearningView
 from midwatch_supervisor.tui.widgets.palette import Palette
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -98,6 +102,7 @@ LORE = LearningView(lessons=(LESSON,), facts=(FACT, REPLACED), guidelines=(PROPO
         (Mark.RESTORE, OBSOLETE, ""),
         (Mark.RESTORE, FACT, "it stands as it is"),
         (Mark.RESTORE, REPLACED, ""),
+        (Mark.RESTORE, replace(LESSON, waiting=True), "it waits: approve it"),
         (Mark.APPROVE, FACT, "it does not wait for anybody"),
         (Mark.REJECT, FACT, "that is for guidelines"),
         (Mark.APPROVE, replace(FACT, state=FactState.WAITING), ""),
@@ -109,7 +114,7 @@ LORE = LearningView(lessons=(LESSON,), facts=(FACT, REPLACED), guidelines=(PROPO
         (Mark.RETIRE, LIVE, "guidelines are approved, rejected or rolled back"),
     ],
 )
-def test_a_mark_that_makes_no_sense_is_refused(mark: Mark, known: Marked, why: str) -> None:
+def test_a_mark_that_makes_no_sense_is_refused(mark: Mark, known: Known, why: str) -> None:
     assert refusal(mark, known) == why
 
 
@@ -145,17 +150,21 @@ def test_a_rating_is_a_number_from_one_to_five(words: str, rating: tuple[int, st
 
 def test_what_a_version_in_force_changed_is_told_against_its_base() -> None:
     based = replace(LIVE, guidelines=replace(LIVE.guidelines, base=FORMER.id))
-    diff = version_diff(based, LORE)
-    assert diff.splitlines()[:2] == ["--- v1 (former)", "+++ v2 (live)"]
+    diff = version_diff(LORE.before(based), based)
+    assert diff.splitlines()[:2] == ["--- version 1", "+++ version 2"]
 
 
 def test_the_first_version_is_all_new() -> None:
-    assert version_diff(FORMER, LearningView(guidelines=(FORMER,))).splitlines()[-1] == "+- Go."
+    assert version_diff(LORE.before(FORMER), FORMER).splitlines()[-1] == "+- Go."
+
+
+def told_fact(known: KnownFact, view: LearningView) -> str:
+    return paragraphs(fact_detail(known, view.successor(known), view.replaced(known)))
 
 
 def test_v11_both_sides_of_a_conflict_are_told() -> None:
-    assert "instead of it stands:\n2: Cold." in fact_detail(REPLACED, LORE)
-    assert "it stands instead of:\n3: Warm." in fact_detail(FACT, LORE)
+    assert "instead of it stands:\n2: Cold." in told_fact(REPLACED, LORE)
+    assert "it stands instead of:\n3: Warm." in told_fact(FACT, LORE)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +183,12 @@ def test_a_fact_says_where_it_stands(known: KnownFact, told: str) -> None:
 
 def test_a_successor_that_is_too_old_for_the_page_is_told_as_well() -> None:
     lore = LearningView(facts=(REPLACED,), others={2: FACT})
-    assert "instead of it stands:\n2: Cold." in fact_detail(REPLACED, lore)
+    assert "instead of it stands:\n2: Cold." in told_fact(REPLACED, lore)
 
 
 def test_a_lesson_that_nobody_was_given_says_so() -> None:
-    assert "use:\nnot given to anybody yet" in lesson_detail(LESSON)
-    assert "state:\nretired or archived" in lesson_detail(OBSOLETE)
+    assert ("use", "not given to anybody yet") in lesson_detail(LESSON)
+    assert "state:\nretired or archived" in paragraphs(lesson_detail(OBSOLETE))
 
 
 def entry(id: int, record: Record, attempt: int | None = 1) -> Entry:

@@ -24,8 +24,8 @@ from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.screens.banner import failed_parts, no_node
 from midwatch_supervisor.tui.screens.lists import hosts
 from midwatch_supervisor.tui.state.attention import Queue
-from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.node_list import NodeList, standing
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Row
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -50,7 +50,7 @@ class Told:
     """A board that is told one attempt's story."""
 
     def __init__(self, *, keeper: Keeper = Keeper.MONITOR, spec: str = "a task") -> None:
-        self.board = Board()
+        self.board = FleetBoard()
         self.board.meet_run(run(keeper=keeper))
         self.board.meet_task(task(spec=spec))
         self.board.meet_attempt(attempt(node="north"))
@@ -78,7 +78,7 @@ class Told:
     ],
 )
 def test_a_node_is_doubted_until_it_beats_again_or_is_lost(status: NodeStatus, word: str) -> None:
-    assert standing(status) == word
+    assert node_word(status) == word
 
 
 def test_the_newest_start_of_a_node_counts() -> None:
@@ -153,7 +153,11 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
     told.board.meet_nodes([NORTH, SOUTH])
     told.board.meet_nodes([LOST, SOUTH])
     (host, _) = hosts(told.board)
-    assert (host.status.name, standing(host.status), host.attempts) == ("north", "lost", ("fix#1",))
+    assert (host.status.name, node_word(host.status), host.attempts) == (
+        "north",
+        "lost",
+        ("fix#1",),
+    )
     (lost,) = Queue(told.board).of_nodes
     assert lost.what == "the node is lost; 1 attempt waits for another one"
     told.tell(Change(node="south"))

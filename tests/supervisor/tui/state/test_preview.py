@@ -24,12 +24,12 @@ from midwatch_stage.factories import (
     feedback,
     intervention,
     reflecting,
+    task,
     transition,
 )
 from midwatch_stage.rows import row
 from midwatch_supervisor.present.waiting import Wait
-from midwatch_supervisor.tui.screens.preview_lines import Preview
-from midwatch_supervisor.tui.screens.why import why
+from midwatch_supervisor.tui.screens.preview import Preview, why
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.palette import palette
 
@@ -113,7 +113,7 @@ def test_blockers_stand_in_full_below_their_checkpoint() -> None:
 
 
 def test_a_task_that_has_not_begun_says_what_it_waits_for() -> None:
-    waits = text(Row.queued(1, 1, "labels", "Labels for parcels"), waits="the task totals")
+    waits = text(Row.of(task(name="labels", title="Labels for parcels")), waits="the task totals")
     assert "Labels for parcels" in waits
     assert "queued; waits for the task totals" in waits
 
@@ -154,5 +154,5 @@ def test_a_line_says_the_most_urgent_thing_of_its_attempt(
 
 
 def test_a_line_of_a_task_that_has_not_begun_says_what_it_waits_for() -> None:
-    made = Row.queued(1, 1, "labels")
+    made = Row.of(task(name="labels", title=""))
     assert why(made, Wait(what="the task totals", short="after totals")).text == "after totals"

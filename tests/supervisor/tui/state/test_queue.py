@@ -34,11 +34,11 @@ from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.state.attention import (
     Queue,
     QueueItem,
-    collapsed,
+    collapse,
     next_of,
     waiting_attempt,
 )
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.widgets.table import matches
 
 WORKING = transition()
@@ -137,7 +137,7 @@ def test_the_next_of_the_queue_follows_the_last_visited_and_begins_anew(
 
 
 def test_who_asks_stands_last_in_the_queue_and_leaves_it_once_answered() -> None:
-    board = Board()
+    board = FleetBoard()
     board.meet_task(task())
     for id in (1, 2):
         board.meet_attempt(attempt(id, number=id))
@@ -167,19 +167,19 @@ def waiting(*groups: tuple[int, Record]) -> list[QueueItem]:
 
 def test_equal_needs_of_several_are_one_line_that_unfolds_into_them() -> None:
     items = waiting((1, asking("Which port?")), (4, stuck()), (2, STOP))
-    found = collapsed(items, ())
+    found = collapse(items, ())
     assert [(each.name, each.kind, len(each.equal)) for each in found] == [
         ("t1#1", "answer", 0),
         (f"▸ 4 {TIMES}", "stuck", 4),
         ("t6#1", "approval", 0),
         ("t7#1", "approval", 0),
     ]
-    unfolded = collapsed(items, {found[1].key})
+    unfolded = collapse(items, {found[1].key})
     assert [each.name for each in unfolded[1:6]] == [f"▾ 4 {TIMES}", "t2#1", "t3#1", "t4#1", "t5#1"]
 
 
 def test_no_act_reaches_an_attempt_by_a_line_of_several() -> None:
-    (line,) = collapsed(waiting((3, STOP)), ())
+    (line,) = collapse(waiting((3, STOP)), ())
     assert line.row is None
 
 
@@ -188,7 +188,7 @@ def test_needs_are_equal_whatever_their_workers_lack() -> None:
         waiting_attempt(row(WORKING, reflecting(1, blockers=(lacks,)), stuck(), id=id))
         for id, lacks in enumerate(("a", "b", "c"), start=1)
     ]
-    (line,) = collapsed(lacking, ())
+    (line,) = collapse(lacking, ())
     assert line.what == "cycle was seen"
 
 
@@ -197,16 +197,16 @@ def test_what_several_workers_lack_alike_is_said_of_all_of_them() -> None:
         waiting_attempt(row(WORKING, LACKS, alert("multiple_blockers", Severity.CRITICAL), id=id))
         for id in (1, 2, 3)
     ]
-    (line,) = collapsed(lacking, ())
+    (line,) = collapse(lacking, ())
     assert line.what == BLOCKED
 
 
 def test_what_is_not_equal_in_words_stays_apart() -> None:
     items = waiting((2, asking("Which port?")), (2, asking("Which host?")))
-    assert collapsed(items, ()) == items
+    assert collapse(items, ()) == items
 
 
 def test_lines_that_are_no_attempts_stay_as_they_are() -> None:
     (item,) = waiting((1, STOP))
     others = [replace(item, key=("node", n), need=None) for n in range(4)]
-    assert collapsed(others, ()) == others
+    assert collapse(others, ()) == others

@@ -27,7 +27,7 @@ from midwatch_stage.factories import (
 )
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.screens.fleet import columns
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.palette import palette
 
@@ -101,7 +101,7 @@ def test_where_it_stands_is_one_word(records: tuple[Record, ...], status: str) -
 
 
 def test_a_task_without_an_attempt_is_queued() -> None:
-    queued = Row.queued(1, 1, "fix")
+    queued = Row.of(task(name="fix", title=""))
     assert (queued.status, queued.need, queued.attempt) == ("queued", Need.QUEUED, None)
 
 
@@ -117,7 +117,7 @@ def test_a_result_that_was_not_accepted_has_no_tick() -> None:
 
 
 def test_an_attempt_that_nobody_judges_says_so() -> None:
-    board = Board()
+    board = FleetBoard()
     board.meet_run(run(settings='{"mode": "off"}'))
     board.meet_task(task())
     board.meet_attempt(attempt())

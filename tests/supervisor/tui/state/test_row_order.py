@@ -23,15 +23,18 @@ from midwatch_stage.factories import (
     task,
     transition,
 )
-from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.row_groups import (
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.row_order import (
     FEW_DONE,
     GROUPINGS,
+    SORTS,
+    GroupHeading,
     Grouping,
-    Heading,
+    Order,
+    Sort,
     folds_done,
+    may_resort,
 )
-from midwatch_supervisor.tui.state.row_order import SORTS, Order, Sort, may_resort
 
 WORKING = transition()
 DONE_NOW = transition(Lifecycle.COMPLETED)
@@ -48,7 +51,7 @@ class Fleet:
     """Attempts of tasks on two nodes, and the lines that stand for them."""
 
     def __init__(self) -> None:
-        self.board = Board()
+        self.board = FleetBoard()
         self.order = Order()
         self._entries = 0
 
@@ -80,7 +83,7 @@ class Fleet:
         self.order.move(changed, gone=gone)
         return [
             " ".join((line.title, *(text for _, text in line.details)))
-            if isinstance(line, Heading)
+            if isinstance(line, GroupHeading)
             else line.name
             for line in self.order.lines
         ]

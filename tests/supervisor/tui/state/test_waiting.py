@@ -21,9 +21,9 @@ from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.screens.banner import missing_parts, no_monitor, no_node
-from midwatch_supervisor.tui.screens.why import why
+from midwatch_supervisor.tui.screens.preview import why
 from midwatch_supervisor.tui.state.attention import Queue
-from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.widgets.palette import palette
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -31,9 +31,9 @@ COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": 
 DONE = TaskTransition(lifecycle=Lifecycle.COMPLETED)
 
 
-def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -> Board:
+def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -> FleetBoard:
     """A board of tasks that were handed over one second apart."""
-    made = Board()
+    made = FleetBoard()
     made.meet_run(Run(id=1, source="", settings="{}", started_at=AT, keeper=keeper))
     for id, each in enumerate(tasks, 1):
         spec = Assignment(
@@ -44,7 +44,7 @@ def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -
     return made
 
 
-def told(made: Board, id: int, state: TaskTransition) -> None:
+def told(made: FleetBoard, id: int, state: TaskTransition) -> None:
     made.fold(entry(id, state, task=id, attempt=None))
 
 
@@ -52,12 +52,12 @@ def task(name: str, *labels: str, after: tuple[str, ...] = ()) -> TaskSpec:
     return TaskSpec(id=name, goal="x", acceptance=("true",), labels=labels, depends_on=after)
 
 
-def cells(made: Board) -> list[str]:
+def cells(made: FleetBoard) -> list[str]:
     """Why each line of the fleet stands where it does."""
     return [why(row, made.wait(row)).text for row in made.all_rows()]
 
 
-def calls(made: Board) -> list[tuple[str, str]]:
+def calls(made: FleetBoard) -> list[tuple[str, str]]:
     return [(each.name, each.what) for each in Queue(made).calling]
 
 

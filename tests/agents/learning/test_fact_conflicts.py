@@ -11,9 +11,7 @@ from midwatch_agents.learning.fact_review import (
     Conflict,
     Correction,
     Settlement,
-    distinct,
-    merged,
-    settled,
+    settlement,
 )
 from midwatch_monitor.records import Certainty, Fact, FactAct, FactMaker, FactState, KnownFact
 
@@ -64,7 +62,7 @@ def resolved(
     given = corrected or tuple(
         Correction(number=n, action="keep", **HARMLESS) for n in range(1, len(new) + 1)
     )
-    return settled(Answer(corrected=given, conflicts=conflicts), new, known)
+    return settlement(Answer(corrected=given, conflicts=conflicts), new, known)
 
 
 def ways(settlement: Settlement) -> list[tuple[tuple[int, ...], FactAct, int | None]]:
@@ -171,40 +169,29 @@ def test_what_waits_for_a_person_ends_nothing_that_is_shared() -> None:
     assert ways(resolved(merge)) == [((11,), HELD, None), ((12,), REVIEWED, None)]
 
 
-# -- near-duplicates -----------------------------------------------------------------------------
+# -- the same text -------------------------------------------------------------------------------
 
 TEXT = "The tests need Redis on port 6379"
+SHARED = FactState.REVIEWED
 
 
-def test_v7_of_two_that_say_the_same_the_older_one_stands() -> None:
-    known = (fact(1, TEXT, CONFIRMED, attempt=1),)
-    (move,) = merged([fact(11, TEXT)], known)
-    assert (move.facts, move.act, move.instead) == ((11,), REPLACED, 1)
+def test_v7_a_new_fact_that_adds_nothing_to_a_known_one_yields_to_it() -> None:
+    known = fact(1, TEXT, CONFIRMED, state=SHARED, attempt=1)
+    found = resolved(new=(fact(11, TEXT.upper()),), known=(known,))
+    assert ways(found) == [((11,), REPLACED, 1)]
 
 
-def test_v7_the_newer_one_stands_if_it_alone_says_all() -> None:
-    (move,) = merged([fact(11, TEXT, CONFIRMED)], [fact(1, TEXT)])
-    assert (move.facts, move.instead) == ((1,), 11)
+def test_v7_a_known_fact_that_says_less_than_the_new_one_yields_to_it() -> None:
+    known = fact(1, TEXT, state=SHARED, attempt=1)
+    found = resolved(new=(fact(11, TEXT, CONFIRMED, value="6379"),), known=(known,))
+    assert ways(found) == [((11,), REVIEWED, None), ((1,), REPLACED, 11)]
 
 
-def test_v7_where_each_says_more_one_is_written_that_says_both() -> None:
-    known = fact(1, TEXT, CONFIRMED, state=FactState.REVIEWED, attempt=1)
-    (move,) = merged([fact(11, TEXT, value="6379", state=FactState.REVIEWED)], [known])
-    assert move.facts == (1, 11)
-    assert move.fact == Fact(
-        text=TEXT, certainty=CONFIRMED, value="6379", state=FactState.REVIEWED, sources=(1, 3)
-    )
-
-
-def test_new_facts_are_merged_with_each_other_too() -> None:
-    moves = merged([fact(12, TEXT), fact(11, TEXT), fact(13, TEXT)], [])
-    assert [(move.facts, move.instead) for move in moves] == [((12,), 11), ((13,), 11)]
+def test_v7_where_each_says_more_both_stand() -> None:
+    known = fact(1, TEXT, CONFIRMED, state=SHARED, attempt=1)
+    found = resolved(new=(fact(11, TEXT, value="6379"),), known=(known,))
+    assert ways(found) == [((11,), REVIEWED, None)]
 
 
 def test_v3_facts_that_differ_in_a_number_are_both_kept() -> None:
-    assert merged([NEW[0]], [OLD[0]]) == []
-
-
-def test_facts_that_come_together_are_each_kept_once() -> None:
-    found = distinct([Fact(text=TEXT), Fact(text=TEXT, value="6379"), Fact(text="CI is slow")])
-    assert found == [Fact(text=TEXT, value="6379"), Fact(text="CI is slow")]
+    assert ways(resolved()) == [((11,), REVIEWED, None), ((12,), REVIEWED, None)]

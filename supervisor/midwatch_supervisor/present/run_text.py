@@ -1,16 +1,35 @@
-"""What a person needs at the end of a run: what came of each task, and what to do next. Pure."""
+"""A run as a person reads it: a line for whatever happens, and at its end what came of each task.
+
+Pure.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from textwrap import wrap
 
-from midwatch_monitor.records import Acceptance, Lifecycle
+from midwatch_monitor.records import (
+    Acceptance,
+    Alert,
+    AlertState,
+    AttemptTransition,
+    Change,
+    Entry,
+    Escalation,
+    EscalationState,
+    Lifecycle,
+    Outage,
+    Resolution,
+    Step,
+)
 from midwatch_monitor.state.task import TaskState
 from midwatch_monitor.state.usage import Usage, spent_usage
 from midwatch_supervisor.present.file_changes import FileChange, changes_text
+from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.numbers import checks_text, counted, usage_text
-from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.present.record_text import line
+from midwatch_supervisor.present.text_line import brief, reserved
 from midwatch_supervisor.present.waiting import answer_commands, task_waits_for
 
 _BLOCKS = 4
@@ -21,7 +40,7 @@ _CHECK = 80
 
 _COUNT = re.compile(r"(\d) (?=\w)")
 
-Row = tuple[str, str]
+LabelledText = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +112,7 @@ def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
     yield from _rows([*_reasons(state), *answers], width)
 
 
-def _sum(results: Sequence[TaskResult], options: str) -> Iterator[Row]:
+def _sum(results: Sequence[TaskResult], options: str) -> Iterator[LabelledText]:
     yield "used", _used([each.state for each in results])
     if any(each.files for each in results):
         yield "look", f"midwatch diff TASK{options}"
@@ -107,13 +126,10 @@ def _standing(state: TaskState) -> str:
     """The status, with what speaks against a completed one."""
     if state.lifecycle is Lifecycle.COMPLETED and state.verdict and not state.verdict.accepted:
         return f"{state.status} (result rejected)"
-    reserved = "; ".join(state.reservations)
-    return (
-        f"{state.status}, with reservations: {brief(reserved, 160)}" if reserved else state.status
-    )
+    return ", ".join(filter(None, (state.status, reserved(state.reservations))))
 
 
-def _reasons(state: TaskState) -> Iterator[Row]:
+def _reasons(state: TaskState) -> Iterator[LabelledText]:
     if state.over and state.lifecycle is not Lifecycle.COMPLETED:
         yield "why", brief(state.transition.reason, _REASON)
     elif not state.over:
@@ -164,7 +180,7 @@ def _usage(used: Usage) -> str:
     return usage_text(requests=used.requests, tokens=used.tokens, cost_usd=used.cost_usd)
 
 
-def _next(result: TaskResult, options: str) -> Iterator[Row]:
+def _next(result: TaskResult, options: str) -> Iterator[LabelledText]:
     """The commands to give now."""
     name = result.state.task.name
     if not result.state.over:
@@ -181,7 +197,7 @@ def _next(result: TaskResult, options: str) -> Iterator[Row]:
 _COMMANDS = frozenset({"answer", "go on", "look", "take"})
 
 
-def _rows(rows: Iterable[Row], width: int) -> Iterator[str]:
+def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
     """Values beside their labels; an empty one is left out, and a command is never broken."""
     indent = " " * (_LABEL + 3)
     for label, value in rows:
@@ -202,3 +218,40 @@ def _wrapped(line: str, width: int, *, indent: str) -> list[str]:
         break_on_hyphens=False,
     )
     return [each.replace("\xa0", " ") for each in lines]
+
+
+_WIDTH = 240
+"""Characters of a line; `show` and the console have all of it."""
+
+
+def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = None) -> str | None:
+    """One line of progress, its time in `zone` (default: this machine's); `None` for nothing.
+
+    Nothing is said of alerts that do not fire yet or only end with their attempt, nor of an
+    escalation once it is open. The transcript has taken the entry.
+    """
+    if not _tells(entry):
+        return None
+    record = entry.record
+    told = line(record, transcript.about(entry), id=entry.id)
+    head = "" if told.what == "status" else f"{told.what}: "
+    step = f"step {record.number}, " if isinstance(record, Step) else ""
+    began = isinstance(record, AttemptTransition) and not record.lifecycle.over
+    worker = transcript.worker(entry) if began else ""
+    text = brief(f"{step}{head}{told.text}{f' ({worker})' if worker else ''}", _WIDTH)
+    return f"{entry.at.astimezone(zone):%H:%M:%S} {transcript.name(entry)}: {text}"
+
+
+def _tells(entry: Entry) -> bool:
+    match entry.record:
+        case Alert() as alert:
+            resolved = alert.state is AlertState.RESOLVED
+            return alert.firing or (resolved and alert.resolution is not Resolution.ENDED)
+        case Escalation() as asked:
+            return asked.state is EscalationState.OPEN
+        case Change(
+            outage=Outage() as outage
+        ):  # a refusal ends the run, with a sentence of its own
+            return outage.over or outage.next_try is not None
+        case _:
+            return True

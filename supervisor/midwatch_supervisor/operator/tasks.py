@@ -1,21 +1,24 @@
-"""A person takes back what was handed over: a task that has not begun, or one under way."""
+"""A person takes back what was handed over, or has a task begun again, with what hangs on it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from midwatch_monitor.bus import Bus
-from midwatch_monitor.errors import JournalError
+from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.commits import TURNS, commit_unmoved
+from midwatch_monitor.journal.core.commits import TURNS, commit_unmoved, reopen
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.records import (
     Action,
     Actor,
+    Attempt,
     AttemptTransition,
     Commit,
     Draft,
     Ending,
+    Entry,
     Intervention,
     Keeper,
     Lifecycle,
@@ -25,14 +28,16 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.lookup import assignment_of, task_state
 
 _TRIES = 20
 """How often a task may move between a look and the word that follows from it."""
 
 
-class Course(StrEnum):
+class WithdrawalCourse(StrEnum):
     """What becomes of a task that is withdrawn."""
 
     CANCELED = "canceled"
@@ -53,7 +58,7 @@ class Withdrawal:
     """What was done about one task, or would be."""
 
     task: Task
-    course: Course
+    course: WithdrawalCourse
     lifecycle: Lifecycle
     """Of the task by now."""
     attempt: AttemptState | None = None
@@ -66,31 +71,34 @@ class Withdrawal:
     @property
     def refused(self) -> bool:
         """Whether nothing came of it, though the task is not over."""
-        return self.course in {Course.SPLITTING, Course.KEPT}
+        return self.course in {WithdrawalCourse.SPLITTING, WithdrawalCourse.KEPT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """A task with what its run has beside it, as it stood at one moment."""
 
-    account: TaskState
-    after: int
-    """The newest entry by which that is told."""
+    state: TaskState
     parts: tuple[Task, ...] = ()
     parts_over: bool = True
 
     @property
-    def course(self) -> Course:
+    def after(self) -> int:
+        """The newest entry by which that is told."""
+        return 0 if self.state.last is None else self.state.last.id
+
+    @property
+    def course(self) -> WithdrawalCourse:
         """What becomes of it if nothing else does, whoever keeps its run."""
-        last = self.account.latest
-        if self.account.transition.lifecycle.over:
-            return Course.OVER
+        last = self.state.latest
+        if self.state.transition.lifecycle.over:
+            return WithdrawalCourse.OVER
         if last is not None and last.transition.lifecycle in _AT_WORK:
-            return Course.STOPPING
+            return WithdrawalCourse.STOPPING
         if last is not None and last.split and not self.parts:
-            return Course.SPLITTING
+            return WithdrawalCourse.SPLITTING
         # With all its parts over it is only put together.
-        return Course.CANCELED if self.parts_over else Course.SPLIT
+        return WithdrawalCourse.CANCELED if self.parts_over else WithdrawalCourse.SPLIT
 
 
 _AT_WORK = frozenset({Lifecycle.WORKING, Lifecycle.INPUT_REQUIRED})
@@ -133,7 +141,7 @@ def wholes(tasks: Iterable[Task]) -> list[Task]:
     ]
 
 
-class Withdrawing:
+class Withdrawer:
     """Withdraws tasks of a journal under a person's name."""
 
     def __init__(
@@ -158,7 +166,7 @@ class Withdrawing:
                 break
         else:
             raise JournalError(f"{task.name} moves all the time: say it again")
-        if done.course is not Course.SPLIT:
+        if done.course is not WithdrawalCourse.SPLIT:
             return [done]
         found = [
             each for part in dependents_first(look.parts) for each in await self.withdraw(run, part)
@@ -166,41 +174,33 @@ class Withdrawing:
         return [done, *found]
 
     async def _look(self, task: Task) -> Look:
-        account, after = await self._account(task)
-        if account.latest is None or not account.latest.split or account.transition.lifecycle.over:
-            return Look(account=account, after=after)
+        state = await task_state(self._journal, task, kinds=TURNS)
+        if state.latest is None or not state.latest.split or state.transition.lifecycle.over:
+            return Look(state=state)
         parts = tuple(
             each
             for each in await self._journal.tasks(task.run)
             if (assigned := assignment_of(each)) is not None and assigned.parent == task.name
         )
-        over = [(await self._account(each))[0].transition.lifecycle.over for each in parts]
-        return Look(account=account, after=after, parts=parts, parts_over=all(over))
-
-    async def _account(self, task: Task) -> tuple[TaskState, int]:
-        account, after = TaskState(task=task), 0
-        async for entry in self._journal.all_entries(task=task.id, kinds=TURNS):
-            if account.lacks(entry) and entry.attempt is not None:
-                account.meet(await self._journal.attempt(entry.attempt))
-            account.fold(entry)
-            after = entry.id
-        return account, after
+        states = [await task_state(self._journal, each, kinds=TURNS) for each in parts]
+        over = all(each.transition.lifecycle.over for each in states)
+        return Look(state=state, parts=parts, parts_over=over)
 
     async def _act(self, run: Run, look: Look) -> Withdrawal | None:
         """Do what a look asks for; `None` where the task is not as it was then any more."""
         course = look.course
-        embedded = assignment_of(look.account.task) is None
-        if course is Course.CANCELED and embedded and run.keeper is Keeper.PROCESS:
-            course = Course.KEPT
+        embedded = assignment_of(look.state.task) is None
+        if course is WithdrawalCourse.CANCELED and embedded and run.keeper is Keeper.PROCESS:
+            course = WithdrawalCourse.KEPT
         match course:
-            case Course.STOPPING if look.account.latest is not None:
-                return await self._stop(look, look.account.latest)
-            case Course.CANCELED:
+            case WithdrawalCourse.STOPPING if look.state.latest is not None:
+                return await self._stop(look, look.state.latest)
+            case WithdrawalCourse.CANCELED:
                 return await self._cancel(look)
             case _:
-                account = look.account
+                state = look.state
                 return Withdrawal(
-                    task=account.task, course=course, lifecycle=account.transition.lifecycle
+                    task=state.task, course=course, lifecycle=state.transition.lifecycle
                 )
 
     async def _stop(self, look: Look, attempt: AttemptState) -> Withdrawal | None:
@@ -214,9 +214,9 @@ class Withdrawing:
             if intervention is None:
                 return None
         return Withdrawal(
-            task=look.account.task,
-            course=Course.STOPPING,
-            lifecycle=look.account.transition.lifecycle,
+            task=look.state.task,
+            course=WithdrawalCourse.STOPPING,
+            lifecycle=look.state.transition.lifecycle,
             attempt=attempt,
             intervention=intervention,
             already=known is not None,
@@ -224,7 +224,7 @@ class Withdrawing:
 
     async def _cancel(self, look: Look) -> Withdrawal | None:
         records: list[tuple[int | None, Record]] = []
-        last = look.account.latest
+        last = look.state.latest
         if last is not None and not last.transition.lifecycle.over:
             state = AttemptTransition(
                 lifecycle=Lifecycle.CANCELED, reason=self._reason, ending=Ending.CANCELED
@@ -234,14 +234,14 @@ class Withdrawing:
         if not self._dry_run and await self._commit(look, *records) is None:
             return None
         return Withdrawal(
-            task=look.account.task,
-            course=Course.CANCELED,
-            lifecycle=look.account.transition.lifecycle if self._dry_run else Lifecycle.CANCELED,
+            task=look.state.task,
+            course=WithdrawalCourse.CANCELED,
+            lifecycle=look.state.transition.lifecycle if self._dry_run else Lifecycle.CANCELED,
         )
 
     async def _commit(self, look: Look, *records: tuple[int | None, Record]) -> int | None:
         """Store records of attempts or of the task; the last one's id, `None` where it moved."""
-        task, at = look.account.task.id, await self._journal.now()
+        task, at = look.state.task.id, await self._journal.now()
         drafts = tuple(
             Draft(record=record, at=at, task=task, attempt=attempt) for attempt, record in records
         )
@@ -251,3 +251,119 @@ class Withdrawing:
         for entry in entries or ():
             self._bus.publish(hint_of(entry))
         return entries[-1].id if entries else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reopening:
+    """What is opened when one task is begun again."""
+
+    run: Run
+    task: Task
+    attempt: Attempt
+    """Its last."""
+    others: tuple[Task, ...]
+    """Those that failed only because of it and never began, and the whole that it is a part of."""
+    after: int
+    """The newest entry by which that is told."""
+
+    @property
+    def begins(self) -> str:
+        """What happens now, for people who are with the run."""
+        return f"attempt {self.attempt.number + 1} begins"
+
+    @property
+    def follows(self) -> str:
+        """What happens now, for people elsewhere: they cannot see whether the run's process is."""
+        if self.run.keeper is Keeper.MONITOR:
+            return f"{self.begins} on a node of the fleet"
+        run = self.run.id
+        return f"{self.begins} if run {run} is at work, else by `midwatch resume --run {run}`"
+
+
+async def reopening(journal: Journal, attempt: Attempt) -> Reopening:
+    """What is opened with the task of an attempt. Raises UsageError where it cannot be begun again.
+
+    What depends on it and has begun stays as it is, whatever came of it.
+    """
+    task = await journal.task(attempt.task)
+    run, tasks = await journal.run(task.run), await journal.tasks(task.run)
+    state, after = RunState(), 0
+    for each in tasks:
+        state.meet_task(each)
+    async for entry in journal.all_entries(run=run.id, kinds=TURNS):
+        state.fold(entry)
+        after = entry.id
+    of = state.tasks[task.id]
+    if why := _refusal(of, attempt.id):
+        raise UsageError(f"{task.name}: {why}")
+    assigned = {each.id: found for each in tasks if (found := assignment_of(each)) is not None}
+    if task.id not in assigned:
+        raise UsageError(f"{task.name}: only the program that it runs in can begin it again")
+    others = _opened_with(assigned[task.id], assigned, state.tasks)
+    return Reopening(
+        run=run,
+        task=task,
+        attempt=attempt,
+        others=tuple(each for each in tasks if each.id in others),
+        after=after,
+    )
+
+
+def _refusal(of: TaskState, attempt: int) -> str:
+    """Why a task cannot be begun again from an attempt; empty if it can."""
+    last = of.latest
+    if last is None or last.id != attempt:
+        return "a later attempt has taken over"
+    if not of.over:
+        return "it is not over: it goes on by itself"
+    if last.split:
+        return "it was split: begin that part again which failed"
+    return ""
+
+
+def _opened_with(
+    begun: Assignment, assigned: dict[int, Assignment], states: dict[int, TaskState]
+) -> set[int]:
+    """The other tasks that can go on by it, by journal id. Pure."""
+    names, found = {begun.task.id}, set[int]()
+    if begun.parent:
+        names.add(begun.parent)
+        found = {id for id, each in assigned.items() if each.task.id == begun.parent}
+        found = {id for id in found if states[id].over}
+    grew = True
+    while grew:
+        new = {
+            id
+            for id, each in assigned.items()
+            if id not in found and _only_waited(states[id]) and names & {*each.task.depends_on}
+        }
+        found |= new
+        names |= {assigned[id].task.id for id in new}
+        grew = bool(new)
+    return found
+
+
+def _only_waited(of: TaskState) -> bool:
+    """Whether a task failed before it began. What a person withdrew is `canceled`."""
+    return of.latest is None and of.transition.lifecycle is Lifecycle.FAILED
+
+
+async def store_reopening(
+    journal: Journal, what: Reopening, order: Intervention, *, step: int, at: datetime
+) -> Sequence[Entry]:
+    """Store a person's word with what it opens, as one; its entries.
+
+    `step` is the last of the attempt that is over. Raises UsageError where its task has moved.
+    """
+    word = f": {order.message}" if order.message else ""
+    reasons = {what.task.id: f"begun again by {order.author}{word}"}
+    reasons |= {each.id: f"{what.task.name} is begun again" for each in what.others}
+    states = [
+        Draft(record=TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason=reason), at=at, task=task)
+        for task, reason in reasons.items()
+    ]
+    issued = Draft(record=order, at=at, task=what.task.id, attempt=what.attempt.id)
+    entries = await journal.write(reopen, issued, states, step=step, after=what.after)
+    if entries is None:
+        raise UsageError(f"{what.task.name} has moved just now: look again")
+    return entries

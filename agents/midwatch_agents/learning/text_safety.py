@@ -26,16 +26,15 @@ _COMMAND = re.compile(
 )
 
 
-def objection(text: str, *, personal: bool = False) -> str:
-    """Why a text must not be kept at all; empty if there is nothing against it.
+def objection(*texts: str) -> str:
+    """Why texts must not be kept at all: a secret, a mail address, a phone number; empty if not.
 
-    With `personal`, as for guidelines, mail addresses and phone numbers are a reason too. The
-    answer never repeats what it objects to.
+    The answer never repeats what it objects to.
     """
-    seen = _folded(text)
+    seen = _folded("\n".join(texts))
     if kind := secret_in(seen):
         return f"it holds a secret: {kind}"
-    if personal and any(not _EXAMPLES.search(each[0]) for each in _PERSONAL.finditer(seen)):
+    if any(not _EXAMPLES.search(each[0]) for each in _PERSONAL.finditer(seen)):
         return "it holds personal data"
     return ""
 

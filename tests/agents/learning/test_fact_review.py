@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from midwatch_agents.factreviewer import PROMPT
 from midwatch_agents.learning.fact_review import (
     MOST_MISSED,
+    PROMPT,
     Answer,
     Correction,
     Missed,
     Move,
     Settlement,
     faults,
-    held,
-    settled,
+    hold_all,
+    settlement,
 )
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.records import (
@@ -60,7 +60,7 @@ NEW = (
 
 
 def said(*corrected: Correction, missed: tuple[Missed, ...] = ()) -> Settlement:
-    return settled(Answer(corrected=corrected, missed=missed), NEW, ())
+    return settlement(Answer(corrected=corrected, missed=missed), NEW, ())
 
 
 def keep(number: int, text: str = "", certainty: str = "") -> Correction:
@@ -112,7 +112,7 @@ def test_v20_an_empty_answer_leaves_every_fact_to_a_person() -> None:
 
 
 def test_v19_the_fallback_is_every_fact_as_it_is_and_nothing_else() -> None:
-    found = held(NEW, "no answer")
+    found = hold_all(NEW, "no answer")
     assert acts(found) == {11: HELD, 12: HELD, 13: HELD}
     assert all(move.fact is None and move.instead is None for move in found.moves)
     assert (found.missed, found.conflicts) == (0, 0)
@@ -247,7 +247,7 @@ def test_a_fact_of_which_the_review_has_a_doubt_waits_for_a_person(flag: str) ->
 def test_what_it_has_a_doubt_of_waits_in_any_language(text: str) -> None:
     fact = pending(11, text)
     answer = Answer(corrected=(replace(keep(1), about_checks=True),))
-    (move,) = settled(answer, [fact], ()).moves
+    (move,) = settlement(answer, [fact], ()).moves
     assert (move.facts, move.act, move.reason) == ((11,), HELD, "it is about checks")
 
 

@@ -1,16 +1,13 @@
 """A lesson and a summary in a fixed form, for where no model writes them. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 from midwatch_agents.learning.case import Case, line, rejecter
-from midwatch_agents.learning.classes import OTHER, UNKNOWN, class_of
-from midwatch_agents.learning.diff import Rewrite, rewrites
-from midwatch_agents.learning.likeness import subject
-from midwatch_agents.learning.particulars import commands, named_files
-from midwatch_agents.learning.screening import objection
+from midwatch_agents.learning.failure_classes import observed_class
+from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.config.learning import FAILURE_CLASSES
 from midwatch_monitor.records import Actor, Feedback, Lesson, Origin, Outcome, Sign, Summary
 
@@ -23,14 +20,16 @@ _FEW = 3
 """Alarms, analyses, changes that are told of; more would hide the first."""
 _COMMENT = 1000
 _PART = 240
+_DIFF_LINES = 6
+"""Lines of a person's diff that are told, the first."""
 _NO_COMMENT = "no reason was given"
 _WAITS = "it holds words of a worker, of its tools or of a model"
 _LAST_RESORT = ("work", "attempt", "result")
+_CHANGED_FILE = re.compile(r"^(?:\+\+\+ b|--- a)/([^\t\n]+)", re.MULTILINE)
+_CHANGED_LINE = re.compile(r"^(?:\+(?!\+\+ )|-(?!-- )).*\S.*", re.MULTILINE)
 
 
-def fixed_lesson(
-    case: Case, classes: Mapping[str, Sequence[str]] = FAILURE_CLASSES
-) -> Lesson | None:
+def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Lesson | None:
     """What a rejected attempt teaches, from what was said and seen of it.
 
     Of a person's rejection the person's words are told with what Midwatch saw, and nothing else: so
@@ -38,31 +37,38 @@ def fixed_lesson(
     and a person must read it first. `None` where nothing specific is known: no comment, no
     analysis, no alarm and no check that failed.
     """
-    told = case.verdict
-    if told is None or told.accepted or not _specific(case, told):
+    verdict = case.verdict
+    if verdict is None or verdict.accepted or not _specific(case, verdict):
         return None
     bare = _without_words(case)
-    spoken = told.origin is Origin.EXPLICIT and _specific(bare, told)
+    spoken = verdict.origin is Origin.EXPLICIT and _specific(bare, verdict)
     case = bare if spoken else case
-    # What was taken back as a whole says nothing of which line was wrong.
-    changed = rewrites(told.diff) if told.sign is Sign.EDITED else ()
-    text = " ".join([_verdict(case, told, changed), *_seen(case), *_found(case)])
-    steps = {step for alarm in case.findings for step in alarm.steps}
+    text = " ".join([_verdict(case, verdict), *_seen(case), *_found(case)])
+    steps = {step for alarm in case.alarms for step in alarm.steps}
     steps |= {each.about for each in case.analyses}
-    files = (*(each.path for each in changed), *named_files(text, case)) or case.files
     return Lesson(
         text=text,
-        failure_class=_class(case, told, classes),
-        insights=tuple(_instead(case, changed)),
+        failure_class=observed_class(
+            classes,
+            ending=case.ending,
+            rules=[each.rule for each in case.alarms],
+            check_failed=any(not each.passed for each in case.checks),
+        ),
+        insights=tuple(_instead(case, verdict)),
         tags=tags_of(case),
         kind=case.kind,
-        files=tuple(dict.fromkeys(files))[:MAX_FILES],
+        files=(changed_files(verdict.diff) or case.named_files(text) or case.files)[:MAX_FILES],
         steps=tuple(sorted(steps & case.citable))[:MAX_STEPS],
         verdict=case.verdict_id,
-        origin=told.origin,
+        origin=verdict.origin,
         sources=case.sources,
         waits="" if spoken else _WAITS,
     )
+
+
+def changed_files(diff: str) -> tuple[str, ...]:
+    """The files that a unified diff names."""
+    return tuple(dict.fromkeys(_CHANGED_FILE.findall(diff)))
 
 
 def _without_words(case: Case) -> Case:
@@ -71,9 +77,9 @@ def _without_words(case: Case) -> Case:
         case,
         reason="",
         analyses=(),
-        findings=tuple(replace(each, summary="") for each in case.findings),
+        alarms=tuple(replace(each, summary="") for each in case.alarms),
         checks=tuple(replace(each, detail="") for each in case.checks),
-        told=tuple(each for each in case.told if each.by is Actor.OPERATOR),
+        interventions=tuple(each for each in case.interventions if each.by is Actor.OPERATOR),
     )
 
 
@@ -91,16 +97,18 @@ def fixed_summary(case: Case) -> Summary:
 def tags_of(case: Case) -> tuple[str, ...]:
     """What a lesson of the case is found by: its task's tags, kinds of files, commands."""
     kinds = (PurePosixPath(path).suffix.lstrip(".") for path in case.files)
-    return unique((*case.tags, *kinds, *sorted(commands(case))), MAX_TAGS)
+    checks = (each.check.split() for each in case.checks)
+    commands = (PurePosixPath(words[0]).name for words in checks if words)
+    return unique((*case.tags, *kinds, *sorted(commands)), MAX_TAGS)
 
 
 def topics_of(case: Case) -> tuple[str, ...]:
     """Three to seven words or names of the case."""
-    title = [word for word in re.findall(r"\w[\w.-]*", case.title) if subject(word)]
+    title = re.findall(r"\w[\w.-]{3,}", case.title)
     found = (
         *case.tags,
         *(PurePosixPath(path).name for path in case.files[:2]),
-        *(alarm.rule for alarm in case.findings[:2]),
+        *(alarm.rule for alarm in case.alarms[:2]),
         *title,
         case.kind,
         case.ending,
@@ -120,22 +128,21 @@ def sentence(text: str) -> str:
     return flat if flat.endswith((".", "!", "?", "…")) else f"{flat}."
 
 
-def _specific(case: Case, told: Feedback) -> bool:
-    said = told.comment.strip() and told.origin is not Origin.AUTOMATIC
+def _specific(case: Case, verdict: Feedback) -> bool:
+    said = verdict.comment.strip() and verdict.origin is not Origin.AUTOMATIC
     failed = any(not check.passed for check in case.checks)
-    return bool(said or told.diff.strip() or case.analyses or case.findings or failed)
+    return bool(said or verdict.diff.strip() or case.analyses or case.alarms or failed)
 
 
-def _verdict(case: Case, told: Feedback, changed: Sequence[Rewrite]) -> str:
-    comment = line(told.comment, _COMMENT)
-    if told.sign is Sign.ENDED:
+def _verdict(case: Case, verdict: Feedback) -> str:
+    comment = line(verdict.comment, _COMMENT)
+    if verdict.sign is Sign.ENDED:
         reason = comment or line(case.reason, _COMMENT) or _NO_COMMENT
         return sentence(f"The attempt ended {_ending(case)}: {reason}")
-    if told.sign is Sign.EDITED and changed:
-        files = ", ".join(dict.fromkeys(each.path for each in changed))
+    if verdict.sign is Sign.EDITED and (files := changed_files(verdict.diff)):
         more = f": {comment}" if comment else ""
-        return sentence(f"{rejecter(told)}, in {line(files, _PART)}{more}")
-    return sentence(f"{rejecter(told)}: {comment or _NO_COMMENT}")
+        return sentence(f"{rejecter(verdict)}, in {line(', '.join(files), _PART)}{more}")
+    return sentence(f"{rejecter(verdict)}: {comment or _NO_COMMENT}")
 
 
 def _seen(case: Case) -> list[str]:
@@ -144,7 +151,7 @@ def _seen(case: Case) -> list[str]:
         for each in case.checks
         if not each.passed
     ][:_FEW]
-    for alarm in case.findings[:_FEW]:
+    for alarm in case.alarms[:_FEW]:
         word = "step" if len(alarm.steps) == 1 else "steps"
         at = f" at {word} {', '.join(map(str, alarm.steps[:_FEW]))}" if alarm.steps else ""
         said = f": {line(alarm.summary, _PART)}" if alarm.summary else ""
@@ -160,26 +167,19 @@ def _found(case: Case) -> list[str]:
     ]
 
 
-def _instead(case: Case, changed: Sequence[Rewrite]) -> Iterable[str]:
-    yield from (sentence(each.told) for each in changed[:_FEW] if each.told)
+def _instead(case: Case, verdict: Feedback) -> Iterable[str]:
+    # What was taken back as a whole says nothing of which line was wrong.
+    changed = _CHANGED_LINE.findall(verdict.diff) if verdict.sign is Sign.EDITED else ()
+    if changed:
+        yield f"The person's change begins: {' / '.join(map(line, changed[:_DIFF_LINES]))}"
     for each in case.analyses[-_FEW:]:
         if each.remedy.strip():
             yield sentence(line(each.remedy, _PART))
-    helped = [each for each in case.told if each.outcome is Outcome.RECOVERED and each.message]
+    helped = [
+        each for each in case.interventions if each.outcome is Outcome.RECOVERED and each.message
+    ]
     for each in helped[-1:]:
         yield sentence(f"This helped ({each.action}): {line(each.message, _PART)}")
-
-
-def _class(case: Case, told: Feedback, classes: Mapping[str, Sequence[str]]) -> str:
-    """By the person's words first, and by all the others where those do not tell."""
-    first = class_of(told.comment, classes)
-    if first not in {OTHER, UNKNOWN}:
-        return first
-    rest = [case.ending, case.reason]
-    rest += [f"{each.rule} {each.summary}".replace("_", " ") for each in case.findings]
-    rest += [f"{each.what} {each.root}" for each in case.analyses]
-    second = class_of("\n".join(rest), classes)
-    return second if second != UNKNOWN else first
 
 
 def _ending(case: Case) -> str:
@@ -192,8 +192,10 @@ def _happened(case: Case) -> str:
         names = ", ".join(case.files[:_FEW])
         more = len(case.files) - _FEW
         parts.append(f"changed {names}{f' and {more} more' if more > 0 else ''}")
-    if case.findings:
-        parts.append(f"raised {', '.join(dict.fromkeys(each.rule for each in case.findings))}")
-    if case.told:
-        parts.append(f"was told to {', '.join(dict.fromkeys(each.action for each in case.told))}")
+    if case.alarms:
+        parts.append(f"raised {', '.join(dict.fromkeys(each.rule for each in case.alarms))}")
+    if case.interventions:
+        parts.append(
+            f"was told to {', '.join(dict.fromkeys(each.action for each in case.interventions))}"
+        )
     return f"It {'; it '.join(parts)}." if parts else ""

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_agents.learning.case import Alarm, Case, Help
-from midwatch_agents.learning.diff import Rewrite, rewrites
-from midwatch_agents.learning.fixed import fixed_lesson, fixed_summary
-from midwatch_agents.learning.screening import objection
+from midwatch_agents.learning.case import Alarm, Case, PastIntervention
+from midwatch_agents.learning.fixed_form import changed_files, fixed_lesson, fixed_summary
+from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -53,10 +52,12 @@ CASE = Case(
             what="Off by one", cause=Cause.PERMANENT, root="int() cuts", remedy="Use ceil", about=5
         ),
     ),
-    findings=(Alarm(rule="cycle", summary="edit and test, 3 times", steps=(3, 5, 7)),),
-    told=(
-        Help(action=Action.NUDGE, by=Actor.POLICY, message="Look", outcome=Outcome.NO_EFFECT),
-        Help(
+    alarms=(Alarm(rule="cycle", summary="edit and test, 3 times", steps=(3, 5, 7)),),
+    interventions=(
+        PastIntervention(
+            action=Action.NUDGE, by=Actor.POLICY, message="Look", outcome=Outcome.NO_EFFECT
+        ),
+        PastIntervention(
             action=Action.REPLAN,
             by=Actor.SUPERVISOR,
             message="List the negative amounts",
@@ -69,7 +70,7 @@ CASE = Case(
     sources=(12,),
 )
 SECRET = "ghp_" + "a1B2" * 9
-BARE = replace(CASE, verdict=None, analyses=(), findings=(), told=(), checks=())
+BARE = replace(CASE, verdict=None, analyses=(), alarms=(), interventions=(), checks=())
 
 
 def test_r22_a_persons_words_are_told_with_what_was_seen_and_wait_for_nobody() -> None:
@@ -78,7 +79,7 @@ def test_r22_a_persons_words_are_told_with_what_was_seen_and_wait_for_nobody() -
             "A person rejected the result: Negative amounts are wrong. "
             "Check failed: pytest -q. Alarm cycle at steps 3, 5, 7."
         ),
-        failure_class="wrong_result",
+        failure_class="loop",
         tags=("billing", "py", "pytest"),
         kind="coder",
         files=("app.py", "tests/test_app.py"),
@@ -90,8 +91,8 @@ def test_r22_a_persons_words_are_told_with_what_was_seen_and_wait_for_nobody() -
 
 
 def test_what_an_operator_said_that_helped_is_a_persons_word_too() -> None:
-    said = replace(CASE.told[1], by=Actor.OPERATOR)
-    lesson = fixed_lesson(replace(CASE, told=(said,)))
+    said = replace(CASE.interventions[1], by=Actor.OPERATOR)
+    lesson = fixed_lesson(replace(CASE, interventions=(said,)))
     assert lesson is not None
     assert lesson.insights == ("This helped (replan): List the negative amounts.",)
 
@@ -114,7 +115,7 @@ def test_words_of_workers_are_told_where_no_person_spoke_and_wait_for_one(
 
 
 def test_a_rejection_without_a_word_that_nothing_else_explains_waits_with_the_workers() -> None:
-    lesson = fixed_lesson(replace(CASE, verdict=Feedback(accepted=False), findings=(), checks=()))
+    lesson = fixed_lesson(replace(CASE, verdict=Feedback(accepted=False), alarms=(), checks=()))
     assert lesson is not None
     assert lesson.text.endswith("The worker's own analysis: int() cuts.")
     assert lesson.waits
@@ -126,8 +127,8 @@ def test_r46_an_edit_by_a_person_teaches_by_what_was_changed_in_which_files() ->
     assert lesson is not None
     assert lesson.text == "A person changed the merged result afterwards, in app.py, notes.md."
     assert lesson.insights == (
-        "In app.py write `return ceil(x)` instead of `return int(x)`.",
-        "In notes.md there must be `Totals are rounded up.`.",
+        "The person's change begins: - return int(x) / ---- old / + return ceil(x) / "
+        "+Totals are rounded up.",
     )
     assert (lesson.files, lesson.origin) == (("app.py", "notes.md"), Origin.IMPLIED)
 
@@ -139,7 +140,7 @@ def test_r46_work_that_was_taken_back_says_so() -> None:
     lesson = fixed_lesson(replace(BARE, verdict=taken))
     assert lesson is not None
     assert lesson.text == "The merged result was taken back: Revert: too slow."
-    assert lesson.failure_class == "budget"
+    assert lesson.failure_class == "unknown"
 
 
 def test_r22_an_automatic_verdict_teaches_by_how_it_ended() -> None:
@@ -196,14 +197,10 @@ def test_s48_a_summary_never_holds_what_may_not_stand_in_a_prompt() -> None:
     case = replace(BARE, reason=f"It used {SECRET}.", tags=(SECRET,))
     summary = fixed_summary(case)
     assert summary.text == "The task was totals. The attempt ended unaccepted after 8 turns."
-    assert objection("\n".join(summary.topics)) == ""
+    assert objection(*summary.topics) == ""
 
 
-def test_a_diff_is_read_by_file_with_its_first_changed_lines() -> None:
-    assert rewrites(DIFF) == (
-        Rewrite(path="app.py", before="return int(x)", after="return ceil(x)"),
-        Rewrite(path="notes.md", after="Totals are rounded up."),
-    )
-    gone = "--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-import os\n"
-    assert [each.told for each in rewrites(gone)] == ["In old.py leave out `import os`"]
-    assert rewrites("") == rewrites("-x\n+y\n") == ()
+def test_a_diff_names_its_files() -> None:
+    assert changed_files(DIFF) == ("app.py", "notes.md")
+    assert changed_files("--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-import os\n") == ("old.py",)
+    assert changed_files("-x\n+y\n") == ()

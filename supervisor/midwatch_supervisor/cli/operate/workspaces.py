@@ -1,0 +1,285 @@
+"""`midwatch diff`, `merge` and `clean`: what tasks have changed, taken over, and thrown away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import MidwatchError, UsageError, WorkspaceError
+from midwatch_monitor.journal.fleet.bundles import Bundles
+from midwatch_monitor.records import Keeper, Lifecycle
+from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
+from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
+from midwatch_supervisor.cli.output import write_diff, write_error, write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.present.assignment import branch_of
+from midwatch_supervisor.present.file_changes import FileChange, change_lines, changes_text
+from midwatch_supervisor.present.lookup import chosen_runs, find, task_state, task_states
+from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.workspaces.merge import (
+    Merge,
+    give_back,
+    merge_branch,
+    plan_cloned,
+    plan_fetched,
+    plan_merge,
+    rehearse,
+)
+from midwatch_supervisor.workspaces.removal import remove_workspace, uncommitted, unmerged
+from midwatch_supervisor.workspaces.task_workspace import (
+    TaskWorkspace,
+    diff_between,
+    result_of,
+    workspace_in,
+)
+from midwatch_supervisor.workspaces.workspace import Workspace
+from midwatch_tools.git import git, is_repository
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal import Journal
+
+
+async def diff(
+    id: TaskOrAttempt,
+    *,
+    run: RunOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print what a task or an attempt has changed, committed or not.
+
+    Against the commit that it began from; without git against its source folder as it is now.
+    With --json one object a file, with its counts of lines.
+    """
+    async with await journal_to_read(journal) as opened:
+        found = await find(opened, id, run=run)
+        state = await task_state(opened, found.task)
+        chosen = (
+            workspace_in(state, state.attempts[found.attempt.id])
+            if found.attempt
+            else result_of(state)
+        )
+        if chosen is None:
+            raise UsageError(f"{found.task.name} has not begun, so it has changed nothing")
+        text, files = await _changed(opened, chosen)
+    if json:
+        for each in files:
+            write_json({"type": "file", "task": chosen.name, **asdict(each)})
+    elif text:
+        write_diff(opened.masker.text(text))
+    else:
+        write_line(f"{chosen.name} has changed nothing")
+
+
+async def _changed(journal: "Journal", chosen: TaskWorkspace) -> tuple[str, tuple[FileChange, ...]]:
+    """The diff, and the files in it."""
+    found = await chosen.diff()
+    if found is not None:
+        return found
+    plan = await plan_of(journal, chosen)
+    try:
+        return await diff_between(plan.home, plan.begun or "HEAD", plan.tip)
+    finally:
+        await give_back(plan)
+
+
+async def merge(
+    task: Annotated[
+        str, Parameter(name="TASK", help="A completed task's id, or the unique beginning of one.")
+    ],
+    *,
+    run: RunOption = None,
+    dry_run: DryRunOption = False,
+    journal: JournalOption = None,
+) -> None:
+    """Merge a completed task's branch into the branch that is checked out in its repository.
+
+    Prints the files first. Afterwards the branch and its worktree are removed.
+    """
+    async with await journal_to_read(journal) as opened:
+        found = await find(opened, task, run=run)
+        state = await task_state(opened, found.task)
+        result = _accepted(state)
+        if not await result.there() and await result.merged():
+            write_line(f"{branch_of(result.folder)} was merged before, and removed")
+            return
+        plan = await plan_of(opened, result)
+        others = await task_states(opened, found.task.run)
+    try:
+        await _carry_out(plan, dry_run=dry_run)
+    finally:
+        if dry_run:
+            await give_back(plan)
+    if not dry_run:
+        await _clean_up(plan, result, run_over=all(each.over for each in others))
+
+
+async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
+    if not plan.commits:
+        write_line(f"{plan.branch} is in {plan.into} already")
+        return
+    for text in change_lines(plan.files):
+        write_line(text)
+    if plan.left_out:
+        write_line(
+            f"left out: {brief(', '.join(plan.left_out))} (build rubbish, or ignored by git here)"
+        )
+    await (rehearse if dry_run else merge_branch)(plan)
+    commits = counted(plan.commits, "commit") + (" as one" if plan.left_out else "")
+    done = "would merge" if dry_run else "merged"
+    write_line(
+        f"{done} {plan.branch} into {plan.into} ({changes_text(plan.files)}; {commits}) "
+        f"in {plan.home}"
+    )
+
+
+async def _clean_up(plan: Merge, result: TaskWorkspace, *, run_over: bool) -> None:
+    """Remove what the merge has made needless, unless something may still need it."""
+    await give_back(plan)
+    if not (result.made_by_run and await result.there()):
+        return
+    workspace = await result.open()
+    if not run_over:
+        write_line(f"kept {workspace.branch}: its run is not over; `midwatch clean` removes it")
+    elif await uncommitted(workspace):
+        write_line(f"kept {workspace.folder}: it holds files that are not committed")
+    else:
+        await remove_workspace(workspace)
+        write_line(f"removed the branch and its worktree {workspace.folder}")
+
+
+async def plan_of(journal: "Journal", result: TaskWorkspace) -> Merge:
+    """The merge of a task's result, wherever that was made."""
+    assignment = result.assignment
+    bundles = Bundles(journal)
+    if assignment is not None and assignment.base and await bundles.snapshots(result.attempt.id):
+        home = await _repository(assignment.workspace, assignment.source)
+        return await plan_fetched(bundles, result.attempt, branch_of(result.folder), home)
+    workspace = await _with_branch(result)
+    if assignment is not None and assignment.origin:
+        return await plan_cloned(workspace, await _repository(None, assignment.origin))
+    return await plan_merge(workspace, result.source)
+
+
+async def _repository(source: Path | None, name: str) -> Path:
+    """Where the owner works: the task's workspace, or the repository around this folder."""
+    if source is not None and await asyncio.to_thread(is_repository, source):
+        return source
+    here = await asyncio.to_thread(Path.cwd)
+    try:
+        return Path((await git(here, "rev-parse", "--show-toplevel")).removesuffix("\n"))
+    except WorkspaceError as error:
+        raise UsageError(f"{here} is in no git repository: call it in a clone of {name}") from error
+
+
+async def _with_branch(result: TaskWorkspace) -> Workspace:
+    """Where the branch that completed the task is checked out."""
+    workspace = await result.open()
+    if workspace.worktree is None:
+        raise UsageError(
+            f"{result.name} has no branch: it did not work in git; its result is in {result.folder}"
+        )
+    return workspace
+
+
+def _accepted(state: TaskState) -> TaskWorkspace:
+    """Where the result is of a task that was completed."""
+    name, status = state.task.name, state.lifecycle
+    if status is not Lifecycle.COMPLETED:
+        raise UsageError(f"{name} is {status}; only a completed task can be merged")
+    result = result_of(state)
+    if result is None:
+        raise UsageError(f"no attempt of {name} was accepted")
+    return result
+
+
+async def clean(
+    *tasks: Annotated[
+        str, Parameter(name="TASK", help="Tasks whose work is thrown away, merged or not.")
+    ],
+    run: Annotated[
+        int | None,
+        Parameter(help="Only this run. Default: every run; of a task that is named, the latest."),
+    ] = None,
+    dry_run: DryRunOption = False,
+    journal: JournalOption = None,
+) -> None:
+    """Remove the worktrees, branches and folders of tasks that are over and were merged.
+
+    So are those that hold no changes. What holds unmerged work stays, unless its task is named.
+    """
+    async with await journal_to_read(journal) as opened:
+        over = [each async for each in _over(opened, tasks, run)]
+        found = [Leftover(task=task, at=at) for task in over for at in _places(task)]
+        left = [each for each in found if await each.at.there()]
+        gone = [await _clean(each, named=bool(tasks), dry_run=dry_run) for each in left]
+    if not left:
+        write_line("there is nothing to clean")
+    elif not all(gone):
+        write_line("`midwatch merge TASK` takes such work, `midwatch clean TASK` throws it away")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """The workspace of one attempt at a task that is over."""
+
+    task: TaskState
+    at: TaskWorkspace
+
+    @property
+    def name(self) -> str:
+        """What people call it: `fix#2 of run 3`."""
+        return f"{self.at.name}#{self.at.attempt.number} of run {self.task.task.run}"
+
+
+async def _over(
+    journal: "Journal", names: Sequence[str], run: int | None
+) -> AsyncIterator[TaskState]:
+    """The tasks that are named, else all; of runs of which no task may still build on another."""
+    wanted = [(await find(journal, name, run=run)).task for name in names]
+    for each in await chosen_runs(journal, run):
+        mine = {task.id for task in wanted if task.run == each.id}
+        if each.keeper is not Keeper.PROCESS or (wanted and not mine):
+            continue
+        tasks = await task_states(journal, each.id)
+        unfinished = next((task for task in tasks if not task.over), None)
+        if unfinished is None:
+            for task in tasks:
+                if not wanted or task.task.id in mine:
+                    yield task
+        elif mine:
+            state = f"{unfinished.task.name} is {unfinished.status}"
+            raise UsageError(f"run {each.id} is not over: {state}")
+
+
+def _places(task: TaskState) -> list[TaskWorkspace]:
+    """The workspaces of all attempts, and that of the result where it is another."""
+    places = [workspace_in(task, each) for each in task.attempts.values()]
+    result = result_of(task)
+    found = {each.folder: each for each in (*places, *([result] if result else []))}
+    return [each for each in found.values() if each.made_by_run]
+
+
+async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:
+    """Remove it, or say why not; whether it goes."""
+    try:
+        workspace = await left.at.open()
+        lost = await unmerged(workspace, left.at.source)
+        if lost and not named:
+            write_line(f"kept {left.name}: {changes_text(lost)} not merged")
+            return False
+        if not dry_run:
+            await remove_workspace(workspace)
+    except MidwatchError as error:
+        write_error(f"kept {left.name}: {error}")
+        return False
+    done = "would remove" if dry_run else "removed"
+    branch = f"the branch {workspace.branch} and " if workspace.branch else ""
+    why = f"{changes_text(lost)} thrown away" if lost else "nothing in it is unmerged"
+    write_line(f"{done} {left.name}: {branch}{left.at.folder} ({why})")
+    return True

@@ -1,0 +1,328 @@
+"""Lessons, facts and guidelines as they stand now: in a line, in full, and as JSON. Pure."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from difflib import unified_diff
+
+from pydantic import JsonValue
+
+from midwatch_monitor.records import (
+    Certainty,
+    FactMark,
+    FactState,
+    Feedback,
+    GuidelinesState,
+    KnownFact,
+    KnownGuidelines,
+    KnownLesson,
+)
+from midwatch_supervisor.present.learning_text import fact_parts, lesson_parts, verdict_text
+from midwatch_supervisor.present.lesson_history import LessonHistory, Place, Use
+from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.text_line import Parts, because, brief, by, listed
+
+Known = KnownLesson | KnownFact | KnownGuidelines
+"""Anything that a person can mark."""
+Fields = dict[str, object]
+
+_USES = 20
+"""Uses of a lesson that are told to people, the newest; `--json` has them all."""
+
+
+def known_name(known: Known) -> str:
+    """What people call it."""
+    match known:
+        case KnownLesson():
+            return f"lesson {known.id}"
+        case KnownFact():
+            return f"fact {known.id}"
+        case KnownGuidelines():
+            return f"version {known.guidelines.version} of the guidelines"
+
+
+def _source(known: KnownLesson | KnownFact, sources: Sequence[int]) -> str:
+    others = ", ".join(str(each) for each in sources if each != known.attempt)
+    also = f"; also from attempts {others}" if others else ""
+    return f"task {known.task}, attempt {known.attempt}{also}, in {known.project}; entry {known.id}"
+
+
+def _marked(at: datetime, act: str, author: str, comment: str) -> str:
+    return f"{at.astimezone():%Y-%m-%d %H:%M} {act}{by(author)}{because(comment)}"
+
+
+def verdict_line(verdict: Feedback) -> str:
+    """A verdict with its comment: `rejected by ada: it rounds down`."""
+    return f"{verdict_text(verdict)}{because(verdict.comment)}"
+
+
+def verdict_fields(verdict: Feedback) -> Fields:
+    """A verdict as JSON has it."""
+    return {
+        "accepted": verdict.accepted,
+        "origin": verdict.origin.value,
+        "sign": verdict.sign.value,
+        "author": verdict.author,
+        "comment": verdict.comment,
+    }
+
+
+# -- lessons -------------------------------------------------------------------------------
+
+
+def lesson_standing(known: KnownLesson) -> str:
+    """Why a lesson is not given; empty if it is."""
+    if known.waiting:
+        return f"waits for you, because {known.lesson.waits}"
+    return "retired or archived: it never comes back into a prompt" if known.obsolete else ""
+
+
+def lesson_detail(known: KnownLesson, history: LessonHistory | None = None) -> Parts:
+    """All of a lesson, with what became of it, as far as that was read."""
+    worth = (
+        f"given to {counted(known.used, 'attempt')}; {known.helped} of them accepted, "
+        f"{known.hurt} rejected or failed"
+        if known.used
+        else "not given to anybody yet"
+    )
+    parts = (
+        *lesson_parts(known.lesson),
+        ("use", worth),
+        ("rating", f"{known.rating} of 5" if known.rating else ""),
+        ("state", lesson_standing(known)),
+        ("where it comes from", _source(known, known.lesson.sources)),
+    )
+    if history is None:
+        return parts
+    marks = (
+        _marked(at, _rated(mark.act, mark.rating), mark.author, mark.comment)
+        for at, mark in history.marks
+    )
+    return (
+        *parts,
+        ("attempts", ", ".join(f"{each.name} ({each.attempt.id})" for each in history.sources)),
+        ("it explains", verdict_line(history.verdict) if history.verdict else ""),
+        ("given to", listed(map(_use_line, history.uses[-_USES:]))),
+        ("marks", listed(marks)),
+    )
+
+
+def _rated(act: str, rating: int) -> str:
+    return f"{act} {rating} of 5" if rating else act
+
+
+def _use_line(use: Use) -> str:
+    said = "; ".join(map(verdict_line, use.verdicts)) or "not judged"
+    return f"{use.place.name} ({use.place.attempt.id}), found by {use.recalled.method}: {said}"
+
+
+def lesson_fields(known: KnownLesson) -> Fields:
+    """A lesson as one object."""
+    lesson = known.lesson
+    return {
+        "type": "lesson",
+        "id": known.id,
+        "text": lesson.text,
+        "failure_class": lesson.failure_class,
+        "tags": lesson.tags,
+        "source_attempt": known.attempt,
+        "used": known.used,
+        "helped": known.helped,
+        "hurt": known.hurt,
+        "rating": known.rating or None,
+        "obsolete": known.obsolete,
+        "waits": lesson.waits if known.waiting else None,
+        "at": known.at.isoformat(),
+        "last_used": known.last_used.isoformat() if known.last_used else None,
+        "project": known.project,
+        "task": known.task,
+        "kind": lesson.kind,
+        "files": lesson.files,
+        "insights": lesson.insights,
+        "sources": lesson.sources,
+        "steps": lesson.steps,
+        "born": lesson.born.value,
+        "verdict": lesson.verdict,
+        "origin": lesson.origin.value,
+        "model": lesson.model or None,
+        "author": lesson.author or None,
+    }
+
+
+def lesson_history_fields(known: KnownLesson, history: LessonHistory) -> Fields:
+    """A lesson with where it comes from and what became of it, as one object."""
+    return {
+        **lesson_fields(known),
+        "source_attempts": tuple(map(_place_fields, history.sources)),
+        "explains": verdict_fields(history.verdict) if history.verdict else None,
+        "uses": tuple(
+            {
+                **_place_fields(use.place),
+                "method": use.recalled.method.value,
+                "score": round(use.recalled.score, 4),
+                "at": use.at.isoformat(),
+                "verdicts": tuple(map(verdict_fields, use.verdicts)),
+            }
+            for use in history.uses
+        ),
+        "marks": tuple(
+            {
+                "at": at.isoformat(),
+                "act": mark.act.value,
+                "rating": mark.rating or None,
+                "author": mark.author,
+                "comment": mark.comment,
+            }
+            for at, mark in history.marks
+        ),
+    }
+
+
+def _place_fields(place: Place) -> Fields:
+    attempt = place.attempt
+    return {"attempt": attempt.id, "task": place.task.name, "number": attempt.number}
+
+
+# -- facts ---------------------------------------------------------------------------------
+
+
+def fact_standing(known: KnownFact) -> str:
+    """Where a fact stands, in a word or two."""
+    if known.live:
+        return known.state.value
+    if known.instead is not None:
+        return f"replaced → {known.instead}"
+    return known.ended.value if known.ended is not None else "not shared"
+
+
+def fact_line(known: KnownFact) -> str:
+    """A fact on one line, with what one should know before one relies on it."""
+    reviewed = known.live and known.state is FactState.REVIEWED
+    doubts = (
+        "" if reviewed else fact_standing(known) + because(known.reason if known.waiting else ""),
+        "inferred" if known.fact.certainty is Certainty.INFERRED else "",
+    )
+    said = ", ".join(filter(None, doubts))
+    return f"{known.id}{f' ({said})' if said else ''}: {brief(known.fact.text)}"
+
+
+def fact_detail(
+    known: KnownFact,
+    instead: KnownFact | None = None,
+    before: Iterable[KnownFact] = (),
+    marks: Iterable[tuple[datetime, FactMark]] = (),
+) -> Parts:
+    """All of a fact, with both sides of a conflict and what was said of it, as far as known."""
+    successor = "" if known.instead is None else f"{known.instead}"
+    return (
+        ("state", fact_standing(known)),
+        ("because", known.reason),
+        ("instead of it stands", f"{instead.id}: {instead.fact.text}" if instead else successor),
+        (
+            "it stands instead of",
+            "\n".join(f"{old.id}: {old.fact.text}{because(old.reason)}" for old in before),
+        ),
+        *fact_parts(known.fact),
+        ("where it comes from", _source(known, known.sources)),
+        ("marks", listed(_marked(at, mark.act, mark.author, mark.reason) for at, mark in marks)),
+    )
+
+
+def fact_fields(known: KnownFact) -> Fields:
+    """A fact as one object."""
+    fact = known.fact
+    return {
+        "type": "fact",
+        "id": known.id,
+        "text": fact.text,
+        "certainty": fact.certainty.value,
+        "state": known.state.value,
+        "files": fact.files,
+        "tags": fact.tags,
+        "value": _value(fact.value),
+        "live": known.live,
+        "instead": known.instead,
+        "ended": known.ended.value if known.ended else None,
+        "sources": tuple(dict.fromkeys((known.attempt, *known.sources))),
+        "source_attempt": known.attempt,
+        "reason": known.reason,
+        "project": known.project,
+    }
+
+
+def _value(text: str) -> JsonValue:
+    """The structured value; one that is no JSON, from whatever source, as the text that it is."""
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text
+
+
+# -- guidelines ----------------------------------------------------------------------------
+
+_VERSION_STATES = {
+    GuidelinesState.PROPOSED: "waits for `midwatch guidelines approve`",
+    GuidelinesState.LIVE: "is in force",
+    GuidelinesState.FORMER: "was in force",
+    GuidelinesState.REJECTED: "was turned down",
+}
+
+
+def version_standing(known: KnownGuidelines) -> str:
+    """Where a version stands: `version 2 (31) is in force, Ada`."""
+    who = f", {known.author}" if known.author else ""
+    return f"version {known.guidelines.version} ({known.id}) {_VERSION_STATES[known.state]}{who}"
+
+
+def version_line(known: KnownGuidelines) -> str:
+    """A version on one line, with its comment and its length."""
+    version = known.guidelines
+    size = f"{len(version.text.split())} words from {counted(len(version.sources), 'attempt')}"
+    return f"{version_standing(known)}{because(known.comment)}; {size}"
+
+
+def version_detail(known: KnownGuidelines, before: KnownGuidelines | None) -> Parts:
+    """What a version changes, then where it stands, then all of it."""
+    version = known.guidelines
+    return (
+        ("what it changes", version_diff(before, known) or "nothing: the text is the same"),
+        ("state", f"{version_line(known)}; {known.project}"),
+        ("written by", version.model),
+        ("drawn from attempts", ", ".join(map(str, version.sources))),
+        ("all of it", version.text),
+    )
+
+
+def version_diff(before: KnownGuidelines | None, after: KnownGuidelines) -> str:
+    """What a version changes, as a unified diff; empty if nothing."""
+    old = before.guidelines.text if before else ""
+    names = f"version {before.guidelines.version}" if before else "nothing"
+    lines = unified_diff(
+        old.splitlines(),
+        after.guidelines.text.splitlines(),
+        fromfile=names,
+        tofile=f"version {after.guidelines.version}",
+        lineterm="",
+    )
+    return "\n".join(lines)
+
+
+def version_fields(known: KnownGuidelines, *, text: bool = False) -> Fields:
+    """A version as one object; with its text where that is wanted."""
+    version = known.guidelines
+    fields: Fields = {
+        "type": "guidelines",
+        "id": known.id,
+        "at": known.at.isoformat(),
+        "project": known.project,
+        "version": version.version,
+        "state": known.state.value,
+        "words": len(version.text.split()),
+        "sources": version.sources,
+        "base": version.base,
+        "model": version.model,
+        "decided_at": known.decided_at.isoformat() if known.decided_at else None,
+        "author": known.author,
+        "comment": known.comment,
+    }
+    return {**fields, "text": version.text} if text else fields
