@@ -281,7 +281,7 @@ class Play:
                 up = [each for each in await nodes.all() if each.state is NodeState.UP]
                 held = await nodes.in_hand()
                 return Standing(
-                    at=await nodes.now(),
+                    at=await nodes.journal.now(),
                     held=frozenset(id for each in up for id in held.get(each.holder, ())),
                     full=bool(up) and all(each.busy >= each.slots for each in up),
                     interrupted=self.told.is_set(),

@@ -8,7 +8,7 @@ from datetime import datetime
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import Clock, present
+from midwatch_monitor.journal.core.clock import Clock
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
@@ -86,7 +86,7 @@ class _Author:
         self.author = author
 
     async def _now(self) -> datetime:
-        return self._clock() if self._clock else await present(self._journal)
+        return self._clock() if self._clock else await self._journal.now()
 
     def _publish(self, entries: Sequence[Entry]) -> None:
         for entry in entries:

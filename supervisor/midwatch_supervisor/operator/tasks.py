@@ -8,7 +8,6 @@ from enum import StrEnum
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import present
 from midwatch_monitor.journal.core.commits import TURNS, commit_unmoved, reopen
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.records import (
@@ -242,7 +241,7 @@ class Withdrawer:
 
     async def _commit(self, look: Look, *records: tuple[int | None, Record]) -> int | None:
         """Store records of attempts or of the task; the last one's id, `None` where it moved."""
-        task, at = look.state.task.id, await present(self._journal)
+        task, at = look.state.task.id, await self._journal.now()
         drafts = tuple(
             Draft(record=record, at=at, task=task, attempt=attempt) for attempt, record in records
         )

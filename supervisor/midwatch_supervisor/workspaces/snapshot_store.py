@@ -7,12 +7,13 @@ import asyncio
 import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import (
     Action,
@@ -95,10 +96,6 @@ _MB = 1_000_000
 _IN_USE = timedelta(hours=1)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveResult:
     """What came of saving."""
@@ -127,7 +124,7 @@ class SnapshotStore:
         home: Path,
         node: str,
         settings: FleetSettings,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = now,
     ) -> None:
         """Save into `journal`, and work below `home` as the node with that name."""
         self.settings = settings

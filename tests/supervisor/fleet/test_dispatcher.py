@@ -1,6 +1,5 @@
 """The dispatcher over a journal: what it hands out, rescues, and tells people."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from midwatch_monitor.records import (
     Run,
     TaskTransition,
 )
+from midwatch_stage.turns import QueueInMemory
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.nodes.task_failures import TaskFailures
 from midwatch_supervisor.fleet.process import Identity
@@ -35,51 +35,12 @@ from midwatch_supervisor.present.assignment import assignments
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
-class InMemory:
-    """A queue that keeps its turns in a list."""
-
-    fleet = "night"
-
-    def __init__(self) -> None:
-        self.turns: list[TurnUnderWay] = []
-        self.queued: list[tuple[str, tuple[str, ...]]] = []
-        self.ended: list[str] = []
-
-    async def under_way(self) -> list[TurnUnderWay]:
-        return self.turns
-
-    async def last_numbers(self, run: Run) -> dict[int, int]:
-        return {each.ticket.task: each.ticket.number for each in self.turns}
-
-    async def hand_out(
-        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
-    ) -> None:
-        self.turns.append(TurnUnderWay(ticket=ticket))
-        self.queued.append((str(ticket), tuple(labels)))
-
-    async def rescue(
-        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), holder: str = ""
-    ) -> bool:
-        if holder and TurnUnderWay(ticket=ticket, holder=holder) not in self.turns:
-            return False
-        self.turns = [each for each in self.turns if each.ticket != ticket]
-        self.queued.append((str(ticket), tuple(labels)))
-        return True
-
-    async def drop(self, ticket: QueuedTurn) -> None:
-        self.turns = [each for each in self.turns if each.ticket != ticket]
-        self.ended.append(str(ticket))
-
-    async def forget(self, before: datetime) -> None:
-        self.forgotten = before
-
-
 class Office:
     """A dispatcher, and the run that it looks after."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.queue = InMemory()
+        self.queue = QueueInMemory()
         self.nodes = Nodes(journal)
         self.dispatcher = self.another()
 
@@ -188,7 +149,7 @@ async def test_a_lost_node_that_takes_its_turn_again_is_told_of_once(office: Off
 async def test_a_turn_that_another_hands_out_meanwhile_is_not_followed_by_a_second_one(
     office: Office,
 ) -> None:
-    class Slow(InMemory):
+    class Slow(QueueInMemory):
         async def last_numbers(self, run: Run) -> dict[int, int]:
             if not self.turns:
                 ticket = QueuedTurn.of(self.fleet, run, 1, 1)
@@ -207,7 +168,7 @@ async def test_a_turn_that_another_hands_out_meanwhile_is_not_followed_by_a_seco
 async def test_a_turn_that_another_rescued_meanwhile_stays_with_the_node_that_took_it(
     office: Office,
 ) -> None:
-    class Slow(InMemory):
+    class Slow(QueueInMemory):
         async def under_way(self) -> list[TurnUnderWay]:
             found = await super().under_way()
             self.turns = [TurnUnderWay(ticket=each.ticket, holder="node-b:1") for each in found]
@@ -250,7 +211,7 @@ async def test_a_turn_whose_end_was_not_noted_any_more_goes_with_who_had_it(
 async def test_what_is_handed_out_while_a_look_reads_is_not_taken_for_a_leftover(
     office: Office,
 ) -> None:
-    class Slow(InMemory):
+    class Slow(QueueInMemory):
         async def under_way(self) -> list[TurnUnderWay]:
             if not await office.journal.runs():
                 await office.submit({"id": "a"})

@@ -1,12 +1,12 @@
 """The turns that a node has in hand: what is put back, offered again, and when a slot rests."""
 
 import asyncio
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import pytest
 
 from midwatch_monitor.records import Run
+from midwatch_stage.turns import QueueInMemory
 from midwatch_supervisor.fleet.nodes.turn import Outcome
 from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded, TurnPool, delay
 from midwatch_supervisor.fleet.queue.queue import PUT_BACK, QueuedTurn
@@ -19,27 +19,11 @@ RUN = Run(
 )
 
 
-class InMemory:
-    """A queue that only notes what it was told."""
-
-    def __init__(self) -> None:
-        self.offered: list[tuple[QueuedTurn, float]] = []
-        self.put_back: list[QueuedTurn] = []
-
-    async def hand_out(
-        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
-    ) -> None:
-        self.offered.append((ticket, delay_seconds))
-
-    async def rescue(self, ticket: QueuedTurn, *, labels: Iterable[str] = ()) -> None:
-        self.put_back.append(ticket)
-
-
 def ticket(task: int, number: int = 1) -> QueuedTurn:
     return QueuedTurn.of("night", RUN, task, number)
 
 
-def pool_of(queues: InMemory, *outcomes: Outcome, slots: int = 1) -> TurnPool:
+def pool_of(queues: QueueInMemory, *outcomes: Outcome, slots: int = 1) -> TurnPool:
     """A turn pool whose turns come to these outcomes, one after the other."""
     left = list(outcomes)
 
@@ -54,7 +38,7 @@ def test_every_failure_doubles_the_delay_up_to_a_limit() -> None:
 
 
 async def test_what_there_is_no_slot_for_keeps_its_place_and_makes_no_new_turn() -> None:
-    queues = InMemory()
+    queues = QueueInMemory()
     mine = pool_of(queues)
     mine.close()
     assert await mine.do(ticket(1), ()) == PUT_BACK
@@ -65,14 +49,14 @@ async def test_what_there_is_no_slot_for_keeps_its_place_and_makes_no_new_turn()
 async def test_a_turn_that_came_to_nothing_is_offered_again_later_each_time(
     outcome: Outcome,
 ) -> None:
-    queues = InMemory()
+    queues = QueueInMemory()
     mine = pool_of(queues, outcome, outcome, slots=3)
     assert [await mine.do(ticket(1, number), ()) for number in (1, 2)] == [outcome, outcome]
     assert queues.offered == [(ticket(1, 2), 5), (ticket(1, 3), 10)]
 
 
 async def test_a_node_that_reached_nothing_takes_nothing_for_a_while() -> None:
-    queues = InMemory()
+    queues = QueueInMemory()
     mine = pool_of(queues, Outcome.UNREACHABLE, Outcome.UNREACHABLE, Outcome.OVER)
     for task in (1, 2):  # the second waits until the slot has rested
         await mine.do(ticket(task), ())
@@ -82,7 +66,7 @@ async def test_a_node_that_reached_nothing_takes_nothing_for_a_while() -> None:
 
 
 async def test_a_node_that_nobody_hears_begins_nothing() -> None:
-    queues = InMemory()
+    queues = QueueInMemory()
 
     async def take(task: int) -> Outcome:
         raise AssertionError
@@ -92,7 +76,7 @@ async def test_a_node_that_nobody_hears_begins_nothing() -> None:
 
 
 async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_have() -> None:
-    queues = InMemory()
+    queues = QueueInMemory()
 
     async def stands() -> bool:
         return False
@@ -108,7 +92,7 @@ async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_hav
 
 
 async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor_put_back() -> None:
-    queues, slot = InMemory(), asyncio.Event()
+    queues, slot = QueueInMemory(), asyncio.Event()
 
     async def take(task: int) -> Outcome:
         assert task == 1
@@ -125,7 +109,7 @@ async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor
 
 
 async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -> None:
-    queues, begun, times = InMemory(), asyncio.Event(), list[int]()
+    queues, begun, times = QueueInMemory(), asyncio.Event(), list[int]()
 
     async def take(task: int) -> Outcome:
         times.append(task)
@@ -156,7 +140,7 @@ async def test_what_becomes_of_each_turn_is_told() -> None:
             await asyncio.Event().wait()
         return Outcome.WAITS
 
-    mine = TurnPool(take, InMemory(), slots=2, changed=lambda: None, ended=ended.append)
+    mine = TurnPool(take, QueueInMemory(), slots=2, changed=lambda: None, ended=ended.append)
     await mine.do(ticket(1), ())
     second = asyncio.create_task(mine.do(ticket(2), ()))
     await begun.wait()

@@ -123,11 +123,6 @@ async def journal_clock(
         await asyncio.wait({keeping})
 
 
-async def present(journal: Journal) -> datetime:
-    """What time it is for all who share a journal, for one who asks once. Raises JournalError."""
-    return await journal.read(database_time)
-
-
 def _shared_time(connection: Connection) -> datetime | None:
     """The database's own time; `None` where it has none."""
     return None if connection.dialect.name == "sqlite" else database_time(connection)

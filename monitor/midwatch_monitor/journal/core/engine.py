@@ -283,7 +283,7 @@ def parts(ids: Iterable[int], most: int = 5_000) -> Iterator[list[int]]:
 
 
 def database_time(connection: Connection) -> datetime:
-    """The present moment by the clock that all who share the database go by.
+    """The present moment, by the clock that all who share the database go by.
 
     SQLite has none of its own: who shares such a file is on one machine.
     """

@@ -14,7 +14,7 @@ from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError, JournalReadOnlyError
 from midwatch_monitor.journal.core import commits, tables, work
 from midwatch_monitor.journal.core.encoding import NO_MORE, kind_of, use_masker
-from midwatch_monitor.journal.core.engine import Access, Store
+from midwatch_monitor.journal.core.engine import Access, Store, database_time
 from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
 from midwatch_monitor.journal.core.schema import open_store
 from midwatch_monitor.journal.core.threads import GroupCommit, Reader, Writer
@@ -288,6 +288,7 @@ class Journal:
     messages = reading(work.messages)
     results = reading(work.results)
     last_id = reading(work.last_id)
+    now = reading(database_time)
 
     async def flush(self) -> None:
         """Put into the file itself what stands beside it, as far as readers let it; SQLite only."""

@@ -312,7 +312,6 @@ class Nodes(JournalPart):
     in_hand = reading(_in_hand)
     named = reading(_named)
     monitors = reading(_monitors)
-    now = reading(database_time)
 
     async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
         """Give up all nodes that were not heard in time; those that were.

@@ -21,7 +21,7 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
 
     async with await journal_to_read(journal) as opened:
         known = Nodes(opened)
-        found, now, held = await known.all(), await known.now(), await known.in_hand()
+        found, now, held = await known.all(), await opened.now(), await known.in_hand()
         at_work = await known.named([id for ids in held.values() for id in ids])
         monitors = await known.monitors()
     for status in found:

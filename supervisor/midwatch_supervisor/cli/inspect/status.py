@@ -97,7 +97,7 @@ async def status(
         runs = await chosen_runs(opened, run)
         known = Nodes(opened)
         nodes = {each.name: each for each in await known.all()}
-        now, needy = await known.now(), False
+        now, needy = await opened.now(), False
         async for each, tasks in standing(opened, runs[::-1] if all else latest(runs), nodes):
             shared = each.keeper is Keeper.MONITOR
             needy = needy or (shared and any(map(_open_to_nodes, tasks)))

@@ -11,7 +11,7 @@ from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import journal_clock, now, present
+from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -135,7 +135,7 @@ async def scan(
     )
     opening = journal_to_read if dry_run else journal_to_write
     async with await opening(journal) as opened:
-        at = await present(opened)
+        at = await opened.now()
         if dry_run:
             found = [
                 _Verdict(

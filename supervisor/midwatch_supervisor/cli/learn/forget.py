@@ -7,7 +7,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal.core.clock import present
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Erasure
 from midwatch_supervisor.cli.journals import (
@@ -55,7 +54,7 @@ async def forget(
         if not yes and not await _agreed(name, found):
             write_error("nothing was deleted")
             return 1
-        done = await learned.forget(name, author=operator_name(author), at=await present(opened))
+        done = await learned.forget(name, author=operator_name(author), at=await opened.now())
     _tell(name, done, dry_run=False, json=json)
     return 0
 

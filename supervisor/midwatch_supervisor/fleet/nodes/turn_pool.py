@@ -3,13 +3,12 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from midwatch_monitor.errors import JournalError
 from midwatch_supervisor.fleet.nodes.turn import Outcome
-from midwatch_supervisor.fleet.queue.queue import PUT_BACK, QueuedTurn
+from midwatch_supervisor.fleet.queue.queue import PUT_BACK, Queue, QueuedTurn
 
 log = logging.getLogger(__name__)
 
@@ -39,15 +38,6 @@ class TurnEnded:
     """`None` where it was given back in the middle of the work."""
 
 
-class PoolQueue(Protocol):
-    """What the pool needs of the queue; see `TurnQueue`."""
-
-    async def hand_out(
-        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
-    ) -> None: ...
-    async def rescue(self, ticket: QueuedTurn, *, labels: Iterable[str] = ()) -> object: ...
-
-
 def delay(first: float, times: int, *, most: float) -> float:
     """How long to wait after something went wrong so many times in a row. Pure."""
     return min(most, first * 2 ** min(times - 1, 30))
@@ -67,7 +57,7 @@ class TurnPool:
     def __init__(
         self,
         take: Take,
-        turn_queue: PoolQueue,
+        turn_queue: Queue,
         *,
         slots: int,
         changed: Callable[[], None],

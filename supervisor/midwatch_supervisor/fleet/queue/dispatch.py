@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.fleet import FleetSettings
@@ -30,6 +30,7 @@ from midwatch_monitor.records import (
     name_of,
 )
 from midwatch_supervisor.fleet.queue.queue import (
+    Queue,
     QueuedTurn,
     TurnQueue,
     TurnUnderWay,
@@ -109,23 +110,6 @@ _BREATH = 0.25
 """Seconds between two looks, however many hints there are."""
 
 
-class DispatchQueue(Protocol):
-    """What a dispatcher needs of the queue; see `TurnQueue`."""
-
-    @property
-    def fleet(self) -> str: ...
-    async def under_way(self) -> list[TurnUnderWay]: ...
-    async def last_numbers(self, run: Run) -> dict[int, int]: ...
-    async def hand_out(
-        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
-    ) -> None: ...
-    async def rescue(
-        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), holder: str = ""
-    ) -> bool: ...
-    async def drop(self, ticket: QueuedTurn) -> None: ...
-    async def forget(self, before: datetime) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
     """What is to be done about the tasks of one run."""
@@ -202,7 +186,7 @@ class Dispatcher:
     def __init__(
         self,
         journal: Journal,
-        turn_queue: DispatchQueue,
+        turn_queue: Queue,
         nodes: Nodes,
         *,
         settings: FleetSettings,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
@@ -128,6 +128,23 @@ def system_url(location: str) -> str:
             "MIDWATCH_JOURNAL); on one machine `midwatch run` needs none"
         )
     return url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+class Queue(Protocol):
+    """What hands out turns of a fleet: see `TurnQueue`."""
+
+    @property
+    def fleet(self) -> str: ...
+    async def under_way(self) -> list[TurnUnderWay]: ...
+    async def last_numbers(self, run: Run) -> dict[int, int]: ...
+    async def hand_out(
+        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
+    ) -> None: ...
+    async def rescue(
+        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), holder: str = ""
+    ) -> bool: ...
+    async def drop(self, ticket: QueuedTurn) -> None: ...
+    async def forget(self, before: datetime) -> None: ...
 
 
 class TurnQueue:

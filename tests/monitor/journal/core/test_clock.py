@@ -12,7 +12,7 @@ from pydantic_ai import Agent
 from sqlalchemy import make_url
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import JournalClock, journal_clock, now, present
+from midwatch_monitor.journal.core.clock import JournalClock, journal_clock, now
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Action,
@@ -66,7 +66,7 @@ async def test_a_machine_whose_clock_is_wrong_tells_the_time_of_the_database(
 ) -> None:
     clock = JournalClock(shared, lambda: now() + timedelta(minutes=minutes))
     assert await clock.tune()
-    assert near(clock(), await present(shared))
+    assert near(clock(), await shared.now())
     assert abs(clock.ahead + timedelta(minutes=minutes)) < NEAR
 
 
@@ -75,7 +75,7 @@ async def test_a_clock_that_is_set_while_it_runs_makes_no_difference(shared: Jou
     clock = JournalClock(shared, lambda: own[-1])
     await clock.tune()
     own.append(now() + timedelta(hours=1))
-    assert near(clock(), await present(shared))
+    assert near(clock(), await shared.now())
 
 
 async def test_the_time_of_the_journal_never_goes_back(shared: Journal) -> None:
@@ -103,7 +103,7 @@ async def test_a_slow_answer_that_contradicts_nothing_changes_nothing(shared: Jo
 async def test_a_file_has_no_clock_of_its_own(journal: Journal, at: datetime) -> None:
     async with journal_clock(journal, lambda: at) as clock:
         assert clock() == at
-    assert near(await present(journal), now())
+    assert near(await journal.now(), now())
 
 
 async def test_a_clock_that_is_far_off_is_told_once_at_the_start(
@@ -163,7 +163,7 @@ async def ahead(postgres_journal: str, monkeypatch: pytest.MonkeyPatch) -> Async
 
 
 async def _attempt(journal: Journal, project: Path) -> Attempt:
-    at = await present(journal)
+    at = await journal.now()
     run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
     task = await journal.add_task(
         run=run.id, name="fix", title="Fix it", spec="{}", at=at, project=str(project)
@@ -192,7 +192,7 @@ OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
 async def test_what_a_person_does_is_written_by_the_databases_time(
     ahead: Journal, tmp_path: Path, record: Record, command: list[str]
 ) -> None:
-    id = await write(ahead, await _attempt(ahead, tmp_path), await present(ahead), record)
+    id = await write(ahead, await _attempt(ahead, tmp_path), await ahead.now(), record)
     assert await midwatch(*(word.format(id=id) for word in command)) == 0
     entries = await ahead.entries(id)
     assert entries
@@ -202,7 +202,7 @@ async def test_what_a_person_does_is_written_by_the_databases_time(
 async def test_what_is_deleted_is_deleted_at_the_databases_time(
     ahead: Journal, tmp_path: Path
 ) -> None:
-    await write(ahead, await _attempt(ahead, tmp_path), await present(ahead), OVER)
+    await write(ahead, await _attempt(ahead, tmp_path), await ahead.now(), OVER)
     assert await midwatch("forget", str(tmp_path), "--yes") == 0
     (erasure,) = await Learned(ahead).erasures()
     assert near(erasure.at, now() + TEN)

@@ -30,7 +30,7 @@ async def test_a_node_enters_with_what_it_offers(nodes: Nodes) -> None:
     (found,) = await nodes.all()
     assert found == replace(NODE, started_at=found.started_at, beat_at=found.started_at)
     assert found.labels == ("big", "gpu")
-    assert abs((await nodes.now() - found.beat_at).total_seconds()) < 60
+    assert abs((await nodes.journal.now() - found.beat_at).total_seconds()) < 60
 
 
 async def test_a_beat_says_what_it_does_and_hears_what_it_was_taken_for(nodes: Nodes) -> None:
@@ -119,7 +119,7 @@ async def test_a_fleet_gives_up_its_own_nodes_only(journal: Journal) -> None:
     ours, theirs = Nodes(journal, fleet="ours"), Nodes(journal, fleet="theirs")
     await ours.enter(replace(NODE, name="a", fleet="ours"), alive_seconds=10)
     await theirs.enter(replace(NODE, name="b", fleet="theirs"), alive_seconds=10)
-    long_ago = await ours.now() - timedelta(minutes=1)
+    long_ago = await ours.journal.now() - timedelta(minutes=1)
     for name in ("a", "b"):
         await journal.write(heard, name, long_ago)
     assert [lost.name for lost in await ours.lose(after_seconds=15, beat_seconds=1)] == ["a"]
@@ -137,7 +137,7 @@ async def test_who_left_more_than_a_day_ago_is_forgotten(
     ):
         await nodes.enter(replace(NODE, name=name), alive_seconds=10)
         await nodes.beat(name, "1", busy=0, state=state)
-        beat_at = await nodes.now() - timedelta(hours=hours)
+        beat_at = await journal.now() - timedelta(hours=hours)
         await journal.write(heard, name, beat_at)
     if comes:
         await nodes.enter(NODE, alive_seconds=10)
