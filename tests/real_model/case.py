@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 MODEL = "smollm2-135m"
 LIMIT = 8
 """Model requests of the real worker in one task."""
-LOOPING_LIMIT = 60
+LOOPING_LIMIT = 200
 """Those of the scripted one, which takes four seconds for each: time for an answer."""
 ROUNDS = 4
 """Equal calls with equal results in a row, from which on a worker goes round."""
@@ -27,7 +27,7 @@ _PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main(
 _CONFIG = """
 run: {sandbox: 'off'}
 learning: {facts: {enabled: false}}
-supervisor: {tries: 1, max_requests: 3, max_evidence_chars: 1000, timeout_seconds: 600}
+supervisor: {tries: 1, max_requests: 3, max_evidence_chars: 1000}
 # Nobody is there to be asked.
 policy: {person: {timeout_minutes: 0.001}}
 """
