@@ -344,8 +344,8 @@ def test_a_report_that_was_refused_is_none_that_is_missing() -> None:
     assert missed(run.work(8)) is None
 
 
-def _change(detector: Detector, **fields: object) -> Sequence[Answer]:
-    return detector.observe(Change(**fields), Seen(Act(0, work=False)))
+def _hear(detector: Detector, change: Change) -> Sequence[Answer]:
+    return detector.observe(change, Seen(Act(0, work=False)))
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,9 @@ def test_confidence_worth_nothing_is_no_alarm_until_another_model_goes_on(
 ) -> None:
     falling = confident(80, 50, 10)
     assert last_value(detector, falling) is not None
-    assert _change(detector, confidence_counts=False) == (Clear(key=AlertKey(rule=detector.rule)),)
+    assert _hear(detector, Change(confidence_counts=False)) == (
+        Clear(key=AlertKey(rule=detector.rule)),
+    )
     assert last_value(detector, falling) is None
-    assert _change(detector, model="another") == ()
+    assert _hear(detector, Change(model="another")) == ()
     assert last_value(detector, falling) is not None
