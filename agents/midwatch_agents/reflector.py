@@ -352,11 +352,11 @@ def _agent(answer: type[DraftT]) -> Agent[_Question, DraftT]:
         instructions=INSTRUCTIONS,
         retries=CORRECTIONS,
     )
-    agent.output_validator(_checked)
+    agent.output_validator(_check_answer)
     return agent
 
 
-def _checked(ctx: RunContext[_Question], draft: DraftT) -> DraftT:
+def _check_answer(ctx: RunContext[_Question], draft: DraftT) -> DraftT:
     """The answer if it is one about this case; else ModelRetry with what is wrong with it."""
     question = ctx.deps
     question.last, question.fault = draft, draft.faults(question)
@@ -388,11 +388,11 @@ async def _ask(
                 raise
             why = question.fault or "it is not in the form that was asked for"
             fault = f"no usable answer after {CORRECTIONS} corrections: {why}"
-            return _Answer(draft=None, fault=fault, spending=_spent(model, messages))
+            return _Answer(draft=None, fault=fault, spending=_spending_of(model, messages))
     return _Answer(draft=said.answer, spending=said.spending)
 
 
-def _spent(model: Model, messages: list[ModelMessage]) -> Spending:
+def _spending_of(model: Model, messages: list[ModelMessage]) -> Spending:
     answers = [each for each in messages if isinstance(each, ModelResponse)]
     return Spending(
         role=Role.REFLECTOR,

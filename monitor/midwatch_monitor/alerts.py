@@ -99,7 +99,7 @@ def agree(
     lower = [alert for alert in firing if any(_above(other, alert) for other in own)]
     return [
         replace(alert, severity=_HIGHER[alert.severity], step=now.step, at=now.at)
-        for alert in lower or _confirmed(firing, evidence)
+        for alert in lower or _confirm(firing, evidence)
         if alert.key not in raised
     ]
 
@@ -122,7 +122,7 @@ def health(firing: Collection[Alert]) -> Health:
     return Health.UNKNOWN if silent else Health.SUSPECT
 
 
-def _confirmed(firing: Collection[Alert], evidence: Mapping[str, object]) -> list[Alert]:
+def _confirm(firing: Collection[Alert], evidence: Mapping[str, object]) -> list[Alert]:
     notices = [alert for alert in firing if alert.severity is Severity.NOTICE]
     if len({evidence[alert.key.rule] for alert in notices}) < 2:
         return []

@@ -121,9 +121,9 @@ class Trial:
 
     def verdict(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
         """The outcome with its reason, given the attempt's alerts as they stand now."""
-        return self.settled or self._judged(alerts)
+        return self.settled or self._judge(alerts)
 
-    def _judged(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
+    def _judge(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
         still = [key.rule for key in self.answers if self._stands(alerts.get(key))]
         still += [self.again] if self.again else []
         if self.worse:

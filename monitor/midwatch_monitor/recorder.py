@@ -174,7 +174,7 @@ class Recorder:
         """
         if self.before is not None:
             await self.before(records, results)
-        drafts = (*self._taken(), *self._drafts(records, self.clock()))
+        drafts = (*self._take_waiting(), *self._drafts(records, self.clock()))
         entries = await self.journal.commit(
             Commit(
                 drafts=drafts,
@@ -217,7 +217,7 @@ class Recorder:
         except JournalError as error:  # whoever records next is told
             self._failed = error
 
-    def _taken(self) -> tuple[Draft, ...]:
+    def _take_waiting(self) -> tuple[Draft, ...]:
         """What waited; nothing waits from here on."""
         if self._timer is not None:
             self._timer.cancel()
@@ -245,7 +245,7 @@ class Recorder:
         """The record, masked and numbered, with what the rules make of it."""
         record = self._masked(record)
         if isinstance(record, Step):
-            event = self._placed(record, now)
+            event = self._number_step(record, now)
             self._take_step(event)
         elif isinstance(record, Change):
             event = record if record.at is not None else replace(record, at=now)
@@ -260,7 +260,7 @@ class Recorder:
             return (event, *judgement.alerts, *judgement.faults)
         return (event,)
 
-    def _placed(self, step: Step, now: datetime) -> Step:
+    def _number_step(self, step: Step, now: datetime) -> Step:
         """The step with its number and its time."""
         number, at = self.last_step + 1, step.at or now
         if step.number == number and step.at is at:

@@ -33,7 +33,7 @@ class SilenceAlerts:
     def due_at(self) -> datetime | None:
         """When there will be something to see, if nothing is heard until then."""
         due = None if self._silence is None else self._silence.due
-        awaited = None if self._silence is None else self._awaited(self._silence)
+        awaited = None if self._silence is None else self._grace_until(self._silence)
         return due if due is None or awaited is None else max(due, awaited)
 
     def due(self, now: datetime) -> bool:
@@ -50,10 +50,10 @@ class SilenceAlerts:
         return tuple(follow(answers, since, self._settings, alerts, now))
 
     def _early(self, silence: SilenceDetector, now: datetime) -> bool:
-        awaited = self._awaited(silence)
+        awaited = self._grace_until(silence)
         return awaited is not None and now < awaited
 
-    def _awaited(self, silence: SilenceDetector) -> datetime | None:
+    def _grace_until(self, silence: SilenceDetector) -> datetime | None:
         """Until when nothing is said of who was not heard since the watching began."""
         began, heard, due = self._began, silence.heard_at, silence.since(SILENT)
         if began is None or heard is None or due is None or heard >= began:

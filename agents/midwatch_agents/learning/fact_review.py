@@ -198,7 +198,7 @@ async def review_facts(
         instructions=instructions(case.project, settings),
         retries=CORRECTIONS,
     )
-    agent.output_validator(_checked)
+    agent.output_validator(_check_answer)
     return await consult(
         agent,
         model,
@@ -235,14 +235,14 @@ def question(
             "# New facts",
             blocks.framed("new facts", lines),
             "# Known facts",
-            blocks.quoted("known facts", _numbered(known, room // 3) or "none", room // 3),
+            blocks.quoted("known facts", _number_facts(known, room // 3) or "none", room // 3),
             "# The attempt that found the new ones",
             case_text(case, room - room // 3, blocks),
         ]
     )
 
 
-def _numbered(known: Sequence[KnownFact], room: int) -> str:
+def _number_facts(known: Sequence[KnownFact], room: int) -> str:
     """The known facts that fit, each whole: the first ones fit best."""
     lines = [_line(number, each) for number, each in enumerate(known, start=1)]
     ends = accumulate(len(line) + 1 for line in lines)
@@ -260,7 +260,7 @@ def _line(number: int, known: KnownFact) -> str:
     return " ".join(parts)
 
 
-async def _checked(ctx: RunContext[tuple[int, int]], answer: Answer) -> Answer:
+async def _check_answer(ctx: RunContext[tuple[int, int]], answer: Answer) -> Answer:
     """The answer; ModelRetry with what is wrong with it, as long as there is another try."""
     new, known = ctx.deps
     found = faults(answer, new=new, known=known)
@@ -373,7 +373,7 @@ class _Review:
         values = {known.fact.value, new.fact.value} - {""}
         confirmed = _confirmed(new) or _confirmed(known)
         merged = replace(
-            _reworded(new.fact, conflict.text, conflict, confirmed=confirmed),
+            _reword(new.fact, conflict.text, conflict, confirmed=confirmed),
             value="".join(values) if len(values) < 2 else "",
             files=tuple(dict.fromkeys((*known.fact.files, *new.fact.files))),
             tags=tuple(dict.fromkeys((*known.fact.tags, *new.fact.tags))),
@@ -450,9 +450,7 @@ class _Review:
         if text == new.fact.text and confirmed == _confirmed(new):
             self._keep(new)
             return
-        better = replace(
-            _reworded(new.fact, text, said, confirmed=confirmed), sources=_sources(new)
-        )
+        better = replace(_reword(new.fact, text, said, confirmed=confirmed), sources=_sources(new))
         if lacks(better):
             self._hold(new, "its new words could not be taken")
             return
@@ -463,7 +461,7 @@ class _Review:
         """Add a fact that was missed, unless it says nothing or nothing new."""
         files = tuple(dict.fromkeys(each.strip() for each in missed.files if each.strip()))
         confirmed = missed.certainty == Certainty.CONFIRMED
-        fact = _reworded(Fact(text="", files=files), missed.text, missed, confirmed=confirmed)
+        fact = _reword(Fact(text="", files=files), missed.text, missed, confirmed=confirmed)
         there = [each.fact for each in (*self.new, *self.known)]
         there += [move.fact for move in self.moves if move.fact is not None]
         news = not lacks(fact) and not any(repeats(fact, each) for each in there)
@@ -480,7 +478,7 @@ def _confirmed(known: KnownFact) -> bool:
     return known.fact.certainty is Certainty.CONFIRMED
 
 
-def _reworded(fact: Fact, text: str, judged: Judged, *, confirmed: bool) -> Fact:
+def _reword(fact: Fact, text: str, judged: Judged, *, confirmed: bool) -> Fact:
     """The fact in other words, shared if nothing in these speaks against it."""
     better = replace(
         fact,

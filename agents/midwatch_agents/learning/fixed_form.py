@@ -49,7 +49,7 @@ def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Less
     spoken = verdict.origin is Origin.EXPLICIT and _specific(bare, verdict)
     case = bare if spoken else case
     verdict = replace(verdict, comment=_UNFIT) if unfit else verdict
-    text = " ".join([_verdict(case, verdict), *_seen(case), *_found(case)])
+    text = " ".join([_verdict(case, verdict), *_seen_lines(case), *_found_lines(case)])
     steps = {step for alarm in case.alarms for step in alarm.steps}
     steps |= {each.about for each in case.analyses}
     return Lesson(
@@ -93,9 +93,9 @@ def fixed_summary(case: Case) -> Summary:
     """An ended attempt in two or three sentences, with three to seven topics."""
     name = sentence(f"The task was: {line(case.title or case.task or 'unnamed', _PART)}")
     turns = "1 turn" if case.turns == 1 else f"{case.turns} turns"
-    ended = f"The attempt ended {_ending(case)} after {turns}"
+    ended = f"The attempt ended {_end_words(case)} after {turns}"
     why = f": {line(case.reason, _PART)}" if case.reason else ""
-    full = " ".join(filter(None, [name, sentence(f"{ended}{why}"), _happened(case)]))
+    full = " ".join(filter(None, [name, sentence(f"{ended}{why}"), _event_words(case)]))
     bare = f"The task was {line(case.task, 80) or 'unnamed'}. {ended}."
     return Summary(text=bare if objection(full) else full, topics=topics_of(case), turns=case.turns)
 
@@ -144,14 +144,14 @@ def _verdict(case: Case, verdict: Feedback) -> str:
     comment = line(verdict.comment, _COMMENT)
     if verdict.sign is Sign.ENDED:
         reason = comment or line(case.reason, _COMMENT) or _NO_COMMENT
-        return sentence(f"The attempt ended {_ending(case)}: {reason}")
+        return sentence(f"The attempt ended {_end_words(case)}: {reason}")
     if verdict.sign is Sign.EDITED and (files := changed_files(verdict.diff)):
         more = f": {comment}" if comment else ""
         return sentence(f"{rejecter(verdict)}, in {line(', '.join(files), _PART)}{more}")
     return sentence(f"{rejecter(verdict)}: {comment or _NO_COMMENT}")
 
 
-def _seen(case: Case) -> list[str]:
+def _seen_lines(case: Case) -> list[str]:
     lines = [
         sentence(f"Check failed: {line(f'{each.check} {each.detail}', _PART)}")
         for each in case.checks
@@ -165,7 +165,7 @@ def _seen(case: Case) -> list[str]:
     return lines
 
 
-def _found(case: Case) -> list[str]:
+def _found_lines(case: Case) -> list[str]:
     return [
         sentence(f"The worker's own analysis: {line(each.root, _PART)}")
         for each in case.analyses[-_FEW:]
@@ -188,11 +188,11 @@ def _instead(case: Case, verdict: Feedback) -> Iterable[str]:
         yield sentence(f"This helped ({each.action}): {line(each.message, _PART)}")
 
 
-def _ending(case: Case) -> str:
+def _end_words(case: Case) -> str:
     return case.ending.replace("-", " ") or "without saying how"
 
 
-def _happened(case: Case) -> str:
+def _event_words(case: Case) -> str:
     parts: list[str] = []
     if case.files:
         names = ", ".join(case.files[:_FEW])

@@ -179,7 +179,7 @@ def distillation_prompt(
     return "\n\n".join(parts)
 
 
-def _reflecting() -> Agent[Mapping[int, str], Reflected]:
+def _reflection_agent() -> Agent[Mapping[int, str], Reflected]:
     """The agent of the first question; its dependency is what is told of each attempt."""
     agent = Agent(
         name="reflector",
@@ -188,19 +188,19 @@ def _reflecting() -> Agent[Mapping[int, str], Reflected]:
         instructions=REFLECTING,
         retries=CORRECTIONS,
     )
-    agent.output_validator(_founded)
+    agent.output_validator(_has_sources)
     return agent
 
 
-def _founded(ctx: RunContext[Mapping[int, str]], answer: Reflected) -> Reflected:
+def _has_sources(ctx: RunContext[Mapping[int, str]], answer: Reflected) -> Reflected:
     """The answer if each insight quotes attempts that there are; the last one as it is."""
     for each in (each for insight in answer.insights for each in insight.evidence):
-        if not ctx.last_attempt and (fault := _unfounded(each, ctx.deps)):
+        if not ctx.last_attempt and (fault := _unfounded_rules(each, ctx.deps)):
             raise ModelRetry(fault)
     return answer
 
 
-def _unfounded(evidence: Evidence, shown: Mapping[int, str]) -> str:
+def _unfounded_rules(evidence: Evidence, shown: Mapping[int, str]) -> str:
     """What is wrong with a piece of evidence; empty if nothing."""
     if evidence.attempt not in shown:
         there = ", ".join(map(str, sorted(shown)))
@@ -270,7 +270,7 @@ async def reflect_on_runs(
     try:
         prompt = reflection_prompt(chosen, asides, blocks=DataBlocks.drawn())
         asked = await consult(
-            _reflecting(), model, prompt, deps=shown, role=Role.REFLECTOR, seconds=seconds
+            _reflection_agent(), model, prompt, deps=shown, role=Role.REFLECTOR, seconds=seconds
         )
     except WorkerError as error:
         return ReflectionResult(reason="the look back failed", errors=(str(error),))
@@ -291,7 +291,7 @@ async def reflect_on_runs(
         max_words=config.max_words,
         blocks=DataBlocks.drawn(),
     )
-    return await _distilled(seen, prompt, current, model, config, seconds)
+    return await _distill(seen, prompt, current, model, config, seconds)
 
 
 def gate(summaries: Sequence[KnownSummary], config: GuidelinesSettings) -> str:
@@ -311,7 +311,7 @@ def deep(summaries: Iterable[KnownSummary], config: GuidelinesSettings) -> tuple
     return tuple(each for each in summaries if each.summary.turns >= config.min_turns)
 
 
-async def _distilled(
+async def _distill(
     seen: ReflectionResult,
     prompt: str,
     current: str | None,
@@ -343,7 +343,7 @@ def _insights(answer: Reflected, shown: Mapping[int, str]) -> tuple[Insight, ...
     for each in answer.insights:
         content = " ".join(each.content.split())
         topics = tuple(dict.fromkeys(filter(None, (folded(topic) for topic in each.topics))))
-        sources = sorted({it.attempt for it in each.evidence if not _unfounded(it, shown)})
+        sources = sorted({it.attempt for it in each.evidence if not _unfounded_rules(it, shown)})
         if sources and not objection(content, *topics):
             found.append(Insight(content=content, topics=topics, sources=tuple(sources)))
     return tuple(found)

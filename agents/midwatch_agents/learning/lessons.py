@@ -92,10 +92,10 @@ def how_many(settings: LessonSettings, known: Sequence[KnownLesson]) -> int:
     helped, judged = _recent(known)
     if judged < _JUDGED:
         return settings.in_prompt
-    return max(1, min(MOST, _adapted(settings.in_prompt, helped / judged)))
+    return max(1, min(MOST, _adapt_count(settings.in_prompt, helped / judged)))
 
 
-def _adapted(number: int, share: float) -> int:
+def _adapt_count(number: int, share: float) -> int:
     if share < 1 / 4:
         return 1
     if share < 1 / 2:

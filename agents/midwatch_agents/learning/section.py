@@ -89,9 +89,9 @@ def learned_text(
         _guidelines(guidelines, int(tokens * GUIDELINES_SHARE), blocks) if guidelines else ""
     )
     parts = [principles] if principles else []
-    taught = _fitting(parts, lessons, lambda some: _lessons_section(some, blocks), tokens)
+    taught = _fit(parts, lessons, lambda some: _lessons_section(some, blocks), tokens)
     parts += [_lessons_section(taught, blocks)] if taught else []
-    noted = _fitting(parts, facts, lambda some: _facts_section(some, blocks), tokens)
+    noted = _fit(parts, facts, lambda some: _facts_section(some, blocks), tokens)
     parts += [_facts_section(noted, blocks)] if noted else []
     text = "\n\n".join(parts)
     return LearnedText(
@@ -103,7 +103,7 @@ def learned_text(
     )
 
 
-def _fitting(
+def _fit(
     parts: Sequence[str],
     items: Sequence[ItemT],
     section: Callable[[Sequence[ItemT]], str],

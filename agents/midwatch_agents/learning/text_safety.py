@@ -31,7 +31,7 @@ def objection(*texts: str) -> str:
 
     The answer never repeats what it objects to.
     """
-    seen = _folded("\n".join(texts))
+    seen = _fold("\n".join(texts))
     if kind := secret_in(seen):
         return f"it holds a secret: {kind}"
     if any(not _EXAMPLES.search(each[0]) for each in _PERSONAL.finditer(seen)):
@@ -41,9 +41,9 @@ def objection(*texts: str) -> str:
 
 def names_a_command(text: str) -> bool:
     """Whether something in a text looks as if it were to be run or opened."""
-    return _COMMAND.search(_folded(text)) is not None
+    return _COMMAND.search(_fold(text)) is not None
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """The text as it is read: without what is not seen, and with one form of each letter."""
     return unicodedata.normalize("NFKC", readable(text))

@@ -206,7 +206,7 @@ async def connect(settings: BrokerSettings, login: Login, hear: Hear) -> AsyncGe
         raise LinkError(LinkFault.AWAY, why) from error
     client = _client(settings, login, hear, tls)
     try:
-        await _entered(client)
+        await _connect(client)
     except MqttError as error:
         raise _fault(error, stood=client.accepted) from error
     try:
@@ -216,7 +216,7 @@ async def connect(settings: BrokerSettings, login: Login, hear: Hear) -> AsyncGe
             await client.__aexit__(None, None, None)
 
 
-async def _entered(client: Client) -> None:
+async def _connect(client: Client) -> None:
     """Connect. The client does that in a thread which cannot be stopped, so who is cancelled
     waits for it, a few seconds at most: else a connection would stay that nobody closes."""
     entering = asyncio.ensure_future(client.__aenter__())

@@ -231,7 +231,7 @@ class DisturbanceFigures:
 
 def disturbance(attempts: Iterable[AttemptState], alarms: AlarmCounts) -> DisturbanceFigures:
     """What was done to attempts that succeeded."""
-    found = {each.id: _disturbing(each) for each in attempts if succeeded(each)}
+    found = {each.id: _interruptions(each) for each in attempts if succeeded(each)}
     disturbed = [each for each in found.values() if each]
     vain = [each for each in disturbed if not any(it.outcome is Outcome.RECOVERED for it in each)]
 
@@ -248,7 +248,7 @@ def disturbance(attempts: Iterable[AttemptState], alarms: AlarmCounts) -> Distur
     )
 
 
-def _disturbing(attempt: AttemptState) -> Sequence[InterventionState]:
+def _interruptions(attempt: AttemptState) -> Sequence[InterventionState]:
     """What the worker noticed of the answers to alerts."""
     return [
         each

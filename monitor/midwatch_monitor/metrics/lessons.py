@@ -219,7 +219,7 @@ class LessonUse:
             recalls=len(self._recalls),
             given=sum(bool(recall.lessons) for recall in self._recalls.values()),
             uses=len(uses),
-            methods=_ordered(Counter(uses.values())),
+            methods=_sort_counts(Counter(uses.values())),
             effects=_effects(uses, verdicts),
             seconds=median(seconds) if seconds else None,
             longest=max(seconds, default=None),
@@ -234,7 +234,7 @@ class LessonUse:
         }
 
 
-def _ordered(counts: Counter[Method]) -> tuple[tuple[Method, int], ...]:
+def _sort_counts(counts: Counter[Method]) -> tuple[tuple[Method, int], ...]:
     return tuple((method, counts[method]) for method in Method if counts[method])
 
 
@@ -357,7 +357,7 @@ def comparisons(
     found: list[ComparisonFigures] = []
     for origin in Origin:
         treatment, control = (
-            _compared(first[group], origin, verdicts, same)
+            _compare(first[group], origin, verdicts, same)
             for group in (Group.TREATMENT, Group.CONTROL)
         )
         apart = difference(treatment.accepted, control.accepted)
@@ -375,7 +375,7 @@ def comparisons(
     return tuple(found)
 
 
-def _compared(
+def _compare(
     tasks: Sequence[TaskAttempts], origin: Origin, verdicts: Verdicts, same: Same
 ) -> ComparedGroup:
     firsts = {task.id: task.attempts[0] for task in tasks}

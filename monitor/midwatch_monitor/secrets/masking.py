@@ -78,7 +78,7 @@ class Finder:
         if not (hits := self._set.matching(text)):
             return []
         found = list(self._hit(text, hits))
-        return _joined(self._unmarked(text, found)) if found else found
+        return _without_overlaps(self._outside_marks(text, found)) if found else found
 
     def _hit(self, text: str, hits: Collection[int]) -> Iterator[Found]:
         for hit in sorted(hits):
@@ -91,7 +91,7 @@ class Finder:
                 if hit < self._values or _is_meant(text[start:end], part=pattern.is_part):
                     yield Found(start=start, end=end, kind=kind)
 
-    def _unmarked(self, text: str, found: list[Found]) -> list[Found]:
+    def _outside_marks(self, text: str, found: list[Found]) -> list[Found]:
         """Without what stands in a mark."""
         marks = [each.span() for each in _MARK.finditer(text) if each[1] in self._kinds]
         starts = [start for start, _ in marks]
@@ -120,7 +120,7 @@ def _is_meant(secret: str, *, part: bool) -> bool:
     return any(map(str.isdigit, secret)) or (secret != secret.lower() != secret.upper())
 
 
-def _joined(found: list[Found]) -> list[Found]:
+def _without_overlaps(found: list[Found]) -> list[Found]:
     """Without overlaps: of two, the first to be found says the kind."""
     joined: list[Found] = []
     for each in sorted(found, key=lambda each: each.start):

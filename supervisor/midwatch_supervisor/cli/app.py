@@ -99,7 +99,7 @@ def build() -> App:
         help_format="plaintext",
         version=_version,
         # A path may begin with a bracket, and is no JSON then.
-        default_parameter=Parameter(json_list=False, json_dict=False, show_default=_shown),
+        default_parameter=Parameter(json_list=False, json_dict=False, show_default=_default_text),
         exit_on_error=False,
         print_error=False,
         result_action="return_value",
@@ -124,7 +124,7 @@ def _version() -> str:
     return version("midwatch")
 
 
-def _shown(default: object) -> str | None:
+def _default_text(default: object) -> str | None:
     """A default as the help says it; what is not set needs no word."""
     return None if default is False or default in (None, "", ()) else str(default)
 

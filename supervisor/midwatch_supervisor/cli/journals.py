@@ -54,7 +54,7 @@ async def journal_to_read(
 
     `patience_seconds` is how long a lost connection is waited for, if not as long as usual.
     """
-    return await _opened(option, patience_seconds, to_write=False)
+    return await _open(option, patience_seconds, to_write=False)
 
 
 async def journal_to_write(
@@ -64,7 +64,7 @@ async def journal_to_write(
 
     Raises JournalReadOnlyError where it may only be read. `patience_seconds` as above.
     """
-    return await _opened(option, patience_seconds, to_write=True)
+    return await _open(option, patience_seconds, to_write=True)
 
 
 async def journal_to_watch(
@@ -80,19 +80,19 @@ async def journal_to_watch(
         return await journal_to_read(option, patience_seconds=patience_seconds), str(error)
 
 
-async def _opened(option: str | None, patience: float | None, *, to_write: bool) -> "Journal":
+async def _open(option: str | None, patience: float | None, *, to_write: bool) -> "Journal":
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
     from midwatch_monitor.secrets.masking import known_secrets
 
-    location = _existing(option)
+    location = _existing_location(option)
     opening = partial(Journal.open, create=False) if to_write else Journal.open_to_read
     patience = PATIENCE_SECONDS if patience is None else patience
     secrets = known_secrets(os.environ)
     return await opening(location, patience_seconds=patience, secrets=secrets)
 
 
-def _existing(option: str | None) -> str:
+def _existing_location(option: str | None) -> str:
     from midwatch_monitor.journal.core.engine import is_url
 
     location = journal_location(option, os.environ, Path.cwd())

@@ -102,7 +102,7 @@ async def case_of(
         verdict=verdict,
         verdict_id=about if verdict is not None else None,
         interventions=await _interventions(journal, attempt),
-        known=await _known(journal, task, attempt, verdict),
+        known=await _known_lessons(journal, task, attempt, verdict),
     )
 
 
@@ -152,7 +152,7 @@ async def _interventions(journal: Journal, attempt: Attempt) -> tuple[PastInterv
     )
 
 
-async def _known(
+async def _known_lessons(
     journal: Journal, task: Task, attempt: Attempt, verdict: Feedback | None
 ) -> tuple[str, ...]:
     """The lessons that the task has, with those of the attempt that are out of date.

@@ -171,10 +171,10 @@ async def lesson_result(
         return LessonResult(lesson=lessons[rejection])
     if rejection in studies:
         return LessonResult(reason=studies[rejection].reason)
-    return LessonResult(reason=await _untouched(journal, attempt, settings))
+    return LessonResult(reason=await _unchanged_reason(journal, attempt, settings))
 
 
-async def _untouched(journal: Journal, attempt: int, settings: LearningSettings) -> str:
+async def _unchanged_reason(journal: Journal, attempt: int, settings: LearningSettings) -> str:
     if not settings.lessons.enabled:
         return "lessons are switched off"
     task = await journal.task((await journal.attempt(attempt)).task)

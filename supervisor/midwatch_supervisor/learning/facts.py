@@ -78,7 +78,7 @@ async def store(
         return
     recorded = Facts(journal=journal, task=task, attempt=attempt)
     state = FactState.PENDING if limits.review else FactState.WAITING
-    taken = [_extracted(each, state) for each in facts]
+    taken = [_extract(each, state) for each in facts]
     sound: list[Fact] = []
     for each in taken:
         if not lacks(each) and not any(repeats(each, other) for other in sound):
@@ -99,7 +99,7 @@ async def store(
             await recorded.absorb(fact, twin, write=write, at=now)
 
 
-def _extracted(fact: Fact, state: FactState) -> Fact:
+def _extract(fact: Fact, state: FactState) -> Fact:
     return replace(fact, text=" ".join(fact.text.split()), state=state, maker=FactMaker.EXTRACTION)
 
 

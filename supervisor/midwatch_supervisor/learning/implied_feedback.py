@@ -122,14 +122,14 @@ async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
     watched = span(settings.watched_for.seconds)
     if not watched:
         return []
-    ended = await _ended(journal, now - 2 * watched - _SLACK)
+    ended = await _ended_attempts(journal, now - 2 * watched - _SLACK)
     homes = await asyncio.to_thread(_by_home, ended)
     found: list[Implied] = []
     for home, ended in homes.items():
         if not any(each.open for each in ended):
             continue
         try:
-            found += await _judged(home, ended, settings=settings, now=now)
+            found += await _judge(home, ended, settings=settings, now=now)
         except (WorkspaceError, OSError) as error:
             log.warning("no implied verdicts on what was done in %s: %s", home, error)
     return found
@@ -138,7 +138,7 @@ async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
 # -- the journal ---------------------------------------------------------------------------
 
 
-async def _ended(journal: Journal, since: datetime) -> list[_Ended]:
+async def _ended_attempts(journal: Journal, since: datetime) -> list[_Ended]:
     """The attempts that ended since a moment, oldest first."""
     endings: dict[int, tuple[datetime, Ending]] = {}
     signs: dict[int, Sign] = {}
@@ -196,7 +196,7 @@ def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
 # -- a repository --------------------------------------------------------------------------
 
 
-async def _judged(
+async def _judge(
     home: Path, ended: Sequence[_Ended], *, settings: FeedbackSettings, now: datetime
 ) -> list[Implied]:
     """The verdicts on what was done in one  Raises WorkspaceError or TimeoutError."""
@@ -261,8 +261,8 @@ def _judgements(
 
 def verdict(judgement: Judgement, *, into: str, diff: str, settings: FeedbackSettings) -> Feedback:
     """A judgement as it is stored, in words that name the files and the commits. Pure."""
-    files = _named(judgement.files)
-    commits = _named([each.id[:12] for each in judgement.revisions])
+    files = _name_files(judgement.files)
+    commits = _name_files([each.id[:12] for each in judgement.revisions])
     authors = ", ".join(dict.fromkeys(each.author for each in judgement.revisions))
     said = "; ".join(dict.fromkeys(each.said for each in judgement.revisions[:_NAMED] if each.said))
     if judgement.sign is Sign.KEPT:
@@ -282,7 +282,7 @@ def verdict(judgement: Judgement, *, into: str, diff: str, settings: FeedbackSet
     )
 
 
-def _named(names: Sequence[str]) -> str:
+def _name_files(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -379,7 +379,7 @@ async def work_of(home: Path, attempt: Attempt, ref: Ref, *, ended: datetime) ->
 
     `None` for nothing, or where nobody knows. Raises WorkspaceError.
     """
-    begun = ref.begun or await _begun(home, branch_of(Path(attempt.workspace)))
+    begun = ref.begun or await _branch_start(home, branch_of(Path(attempt.workspace)))
     if not begun or begun == ref.tip:
         return None
     log_text = await _git(home, *BRANCH_LOG, f"{begun}..{ref.tip}", "--")
@@ -400,7 +400,7 @@ async def work_of(home: Path, attempt: Attempt, ref: Ref, *, ended: datetime) ->
     )
 
 
-async def _begun(home: Path, branch: str) -> str:
+async def _branch_start(home: Path, branch: str) -> str:
     try:
         known = await _git(
             home, "log", "--walk-reflogs", "--format=%H %gs", f"refs/heads/{branch}", "--"

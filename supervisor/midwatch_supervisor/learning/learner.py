@@ -285,7 +285,7 @@ class Learner:
         where not even a failure can be stored.
         """
         try:
-            drawn = await self._drawn(chore)
+            drawn = await self._draw(chore)
             if drawn is None:
                 return None
             await self._store(chore, drawn)
@@ -309,7 +309,7 @@ class Learner:
             return StudyState.FAILED
         return None
 
-    async def _drawn(self, chore: OpenChore) -> ChoreResult | None:
+    async def _draw(self, chore: OpenChore) -> ChoreResult | None:
         """What a chore comes to; `None` if there is nothing left to do."""
         task = await self._journal.task(chore.task)
         attempt = await self._journal.attempt(chore.attempt)
@@ -327,9 +327,9 @@ class Learner:
             return await review_from(subject, self._clock)
         if lacks and not is_last(chore, self._settings):
             raise UsageError(lacks)
-        return fixed_form(await self._asked(subject), lacks)
+        return fixed_form(await self._ask(subject), lacks)
 
-    async def _asked(self, subject: ChoreContext) -> ChoreResult:
+    async def _ask(self, subject: ChoreContext) -> ChoreResult:
         """A lesson or a summary; what its reflector does says whether it is to be asked on."""
         try:
             if subject.chore.chore is Chore.LESSON:

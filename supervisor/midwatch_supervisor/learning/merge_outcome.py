@@ -236,12 +236,12 @@ def revisions(log: str) -> Iterator[Revision]:
             email=email,
             at=datetime.fromtimestamp(int(seconds), UTC),
             reverts=frozenset(_REVERTS.findall(message)),
-            said=_said(message),
+            said=_explain(message),
             changes=tuple(changes(raw)),
         )
 
 
-def _said(message: str) -> str:
+def _explain(message: str) -> str:
     lines = (line.strip() for line in message.splitlines())
     own = [line for line in lines if line and not _BY_GIT.match(line)]
     return " ".join(own)[:_LONGEST]
@@ -408,7 +408,7 @@ def judge(
     files = [_file_history(work, file, merge.place, history, agents) for file in sorted(work.after)]
     if not files:
         return None
-    by_persons = _ordered(each for file in files for each in file.by_persons if file.changed)
+    by_persons = _sort(each for file in files for each in file.by_persons if file.changed)
     if undone := _reverts(work, merge.place, history, agents):
         if any(file.changed for file in files):
             return _judgement(Sign.REVERTED, [file for file in files if file.changed], undone)
@@ -494,6 +494,6 @@ def _reverts(
     )
 
 
-def _ordered(revisions: Iterable[Revision]) -> tuple[Revision, ...]:
+def _sort(revisions: Iterable[Revision]) -> tuple[Revision, ...]:
     found = {each.id: each for each in revisions}
     return tuple(sorted(found.values(), key=lambda each: each.at))

@@ -86,11 +86,11 @@ async def recall(
     began = ticks()
     try:
         async with asyncio.timeout(seconds):
-            before = await _recorded(journal, request.attempt)
+            before = await _read_recall(journal, request.attempt)
             if before is not None:
                 again = await _again(journal, before, settings, blocks)
                 return RecalledText(text=again.text)
-            found, group = await _found(journal, request, settings, blocks)
+            found, group = await _find(journal, request, settings, blocks)
     except Exception as error:  # whatever it is, the work goes on without
         log.warning(
             "attempt %d begins without what was learned: %s", request.attempt.id, why(error)
@@ -132,12 +132,12 @@ def wanted_by(request: RecallRequest) -> Wanted:
     )
 
 
-async def _recorded(journal: Journal, attempt: Attempt) -> Recall | None:
+async def _read_recall(journal: Journal, attempt: Attempt) -> Recall | None:
     entries = await journal.entries(attempt=attempt.id, kinds=(Recall,), limit=1)
     return next((each.record for each in entries if isinstance(each.record, Recall)), None)
 
 
-async def _found(
+async def _find(
     journal: Journal, request: RecallRequest, settings: LearningSettings, blocks: DataBlocks
 ) -> tuple[LearnedText, Group]:
     known, group = Learned(journal), Group.NONE

@@ -166,7 +166,7 @@ class _Look:
             seconds=learning.timeout_seconds,
         )
         if not result.spending:
-            return await self._failed(batch, mark, newest, result)
+            return await self._note_failure(batch, mark, newest, result)
         result = await self._without_known(result)
         text = "" if _known(result.guidelines, versions) else (result.guidelines or "")
         reflection = Reflection(
@@ -200,7 +200,7 @@ class _Look:
                 if not each.obsolete and each.lesson.born is Birth.VERDICT
             ]
             entries = await self.journal.entries(attempt=attempt, kinds=kinds)
-            said = [each for entry in entries if (each := _said(attempt, entry)) is not None]
+            said = [each for entry in entries if (each := _aside_of(attempt, entry)) is not None]
             found += said[-_EACH:] if wanted.with_operators else ()
         return tuple(found)
 
@@ -229,7 +229,7 @@ class _Look:
         ]
         return found[:_EARLIER][::-1]
 
-    async def _failed(
+    async def _note_failure(
         self, batch: Batch, mark: int, newest: KnownSummary, result: ReflectionResult
     ) -> Reflection:
         """The first question failed: try the same attempts later, but not for ever."""
@@ -330,7 +330,7 @@ def _error(result: ReflectionResult) -> str:
     return "; ".join((*refused, *result.errors))
 
 
-def _said(attempt: int, entry: Entry) -> Aside | None:
+def _aside_of(attempt: int, entry: Entry) -> Aside | None:
     """What a person said in an entry; `None` if nobody did."""
     match entry.record:
         case Intervention(by=Actor.OPERATOR, action=action, message=text) if text:

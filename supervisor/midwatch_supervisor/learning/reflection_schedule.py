@@ -61,14 +61,14 @@ class FleetReflection:
     async def look(self, learner: Learner) -> None:
         """Look back at each run that ended since the last time. Raises JournalError."""
         last = await self._journal.last_id()  # what is written meanwhile is found the next time
-        for run in await self._moved():
+        for run in await self._changed_runs():
             try:
                 await self._look_at(run, learner)
             except (JournalTooNewError, JournalCorruptError) as error:  # the others can be read
                 self._say(f"no look back at run {run.id}: {error}")
         self._after = last
 
-    async def _moved(self) -> Sequence[Run]:
+    async def _changed_runs(self) -> Sequence[Run]:
         """The runs of which a task began or ended since the last look; at first the newest."""
         if not self._after:
             runs = await self._journal.runs()

@@ -89,10 +89,10 @@ async def _precedent(journal: Journal, task: Task) -> str:
         line += f"; {done} of {len(plan.steps)} plan steps done"
     if end.total:
         line += f"; {end.passed} of {end.total} checks passed"
-    return line + _judged(verdicts)
+    return line + _verdict_words(verdicts)
 
 
-def _judged(verdicts: Mapping[Origin, Feedback]) -> str:
+def _verdict_words(verdicts: Mapping[Origin, Feedback]) -> str:
     """What a person said of the result last; else what the person did with it."""
     if (said := verdicts.get(Origin.EXPLICIT)) is not None:
         return f", then {'accepted' if said.accepted else 'rejected'} by a person"

@@ -239,14 +239,14 @@ class OperatorActions(_Author):
 
     async def _take_back(self, attempt: Attempt) -> None:
         """Retire the lessons of a person's earlier rejections, and have none drawn any more."""
-        while records := await self._taught(attempt):
+        while records := await self._withdraw_lessons(attempt):
             try:
                 await self._write(attempt, *records)
             except StaleIncarnationError:  # one was drawn, or retired, since that was read
                 continue
             return
 
-    async def _taught(self, attempt: Attempt) -> list[Record]:
+    async def _withdraw_lessons(self, attempt: Attempt) -> list[Record]:
         """What takes back all that was learned, or is still to be, of a person's rejections."""
         learned = Learned(self._journal)
         said = await self._journal.entries(attempt=attempt.id, kinds=(Feedback,))
@@ -381,7 +381,7 @@ class LearningActions(_Author):
         return await self._write(version, Guidelines, mark)
 
     async def _write(self, about: int, kind: type[Record], mark: Record) -> int:
-        marked = await self._marked(about, kind)
+        marked = await self._find_marked(about, kind)
         return await self._commit(mark, task=marked.task, attempt=marked.attempt)
 
     async def _commit(self, record: Record, *, task: int, attempt: int | None = None) -> int:
@@ -390,7 +390,7 @@ class LearningActions(_Author):
         self._publish(entries)
         return entries[-1].id
 
-    async def _marked(self, id: int, kind: type[Record]) -> Entry:
+    async def _find_marked(self, id: int, kind: type[Record]) -> Entry:
         """The entry that is marked: its mark stands with the same task and attempt."""
         for entry in await self._journal.entries(id - 1, limit=1):
             if entry.id == id and isinstance(entry.record, kind):

@@ -220,7 +220,7 @@ def _name(about: Intervention | None) -> str:
     return about.action.value if about else "an intervention"
 
 
-def _notified(sent: Notified) -> TextLine:
+def _notified_text(sent: Notified) -> TextLine:
     text = f"{brief(sent.target)} was told: {counted(len(sent.keys), 'thing')}"
     return TextLine("→", "notify", text, Tone.DIM, (("about", "\n".join(sent.keys)),))
 
@@ -229,7 +229,7 @@ INTERVENTION_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
     Alert: _alert,
     Escalation: _escalation,
     Decision: _decision,
-    Notified: _notified,
+    Notified: _notified_text,
 }
 """What each of these kinds says."""
 

@@ -57,7 +57,7 @@ def moment(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _picked(record: object, names: str) -> JsonLine:
+def _pick(record: object, names: str) -> JsonLine:
     """The fields that are called as in the record."""
     return {name: getattr(record, name) for name in names.split()}
 
@@ -77,14 +77,14 @@ def _number(value: float) -> int | float | None:
 def _step_fields(step: Step) -> JsonLine:
     if step.checkpoint is not None:
         names = "progress_percent confidence decision blockers files_done notes"
-        told = _picked(step.checkpoint, f"{names} estimated_steps_left plan_step")
+        told = _pick(step.checkpoint, f"{names} estimated_steps_left plan_step")
         return {"type": "checkpoint", "step": step.number, **told}
     return {
         "type": "step",
         "step": step.number,
-        **_picked(step, "kind tool"),
+        **_pick(step, "kind tool"),
         "args": cut(step.args, MAX_TEXT),
-        **_picked(step, "ok exit_code"),
+        **_pick(step, "ok exit_code"),
         "output": cut(step.output, MAX_TEXT),
         "text": cut(step.text, MAX_TEXT),
         "edits": tuple(edit.path for edit in step.edits),
@@ -96,7 +96,7 @@ def _outage_fields(outage: Outage, state: str) -> JsonLine:
     return {
         "type": "provider",
         "state": state,
-        **_picked(outage, "url reason"),
+        **_pick(outage, "url reason"),
         "since": moment(outage.since),
         "next_try": None if outage.next_try is None else moment(outage.next_try),
     }
@@ -107,21 +107,21 @@ def _alert_fields(alert: Alert) -> JsonLine:
         "type": "alert",
         "rule": alert.key.rule,
         "subject": alert.key.subject,
-        **_picked(alert, "state severity step"),
+        **_pick(alert, "state severity step"),
         "value": _number(alert.value),
-        **_picked(alert, "summary evidence resolution"),
+        **_pick(alert, "summary evidence resolution"),
     }
 
 
 def _escalation_fields(asked: Escalation) -> JsonLine:
     fields = {"rules": _rules(asked.alerts), "reason": asked.reason}
-    return {"type": "escalation", **_picked(asked, "id state"), **fields}
+    return {"type": "escalation", **_pick(asked, "id state"), **fields}
 
 
 def _decision_fields(made: Decision) -> JsonLine:
     names = "escalation action diagnosis by author message rationale steps"
     terms = terms_text(made.terms)
-    return {"type": "decision", **_picked(made, names), "terms": terms, "refused": made.refused}
+    return {"type": "decision", **_pick(made, names), "terms": terms, "refused": made.refused}
 
 
 def _intervention_fields(about: InterventionState) -> JsonLine:
@@ -130,7 +130,7 @@ def _intervention_fields(about: InterventionState) -> JsonLine:
     return {
         "type": "intervention",
         "id": about.id,
-        **_picked(issued, "action by author message"),
+        **_pick(issued, "action by author message"),
         "state": about.status,
         "outcome": about.outcome,
         "reason": about.reason,
@@ -157,7 +157,7 @@ def _learning_fields(entry: Entry, given: Given) -> JsonLine | None:
     kind, names = _LEARNING.get(type(record), ("", ""))
     if not kind or (isinstance(record, Study) and record.state is StudyState.DONE):
         return None  # what came of a chore has its own line
-    return {"type": kind, "id": entry.id, **_picked(record, names)}
+    return {"type": kind, "id": entry.id, **_pick(record, names)}
 
 
 def _recall_fields(id: int, recall: Recall, given: Given) -> JsonLine:
@@ -198,7 +198,7 @@ def _task_sum(task: TaskState) -> JsonLine:
         "alerts": task.alerts,
         "interventions": len(task.delivered),
         "recovered": task.recovered,
-        "acceptance": _picked(task, "passed total"),
+        "acceptance": _pick(task, "passed total"),
     }
 
 
@@ -285,7 +285,7 @@ class Transcript:
             "status": state.lifecycle,
             "title": task.title,
             "reason": state.reason,
-            "acceptance": _picked(state, "passed total"),
+            "acceptance": _pick(state, "passed total"),
         }
 
     def _attempt(self, id: int | None, state: AttemptTransition) -> JsonLine:
@@ -296,7 +296,7 @@ class Transcript:
             "status": state.lifecycle,
             "worker": attempt.worker if attempt else "",
             "model": self._model(attempt) if attempt else "",
-            **_picked(state, "reason ending"),
+            **_pick(state, "reason ending"),
         }
 
     def _outage(self, outage: Outage, at: datetime) -> JsonLine | None:

@@ -47,7 +47,7 @@ def _source(known: KnownLesson | KnownFact, sources: Sequence[int]) -> str:
     return f"task {known.task}, attempt {known.attempt}{also}, in {known.project}; entry {known.id}"
 
 
-def _marked(at: datetime, act: str, author: str, comment: str) -> str:
+def _mark_text(at: datetime, act: str, author: str, comment: str) -> str:
     return f"{at.astimezone():%Y-%m-%d %H:%M} {act}{by(author)}{because(comment)}"
 
 
@@ -95,7 +95,7 @@ def lesson_detail(known: KnownLesson, history: LessonHistory | None = None) -> P
     if history is None:
         return parts
     marks = (
-        _marked(at, _rated(mark.act, mark.rating), mark.author, mark.comment)
+        _mark_text(at, _rating_text(mark.act, mark.rating), mark.author, mark.comment)
         for at, mark in history.marks
     )
     return (
@@ -107,7 +107,7 @@ def lesson_detail(known: KnownLesson, history: LessonHistory | None = None) -> P
     )
 
 
-def _rated(act: str, rating: int) -> str:
+def _rating_text(act: str, rating: int) -> str:
     return f"{act} {rating} of 5" if rating else act
 
 
@@ -224,7 +224,7 @@ def fact_detail(
         ),
         *fact_parts(known.fact),
         ("where it comes from", _source(known, known.sources)),
-        ("marks", listed(_marked(at, mark.act, mark.author, mark.reason) for at, mark in marks)),
+        ("marks", listed(_mark_text(at, mark.act, mark.author, mark.reason) for at, mark in marks)),
     )
 
 

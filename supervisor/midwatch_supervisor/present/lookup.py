@@ -117,7 +117,7 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTas
         task = _by_name(tasks, name) or _by_prefix(tasks, name)
         if task is None:
             raise _unknown(id, tasks)
-        return FoundTask(task=task, attempt=await _numbered(journal, task, number))
+        return FoundTask(task=task, attempt=await _find_number(journal, task, number))
     task = _by_name(tasks, id)
     if task is not None:
         return FoundTask(task=task)
@@ -196,7 +196,7 @@ async def _by_attempt(journal: Journal, tasks: list[list[Task]], id: str) -> Fou
     return None
 
 
-async def _numbered(journal: Journal, task: Task, number: str) -> Attempt:
+async def _find_number(journal: Journal, task: Task, number: str) -> Attempt:
     attempts = await journal.attempts(task.id)
     for attempt in attempts:
         if str(attempt.number) == number:

@@ -100,12 +100,12 @@ def budget_text(budget: Budget) -> str:
     cost = budget.cost_usd
     limit = "" if cost.limit is None else f" of ${dollars(cost.limit)}"
     return (
-        f"{_used(budget.requests, 'request')}, {_used(budget.tokens, 'token')}, "
-        f"${dollars(cost.used)}{limit}, {_used(budget.minutes)} min"
+        f"{_used_words(budget.requests, 'request')}, {_used_words(budget.tokens, 'token')}, "
+        f"${dollars(cost.used)}{limit}, {_used_words(budget.minutes)} min"
     )
 
 
-def _used(meter: Meter, noun: str = "") -> str:
+def _used_words(meter: Meter, noun: str = "") -> str:
     last = meter.used if meter.limit is None else meter.limit
     limit = "" if meter.limit is None else f" of {amount(meter.limit)}"
     return f"{amount(meter.used)}{limit}" + (noun and f" {noun}{'s' * (last != 1)}")

@@ -27,7 +27,7 @@ def plain(text: str) -> str:
         return text
     text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _BIDI.sub("", text)
-    return "".join(_shown(char) for char in text.expandtabs(4))
+    return "".join(_show_char(char) for char in text.expandtabs(4))
 
 
 def one_line(text: str) -> str:
@@ -42,7 +42,7 @@ def visible(line: str) -> str:
     """
     if line.isprintable():
         return line
-    return "".join(_marked(char) for char in line.expandtabs(4))
+    return "".join(_mark_char(char) for char in line.expandtabs(4))
 
 
 def as_html(text: str) -> str:
@@ -50,13 +50,13 @@ def as_html(text: str) -> str:
     return html.escape(visible(text))
 
 
-def _marked(char: str) -> str:
+def _mark_char(char: str) -> str:
     if char.isprintable():
         return char
     return " " if _is_space(char) else char.encode("unicode_escape").decode("ascii")
 
 
-def _shown(char: str) -> str:
+def _show_char(char: str) -> str:
     if char == "\n" or char.isprintable():
         return char
     return " " if _is_space(char) else "\N{REPLACEMENT CHARACTER}"

@@ -457,7 +457,7 @@ def _analysis(analysis: Analysis) -> TextLine:
     )
 
 
-def _spending(spent: Spending) -> TextLine:
+def _spending_text(spent: Spending) -> TextLine:
     used = usage_text(requests=spent.requests, tokens=spent.tokens, cost_usd=spent.cost_usd)
     text = f"{brief(spent.role)}{bracketed(spent.model)}: {used}"
     return TextLine("$", "spent", text, Tone.DIM)
@@ -494,7 +494,7 @@ _TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
     Plan: _plan,
     Completion: _completion,
     Analysis: _analysis,
-    Spending: _spending,
+    Spending: _spending_text,
     Fault: _fault,
     **INTERVENTION_TEXTS,
     **LEARNING_TEXTS,

@@ -85,7 +85,7 @@ def run_end(results: Sequence[TaskResult], *, width: int, options: str = "") -> 
 
 def _block(result: TaskResult, width: int, options: str) -> Iterator[str]:
     state = result.state
-    yield f"{state.task.name}: {_standing(state)}"
+    yield f"{state.task.name}: {_status_words(state)}"
     where = ("branch", result.branch) if result.branch else ("folder", result.folder)
     rows = (
         *_reasons(state),
@@ -93,7 +93,7 @@ def _block(result: TaskResult, width: int, options: str) -> Iterator[str]:
         where,
         ("checks", _checks(result)),
         ("tries", _tries(state)),
-        ("used", _used([state])),
+        ("used", _usage_words([state])),
     )
     yield from _rows([*rows, *_next(result)], width, options)
 
@@ -101,20 +101,20 @@ def _block(result: TaskResult, width: int, options: str) -> Iterator[str]:
 def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
     state = result.state
     parts = (
-        _standing(state),
+        _status_words(state),
         "" if result.files is None else changes_text(result.files),
         checks_text(state.passed, state.total) if state.total else "",
         counted(len(state.attempts), "attempt"),
         _usage(replace(state.used, requests=0)) if state.used.tokens else "",
     )
     line = f"{state.task.name}: {', '.join(filter(None, parts))}"
-    yield from _wrapped(line, width, indent="  ")
+    yield from _wrap(line, width, indent="  ")
     answers = (row for row in _next(result) if row[0] == "answer")
     yield from _rows([*_reasons(state), *answers], width, options)
 
 
 def _sum(results: Sequence[TaskResult]) -> Iterator[LabelledText]:
-    yield "used", _used([each.state for each in results])
+    yield "used", _usage_words([each.state for each in results])
     if any(each.files for each in results):
         yield "look", "midwatch diff TASK"
     if any(each.mergeable for each in results):
@@ -123,7 +123,7 @@ def _sum(results: Sequence[TaskResult]) -> Iterator[LabelledText]:
         yield "go on", "midwatch resume"
 
 
-def _standing(state: TaskState) -> str:
+def _status_words(state: TaskState) -> str:
     """The status, with what speaks against a completed one."""
     accepted = state.verdict.accepted if state.verdict else None
     reservations = "" if accepted is False else reserved(state.reservations)
@@ -166,7 +166,7 @@ def _tries(state: TaskState) -> str:
     return ", ".join(parts)
 
 
-def _used(states: Sequence[TaskState]) -> str:
+def _usage_words(states: Sequence[TaskState]) -> str:
     """What the workers used, then every other role that did."""
     roles: dict[str, Usage] = {}
     for state in states:
@@ -206,10 +206,10 @@ def _rows(rows: Iterable[LabelledText], width: int, options: str) -> Iterator[st
         if label in _COMMANDS and value:
             yield f"{head}{value}{options}"
         elif value:
-            yield from _wrapped(head + value, width, indent=indent)
+            yield from _wrap(head + value, width, indent=indent)
 
 
-def _wrapped(line: str, width: int, *, indent: str) -> list[str]:
+def _wrap(line: str, width: int, *, indent: str) -> list[str]:
     """On as many lines as it takes; a count stays with what it counts."""
     lines = wrap(
         _COUNT.sub("\\1\xa0", line),

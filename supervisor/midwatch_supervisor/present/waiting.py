@@ -127,7 +127,7 @@ def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
     """A node that can do it and takes something more, and how full those are."""
     able = [each for each in nodes if _has(each, labels) and not each.state.gone]
     up = [each for each in able if each.state is NodeState.UP]
-    node = f"a node with {_named(labels)}" if labels else "a node"
+    node = f"a node with {_label_words(labels)}" if labels else "a node"
     if not up:
         leaving = f", {_which(able)} draining" if able else ""
         vain = nobody_has(labels, nodes)
@@ -158,14 +158,14 @@ def lacking(labels: Sequence[str], nodes: Iterable[NodeStatus]) -> str:
     up = [each for each in nodes if each.state is NodeState.UP]
     if any(_has(each, labels) for each in up):
         return ""
-    return f"no node that is up has {_named(labels)}" if up else "no node is up"
+    return f"no node that is up has {_label_words(labels)}" if up else "no node is up"
 
 
 def _has(node: NodeStatus, labels: Sequence[str]) -> bool:
     return {*labels} <= {*node.labels}
 
 
-def _named(labels: Sequence[str]) -> str:
+def _label_words(labels: Sequence[str]) -> str:
     return f"the label{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
 
 

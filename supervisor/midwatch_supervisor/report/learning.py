@@ -212,11 +212,13 @@ def _groups(figures: ComparisonFigures) -> tuple[tuple[str, ComparedGroup], ...]
 def _apart(figures: ComparisonFigures) -> str:
     apart = figures.treatment.accepted.rate - figures.control.accepted.rate
     return (
-        _signed(100 * apart, figures.difference, "+.0f", scale=100) if figures.difference else "-"
+        _difference(100 * apart, figures.difference, "+.0f", scale=100)
+        if figures.difference
+        else "-"
     )
 
 
-def _signed(value: float, spread: Interval | None, form: str, scale: float = 1) -> str:
+def _difference(value: float, spread: Interval | None, form: str, scale: float = 1) -> str:
     """A difference with its interval."""
     ends = f"{scale * spread.low:{form}} to {scale * spread.high:{form}}" if spread else "-"
     return f"{value:{form}} ({ends})"
@@ -257,7 +259,7 @@ def _effort_tables(
     )
     yield table(
         ("treatment minus control", "a task (95 % interval)", "what it says"),
-        ((each.what, _saving(each), each.answer.value) for each in savings),
+        ((each.what, _saving_section(each), each.answer.value) for each in savings),
         words=(0, 2),
     )
     yield table(
@@ -270,9 +272,9 @@ def _effort_tables(
     )
 
 
-def _saving(figures: SavingFigures) -> str:
+def _saving_section(figures: SavingFigures) -> str:
     form = "+,.0f" if figures.what == "tokens" else "+.2f"
-    return _signed(figures.difference, figures.interval, form)
+    return _difference(figures.difference, figures.interval, form)
 
 
 def _facts(figures: FactFigures) -> ReportSection:

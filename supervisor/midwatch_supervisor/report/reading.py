@@ -71,7 +71,7 @@ class LearningReading:
 
 async def read_runs(journal: Journal, selection: Selection) -> RunReading:
     """The figures of the selected tasks. Raises UsageError for an unknown run, and JournalError."""
-    tasks = await _selected(journal, selection)
+    tasks = await _select_tasks(journal, selection)
     metrics = RunMetrics()
     for task in tasks:
         async for entry in journal.all_entries(task=task.id):
@@ -84,7 +84,7 @@ async def read_learning(journal: Journal, selection: Selection) -> LearningReadi
 
     Raises UsageError for an unknown run, and JournalError.
     """
-    tasks = [task for task in await _selected(journal, selection) if task.project]
+    tasks = [task for task in await _select_tasks(journal, selection) if task.project]
     learning = Learning()
     for task in tasks:
         assignment = assignment_of(task)
@@ -103,7 +103,7 @@ async def read_learning(journal: Journal, selection: Selection) -> LearningReadi
     )
 
 
-async def _selected(journal: Journal, selection: Selection) -> list[Task]:
+async def _select_tasks(journal: Journal, selection: Selection) -> list[Task]:
     """The selected tasks, oldest run first. Each counts whole: half an attempt has no figures."""
     since, project = selection.since, selection.project
     active = None if since is None else set(await journal.active(since))

@@ -85,7 +85,7 @@ def run_sections(reading: RunReading) -> tuple[ReportSection, ...]:
         _retries(figures.retries),
         _plans(figures.plans, reading.name),
         _confidence(figures.confidence),
-        _spending(figures.spending),
+        _spending_section(figures.spending),
     )
 
 
@@ -354,7 +354,7 @@ def _range(bin: Bin) -> str:
     return f"{bin.low} to {bin.high} %"
 
 
-def _spending(figures: SpendingFigures) -> ReportSection:
+def _spending_section(figures: SpendingFigures) -> ReportSection:
     users = [("workers", figures.workers), *figures.roles]
     chart = count_chart("tokens", "tokens", ((who, usage.tokens) for who, usage in users))
     if len(figures.roles) > 1:

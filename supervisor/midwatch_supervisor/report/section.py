@@ -176,10 +176,10 @@ def _chart(chart: BarChart) -> Iterator[str]:
     yield "  ".join([chart.title, *([f"({', '.join(legend)})"] if legend else [])])
     widest = max((len(bar.label) for bar in chart.bars), default=0)
     for bar in chart.bars:
-        yield f"  {bar.label:<{widest}}  {_drawn(bar, chart.scale)} {bar.text}"
+        yield f"  {bar.label:<{widest}}  {_draw_bar(bar, chart.scale)} {bar.text}"
 
 
-def _drawn(bar: Bar, scale: float) -> str:
+def _draw_bar(bar: Bar, scale: float) -> str:
     """A bar in whole cells: its parts end where their sum does, so that rounding adds nothing."""
     cells, total = "", 0.0
     for fill, part in zip(_FILLS, bar.parts, strict=False):

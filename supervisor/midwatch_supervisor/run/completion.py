@@ -139,11 +139,11 @@ async def finish(
         return Ended(ending=Ending.UNACCEPTED, reason=reason, checks=checks, findings=(done,))
     done = completion(assignment, work, checks, accepted=True)
     if not assignment.task.review:
-        return _completed(checks, done)
+        return _end_completed(checks, done)
     return await _review(resources, assignment, workspace, done, checks, reviewer)
 
 
-def _completed(checks: tuple[Acceptance, ...], done: Completion, *more: Record) -> Ended:
+def _end_completed(checks: tuple[Acceptance, ...], done: Completion, *more: Record) -> Ended:
     reason = "every acceptance check passed"
     if reserved := reservations(done):
         reason = f"{reason}, with reservations: {'; '.join(reserved)}"
@@ -254,7 +254,7 @@ async def _review(
         sign=Sign.REVIEWED,
     )
     if verdict.approved:
-        return _completed(checks, done, feedback, verdict.spending)
+        return _end_completed(checks, done, feedback, verdict.spending)
     reason = f"the reviewer refused: {told}"
     refused = replace(done, accepted=False, doubts=(*done.doubts, reason))
     return Ended(
@@ -268,7 +268,7 @@ async def _review(
 def _without_review(done: Completion, checks: tuple[Acceptance, ...], error: str) -> Ended:
     log.warning("the work counts by its checks alone: %s", error)
     flag = "; ".join(filter(None, [done.flag, NOT_REVIEWED]))
-    return _completed(checks, replace(done, flag=flag), Fault(part="reviewer", error=error))
+    return _end_completed(checks, replace(done, flag=flag), Fault(part="reviewer", error=error))
 
 
 class Reading:

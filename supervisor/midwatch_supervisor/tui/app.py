@@ -285,7 +285,7 @@ class Console(OperatorApp):
             self._driver.write(escape(said))
 
     @on(Panes.Wanted)
-    def _wanted(self, message: Panes.Wanted) -> None:
+    def _open_wanted(self, message: Panes.Wanted) -> None:
         self.open_attempt(message.row)
 
     def open_attempt(self, row: Row) -> None:

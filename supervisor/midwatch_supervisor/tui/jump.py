@@ -89,7 +89,7 @@ def targets(
     wanted = text.strip().lower()
     if not wanted:
         return [*known]
-    found = nsmallest(SHOWN, _ranked(wanted, known, rows), key=lambda each: each[:-1])
+    found = nsmallest(SHOWN, _rank(wanted, known, rows), key=lambda each: each[:-1])
     steps = in_attempt and wanted.isdecimal()
     step = JumpTarget(
         name=wanted, what="Show this step of the attempt", action=f"screen.step({wanted})"
@@ -103,9 +103,7 @@ def targets(
 _Ranked = tuple[int, str, int, int, JumpTarget | NamedRow]
 
 
-def _ranked(
-    wanted: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow]
-) -> Iterator[_Ranked]:
+def _rank(wanted: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow]) -> Iterator[_Ranked]:
     """What may be meant; the first place says how well it fits."""
     for place, target in enumerate(known):
         if wanted in target.name:
@@ -178,7 +176,7 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
         self._found.show(self._places)
 
     @on(Input.Changed, "#jump")
-    def _typed(self, message: Input.Changed) -> None:
+    def _after_typing(self, message: Input.Changed) -> None:
         found = targets(message.value, self._places, self._rows, in_attempt=self._in_attempt)
         if not found:
             self._found.say(self._unknown(message.value))
@@ -192,7 +190,7 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
 
     @on(Input.Submitted, "#jump")
     @on(LineList.Opened)
-    def _taken(self) -> None:
+    def _take_chosen(self) -> None:
         if self._found.current is not None:
             self.dismiss(self._found.current)
 

@@ -267,7 +267,7 @@ def textual_key(key: str) -> str:
 
 def key_text(key: str) -> str:
     """A key as a person reads it: `slash` is `/`, `escape` is `esc`."""
-    modifiers, name = _parted(key)
+    modifiers, name = _split_modifiers(key)
     short = {"escape": "esc", "pageup": "page up", "pagedown": "page down"}.get(name)
     return f"{modifiers}{short or _character(name) or name}"
 
@@ -276,7 +276,7 @@ def _split(keys: str) -> list[str]:
     return [key.strip() for key in keys.split(",")]
 
 
-def _parted(key: str) -> tuple[str, str]:
+def _split_modifiers(key: str) -> tuple[str, str]:
     found = _MODIFIERS.match(key)
     end = found.end() if found else 0
     return key[:end], key[end:]
@@ -317,7 +317,7 @@ def _unreadable(wanted: Mapping[str, str], place: Place) -> list[ConfigError]:
 
 
 def _is_key(key: str) -> bool:
-    _, name = _parted(textual_key(key))
+    _, name = _split_modifiers(textual_key(key))
     return name in _NAMED or bool(_character(name))
 
 

@@ -277,7 +277,7 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Dialo
         case Command.STOP:
             quote = (
                 "It ends at once and counts as failed; the tasks that depend on it are not begun.\n"
-                f"{_kept(row)}"
+                f"{_kept_words(row)}"
             )
             return DialogQuestion(title=f"Stop {name}?", send="Stop it", quote=quote, confirm=True)
         case Command.SILENCE:
@@ -337,7 +337,7 @@ def _proposal_question(command: Command, name: str, held: Intervention) -> Dialo
     return DialogQuestion(title=title, send="Reject", quote=quote, required=False)
 
 
-def _kept(row: Row) -> str:
+def _kept_words(row: Row) -> str:
     return (
         "Kept: its workspace as it is, and what was learned; "
         f"`midwatch diff {row.label}` shows its changes."
@@ -353,7 +353,7 @@ def _restart_facts(row: Row) -> str:
         row.state.transition.reason if row.over else _trouble(row),
         f"Attempt {row.number + 1} begins in a new workspace, without these changes and this "
         "conversation. It is told what was tried, why that ended, and your note.",
-        _kept(row),
+        _kept_words(row),
         used,
     )
     return "\n".join(filter(None, parts))

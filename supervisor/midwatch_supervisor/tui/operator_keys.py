@@ -162,7 +162,7 @@ class OperatorApp(App[int]):
                     each.offer(self.offered())
 
     @on(LineList.Moved)
-    def _moved(self) -> None:
+    def _after_move(self) -> None:
         self.refresh_footer()
 
     def why_not(self, key: str) -> str:
@@ -267,9 +267,9 @@ class OperatorApp(App[int]):
         if asked is None:
             self._do(pending)
         else:
-            self.push_screen(dialog(asked), partial(self._answered, pending))
+            self.push_screen(dialog(asked), partial(self._carry_out, pending))
 
-    def _answered(self, pending: _Pending, said: str | bool | None) -> None:
+    def _carry_out(self, pending: _Pending, said: str | bool | None) -> None:
         if said is None or said is False:
             return
         if not self._refused(pending, answered=True):

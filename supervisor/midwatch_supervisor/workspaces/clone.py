@@ -59,7 +59,7 @@ async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Origi
         return Origin(folder=folder, base=assignment.base)
     clone = clone_of(assignment.source, home)
     async with _alone(clone):
-        await _made(clone, assignment.source)
+        await _clone_once(clone, assignment.source)
         base = assignment.base or await _newest(clone)
         await fetch(clone, base)
     return Origin(folder=clone, base=base)
@@ -76,7 +76,7 @@ def clone_of(source: str, home: Path) -> Path:
     return home / CLONES / f"{_NAME.sub('-', name) or 'repository'}-{digest}"
 
 
-async def _made(clone: Path, source: str) -> None:
+async def _clone_once(clone: Path, source: str) -> None:
     """Clone a repository unless that is done; a killed process leaves no half of one."""
     if is_repository(clone):
         return
@@ -99,7 +99,7 @@ async def _made(clone: Path, source: str) -> None:
 
 async def _newest(clone: Path) -> str:
     """What is checked out at the origin now."""
-    await _asked(clone, "--quiet", "origin", "HEAD")
+    await _fetch(clone, "--quiet", "origin", "HEAD")
     return (await git(clone, "rev-parse", "FETCH_HEAD")).strip()
 
 
@@ -115,7 +115,7 @@ async def fetch(repository: Path, commit: str) -> None:
     # A commit that no branch of the origin leads to can still be asked for by its name.
     for wanted in ((), (commit,)):
         try:
-            await _asked(repository, "--quiet", "origin", *wanted)
+            await _fetch(repository, "--quiet", "origin", *wanted)
         except WorkspaceError as error:
             said = f": {error}"
         else:
@@ -137,7 +137,7 @@ async def has(repository: Path, commit: str) -> bool:
     return True
 
 
-async def _asked(repository: Path, *wanted: str) -> None:
+async def _fetch(repository: Path, *wanted: str) -> None:
     """Fetch from elsewhere, with patience."""
     try:
         await _patiently(lambda: fetch_into(repository, *wanted, seconds=NETWORK_SECONDS))

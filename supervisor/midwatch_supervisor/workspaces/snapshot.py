@@ -92,7 +92,7 @@ async def take_snapshot(files: SnapshotFiles, mark: Mark) -> TakenSnapshot:
     # A worker may be on a branch that has no commit yet.
     head = "" if files.private else await commit_at(files.worktree, "HEAD")
     async with _own_index(files) as index:
-        staged = await _staged(files, index, head)
+        staged = await _commit_staged(files, index, head)
         fault = await _add(files, index)
         tree = (await files.git("write-tree", index=index)).strip()
     parents = [*([head] if head else []), *([staged] if staged else [])]
@@ -127,7 +127,7 @@ def _copy(own: Path, index: Path) -> None:
         shutil.copy2(own, index)  # with its time: git tells by it which entries it may trust
 
 
-async def _staged(files: SnapshotFiles, index: Path, head: str) -> str:
+async def _commit_staged(files: SnapshotFiles, index: Path, head: str) -> str:
     """A commit of what the worker has staged; empty if that is nothing."""
     if not head:
         return ""
@@ -300,7 +300,7 @@ async def _brought(
     if snapshot.base:
         await fetch(repository, snapshot.base)
     if snapshot.branch:
-        await _pulled(repository, snapshot, place)
+        await _pull(repository, snapshot, place)
         return True
     bundle = await bundles.get(attempt.id)
     if bundle is None or bundle.commit != snapshot.commit:
@@ -324,7 +324,7 @@ async def fetch_branch(
     return snapshot
 
 
-async def _pulled(repository: Path, snapshot: Snapshot, place: str) -> None:
+async def _pull(repository: Path, snapshot: Snapshot, place: str) -> None:
     with suppress(WorkspaceError):
         await fetch_saved(repository, "origin", f"refs/heads/{snapshot.branch}", place)
     await fetch(repository, snapshot.commit)  # the branch may be gone, or lead elsewhere

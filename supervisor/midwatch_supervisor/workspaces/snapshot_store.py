@@ -107,7 +107,7 @@ class SaveResult:
     """Whether the work can move, if perhaps without some files."""
 
 
-async def _begun(worktree: Worktree, base: str) -> str:
+async def _start_commit(worktree: Worktree, base: str) -> str:
     try:
         return (await base_commit(worktree)).removeprefix("HEAD") or base
     except WorkspaceError:
@@ -175,7 +175,7 @@ class SnapshotStore:
             branch = await push_snapshot(workspace, taken.commit, attempt, mark=mark, last=last)
             snapshot, body = replace(snapshot, branch=branch), b""
         else:
-            snapshot, body = await self._packed(workspace, files, snapshot)
+            snapshot, body = await self._pack(workspace, files, snapshot)
         draft = Draft(record=snapshot, at=self._clock(), task=attempt.task, attempt=attempt.id)
         await self._bundles.put(draft, body, incarnation=incarnation)
         self._newest[attempt.id] = snapshot
@@ -206,7 +206,11 @@ class SnapshotStore:
     async def _mark(self, attempt: Attempt, workspace: Workspace) -> Mark:
         mark = self._marks.get(workspace.folder)
         if mark is None:
-            begun = await _begun(workspace.worktree, workspace.base) if workspace.worktree else ""
+            begun = (
+                await _start_commit(workspace.worktree, workspace.base)
+                if workspace.worktree
+                else ""
+            )
             of = f"{place_of(workspace.folder)} of {attempt.started_at.isoformat()}"
             mark = self._marks[workspace.folder] = Mark(of=of, begun=begun)
         return mark
@@ -223,7 +227,7 @@ class SnapshotStore:
         if incarnation is not None and (lease is None or lease.incarnation != incarnation):
             raise StaleIncarnationError(f"attempt {attempt.id} was taken over by another node")
 
-    async def _packed(
+    async def _pack(
         self, workspace: Workspace, files: SnapshotFiles, snapshot: Snapshot
     ) -> tuple[Snapshot, bytes]:
         """The snapshot with its bundle, which is empty where it would be too large."""

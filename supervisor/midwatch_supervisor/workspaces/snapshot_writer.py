@@ -75,7 +75,7 @@ class SnapshotWriter:
         recorder = self._recorder
         if recorder is None or self._lock.locked():
             return None
-        return self._begun() if recorder.last_step > self._step and self._due else None
+        return self._begin() if recorder.last_step > self._step and self._due else None
 
     async def leave(self) -> None:
         """Save for whoever goes on with an attempt that is left as it is; a failure is logged."""
@@ -94,15 +94,15 @@ class SnapshotWriter:
     async def save(self) -> None:
         """Save now. Raises StaleIncarnationError and JournalError as the recorder does."""
         # A save that has begun is brought to its end: git would be left in the middle of it.
-        await asyncio.shield(self._begun())
+        await asyncio.shield(self._begin())
 
-    def _begun(self) -> "asyncio.Future[None]":
+    def _begin(self) -> "asyncio.Future[None]":
         saving = asyncio.ensure_future(self._save())
         self._under_way.add(saving)
-        saving.add_done_callback(self._ended)
+        saving.add_done_callback(self._check_ended)
         return saving
 
-    def _ended(self, saving: "asyncio.Future[None]") -> None:
+    def _check_ended(self, saving: "asyncio.Future[None]") -> None:
         """Look at a save's error, so that one that nobody waits for any more is no noise."""
         self._under_way.discard(saving)
         if not saving.cancelled():

@@ -126,12 +126,12 @@ def _with_halves(stored: bytes) -> str:
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[Row[Any]]:
-    columns = [type_coerce(each, _stored(each)).label(each.name) for each in table.columns]
+    columns = [type_coerce(each, _stored_type(each)).label(each.name) for each in table.columns]
     query = select(*columns).order_by(*table.primary_key.columns)
     yield from connection.execute(query.execution_options(yield_per=_PAGE))
 
 
-def _stored(column: Column[Any]) -> TypeEngine[Any]:
+def _stored_type(column: Column[Any]) -> TypeEngine[Any]:
     """How a column is looked at, where its own type makes something else of what stands there."""
     match column.type:
         case Packed():

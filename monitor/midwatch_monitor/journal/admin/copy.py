@@ -47,14 +47,14 @@ class _Content:
 
 def contents(store: Store) -> dict[str, int]:
     """The rows of each table that would be copied."""
-    with explaining(store.name), _reading(store) as connection:
+    with explaining(store.name), _open_to_read(store) as connection:
         _require_current(connection, store.name)
         return {table.name: count_rows(connection, table) for table in COPIED}
 
 
 def require_room(store: Store) -> None:
     """Raise JournalError where something stands already in what is to be copied to."""
-    with explaining(store.name), _reading(store) as connection:
+    with explaining(store.name), _open_to_read(store) as connection:
         _require_empty(connection, store.name)
 
 
@@ -66,7 +66,7 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     """
     if target.writing is None:
         raise JournalError(f"{target.name} was opened to be read only")
-    with explaining(source.name), _reading(source) as old:
+    with explaining(source.name), _open_to_read(source) as old:
         _require_current(old, source.name)
         with explaining(target.name), transaction(target.writing) as new:
             _patient(new)
@@ -79,7 +79,7 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
             return {name: each.rows for name, each in copied.items()}
 
 
-def _reading(store: Store) -> Connection:
+def _open_to_read(store: Store) -> Connection:
     engine = store.reading or store.writing
     if engine is None:
         raise JournalError(f"{store.name} is closed")
@@ -174,10 +174,10 @@ def _put_words(old: Connection, new: Connection, shelf: TextIndex) -> None:
     )
     for row in new.execute(query).all():
         if row.id in shown:
-            search.put(new, shelf, row.project, {row.id: _wording(row.kind, row.body)})
+            search.put(new, shelf, row.project, {row.id: _index_wording(row.kind, row.body)})
 
 
-def _wording(kind: str, body: str) -> Wording:
+def _index_wording(kind: str, body: str) -> Wording:
     match read(kind, body):
         case Lesson() as lesson:
             return lessons.wording_of(lesson)

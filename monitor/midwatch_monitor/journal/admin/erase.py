@@ -72,13 +72,13 @@ def _key(connection: Connection, project: str) -> int:
     return key
 
 
-def _owned(key: int) -> ColumnElement[bool]:
+def _owned_by(key: int) -> ColumnElement[bool]:
     """Whether a task is the project's own, or was one in which its guidelines were tried."""
     return (tables.task.c.project == key) | (tables.task.c.trial_of == key)
 
 
 def _tasks(key: int) -> Select[int]:
-    return select(tables.task.c.id).where(_owned(key))
+    return select(tables.task.c.id).where(_owned_by(key))
 
 
 def _attempts(key: int) -> Select[int]:
@@ -151,7 +151,7 @@ def _forget_learned(connection: Connection, key: int) -> None:
 
 def _forget_work(connection: Connection, key: int) -> None:
     task, run = tables.task, tables.run
-    runs = connection.execute(select(task.c.run).where(_owned(key)).distinct())
+    runs = connection.execute(select(task.c.run).where(_owned_by(key)).distinct())
     emptied = runs.scalars().all()
     for table in (
         *(tables.escalation, tables.message, tables.result),
@@ -160,7 +160,7 @@ def _forget_work(connection: Connection, key: int) -> None:
         connection.execute(delete(table).where(table.c.attempt.in_(_attempts(key))))
     for table in (tables.entry, tables.attempt):
         connection.execute(delete(table).where(table.c.task.in_(_tasks(key))))
-    connection.execute(delete(task).where(_owned(key)))
+    connection.execute(delete(task).where(_owned_by(key)))
     left = exists().where(task.c.run == run.c.id)
     gone = select(run.c.id).where(run.c.id.in_(emptied), ~left)
     connection.execute(delete(tables.submission).where(tables.submission.c.run.in_(gone)))

@@ -107,14 +107,14 @@ _WATCHED = "watched at incarnation {}, not {}: another monitor"
 
 def incarnation(connection: Connection, attempt: int) -> int | None:
     """The one of the attempt's lease; `None` if nobody has claimed it."""
-    return _held(connection, tables.lease, [attempt]).get(attempt)
+    return _incarnations_held(connection, tables.lease, [attempt]).get(attempt)
 
 
 def _require_incarnations(connection: Connection, given: Sequence[Commit]) -> None:
     """Raise StaleIncarnationError for a commit under a lease or a guard that has another now."""
-    leased = {_leased(each) for each in given if each.incarnation is not None}
+    leased = {_leases_of(each) for each in given if each.incarnation is not None}
     _require_held(connection, tables.lease, leased, _WRITTEN)
-    guarded = {pair for each in given if each.guard is not None for pair in _guarded(each)}
+    guarded = {pair for each in given if each.guard is not None for pair in _guards_of(each)}
     _require_held(connection, tables.guard, guarded, _WATCHED)
 
 
@@ -128,24 +128,26 @@ def _require_held(
 ) -> None:
     if not wanted:
         return
-    held = _held(connection, table, {attempt for attempt, _ in wanted})
+    held = _incarnations_held(connection, table, {attempt for attempt, _ in wanted})
     for attempt, number in sorted(wanted):
         if held.get(attempt) != number:
             stands = how.format(held.get(attempt), number)
             raise StaleIncarnationError(f"attempt {attempt} is {stands} has taken it over")
 
 
-def _leased(what: Commit) -> tuple[int, int | None]:
+def _leases_of(what: Commit) -> tuple[int, int | None]:
     if what.attempt is None:
         raise ValueError("a commit with an incarnation must name its attempt")
     return what.attempt, what.incarnation
 
 
-def _guarded(what: Commit) -> set[tuple[int, int | None]]:
+def _guards_of(what: Commit) -> set[tuple[int, int | None]]:
     return {(each.attempt, what.guard) for each in what.drafts if each.attempt is not None}
 
 
-def _held(connection: Connection, table: Table, attempts: Collection[int]) -> Mapping[int, int]:
+def _incarnations_held(
+    connection: Connection, table: Table, attempts: Collection[int]
+) -> Mapping[int, int]:
     """The incarnation of each of the attempts that has one."""
     wanted = list(attempts)
     if connection.dialect.name == "sqlite":
@@ -270,7 +272,7 @@ def _store(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:
 
 def _values(dialect: Dialect, drafts: Sequence[Draft]) -> list[object]:
     """What stands in the columns of all drafts, one after the other."""
-    stored = _stored(dialect)
+    stored = _moment_encoder(dialect)
     values: list[object] = []
     at: datetime | None = None
     moment: object = None
@@ -284,7 +286,7 @@ def _values(dialect: Dialect, drafts: Sequence[Draft]) -> list[object]:
 
 
 @cache
-def _stored(dialect: Dialect) -> Callable[[datetime], object]:
+def _moment_encoder(dialect: Dialect) -> Callable[[datetime], object]:
     """How the database's driver is given a moment."""
     processor = Moment().dialect_impl(dialect).bind_processor(dialect)
     if processor is None:

@@ -129,7 +129,7 @@ def record_json(record: Record) -> str:
     try:
         body = _serializer(type(record)).to_json(record, exclude_none=True, warnings=False)
     except PydanticSerializationError:
-        return _forced(record)
+        return _encode_forced(record)
     # Made of its type, a number that is none is `null`. So is `null` within a text, rarely.
     return (body if b":null" not in body else _exact(record)).decode()
 
@@ -151,7 +151,7 @@ def _names(word: type[Record]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(word))
 
 
-def _forced(record: Record) -> str:
+def _encode_forced(record: Record) -> str:
     # The output of a command may hold half a surrogate pair, which UTF-8 cannot say.
     text = json.dumps(dataclasses.asdict(record), default=_plain, ensure_ascii=False)
     return text.encode("utf-8", "replace").decode()

@@ -325,10 +325,10 @@ def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> Journ
         case "55P03":
             return JournalError(f"another process holds {name}{_for(waited)}")
         case _:
-            return _served(error, name, waited)
+            return _explain_served(error, name, waited)
 
 
-def _served(error: SQLAlchemyError, name: str, waited: float) -> JournalError:
+def _explain_served(error: SQLAlchemyError, name: str, waited: float) -> JournalError:
     """What an error means that no other program or disk is the cause of."""
     reason = _reason(error)
     if _code(error) == "42501":

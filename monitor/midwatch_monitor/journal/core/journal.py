@@ -97,7 +97,7 @@ class Journal:
             )
             self._gathering = GroupCommit(self._writer.put, most=max_batch)
         if store.lines is not None:
-            store.lines.watch(self._stuck, max(patience_seconds, STALL_SECONDS))
+            store.lines.watch(self._seconds_stuck, max(patience_seconds, STALL_SECONDS))
 
     @classmethod
     async def open(
@@ -154,7 +154,7 @@ class Journal:
             self._reader.close(self._store.cut)
         self._store.close()
 
-    def _stuck(self) -> float:
+    def _seconds_stuck(self) -> float:
         """For how many seconds the database has not answered."""
         return max(each.stuck for each in (self._reader, self._writer) if each is not None)
 

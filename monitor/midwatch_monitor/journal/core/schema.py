@@ -146,7 +146,7 @@ def read_version(connection: Connection) -> Version:
     if not look.has_table("alembic_version"):
         return Version(revision=None, oldest=None)
     query = select(column("version_num", String)).select_from(table("alembic_version"))
-    revision = _said(connection.execute(query).scalar())
+    revision = _as_text(connection.execute(query).scalar())
     if revision is None or not look.has_table(compatibility.name):
         return Version(revision=revision, oldest=None)
     # Whichever columns there are.
@@ -154,10 +154,12 @@ def read_version(connection: Connection) -> Version:
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
         return Version(revision=revision, oldest=None)
-    return Version(revision=revision, oldest=_said(row["oldest"]), mask_key=row.get("mask_key", ""))
+    return Version(
+        revision=revision, oldest=_as_text(row["oldest"]), mask_key=row.get("mask_key", "")
+    )
 
 
-def _said(value: object) -> str | None:
+def _as_text(value: object) -> str | None:
     """A value as text: SQLite holds any type in any column."""
     return None if value is None else str(value)
 
@@ -233,7 +235,7 @@ def require_place(connection: Connection, name: str) -> None:
 
     That is JournalCorruptError where another program has tables with the names of ours.
     """
-    if taken := _taken(connection):
+    if taken := _foreign_table(connection):
         raise _strange(name, taken)
     if connection.dialect.name == "postgresql":
         require_making(connection, name)
@@ -245,7 +247,7 @@ def refuse_stranger(found: Version, name: str) -> None:
         raise _strange(name, "alembic_version")
 
 
-def _taken(connection: Connection) -> str:
+def _foreign_table(connection: Connection) -> str:
     """A table that is in the way of ours; empty for none. A file is ours alone."""
     found = inspect(connection).get_table_names()
     in_the_way = [
@@ -259,7 +261,7 @@ def _empty(store: Store) -> JournalError:
     engine = store.reading or store.writing
     assert engine is not None  # it was just read
     with engine.connect() as connection:
-        taken = _taken(connection)
+        taken = _foreign_table(connection)
     if taken:
         return _strange(store.name, taken)
     made = "`midwatch run FILE` makes a journal of it"
@@ -327,7 +329,7 @@ def upgrade(store: Store, *, dry_run: bool = False, config: "Config | None" = No
     with explaining(store.name), transaction(store.writing) as connection:
         if store.lines is not None:
             require_reading(connection, store.name)
-        plan = _planned(connection, store.name, config)
+        plan = _plan_upgrade(connection, store.name, config)
         if not dry_run and plan.before != plan.after:
             migrate(connection, store.name, config)
     return plan
@@ -349,7 +351,7 @@ def migrate(connection: Connection, name: str, config: "Config | None" = None) -
     connection.execute(update(compatibility), {"oldest": _oldest(config)})
 
 
-def _planned(connection: Connection, name: str, config: "Config") -> Upgrade:
+def _plan_upgrade(connection: Connection, name: str, config: "Config") -> Upgrade:
     found = read_version(connection)
     if found.revision is None:
         require_place(connection, name)

@@ -133,7 +133,7 @@ metadata = MetaData(
 )
 
 
-def _indexed(index: str) -> None:
+def _add_partial_index(index: str) -> None:
     """Have an index made of some rows only. As an `Index` it would import both dialects."""
     event.listen(metadata, "after_create", DDL(f"CREATE {index}"))
 
@@ -323,7 +323,7 @@ escalation = Table(
 )
 
 # At most one open escalation per attempt.
-_indexed("UNIQUE INDEX escalation_open ON escalation (attempt) WHERE closed_at IS NULL")
+_add_partial_index("UNIQUE INDEX escalation_open ON escalation (attempt) WHERE closed_at IS NULL")
 
 
 def _about(name: str = "entry") -> Column[int]:
@@ -422,7 +422,7 @@ guidelines = Table(
 )
 
 # At most one version in force per project.
-_indexed("UNIQUE INDEX guidelines_live ON guidelines (project) WHERE state = 'live'")
+_add_partial_index("UNIQUE INDEX guidelines_live ON guidelines (project) WHERE state = 'live'")
 
 summary = Table(
     "summary",
@@ -457,7 +457,7 @@ chore = Table(
     Index(None, "attempt"),
 )
 
-_indexed("INDEX chore_open ON chore (about) WHERE open")
+_add_partial_index("INDEX chore_open ON chore (about) WHERE open")
 
 erasure = Table(
     "erasure",

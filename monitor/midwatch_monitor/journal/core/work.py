@@ -288,7 +288,7 @@ def messages(connection: Connection, attempt: int) -> list[Message]:
 
     Raises JournalCorruptError where a part of it cannot be read: nobody goes on with a gap in it.
     """
-    found = _unpacked(connection, tables.message.c.idx, tables.message, attempt)
+    found = _unpack_rows(connection, tables.message.c.idx, tables.message, attempt)
     return [Message(index=int(key), body=body) for key, body in found]
 
 
@@ -297,11 +297,11 @@ def results(connection: Connection, attempt: int) -> list[Result]:
 
     Raises JournalCorruptError where one cannot be read: no call is made twice for that.
     """
-    found = _unpacked(connection, tables.result.c.call, tables.result, attempt)
+    found = _unpack_rows(connection, tables.result.c.call, tables.result, attempt)
     return [Result(call=key, body=body) for key, body in found]
 
 
-def _unpacked(
+def _unpack_rows(
     connection: Connection, key: Column[Any], table: Table, attempt: int
 ) -> list[tuple[Any, bytes]]:
     packed = type_coerce(table.c.body, LargeBinary).label("packed")

@@ -128,8 +128,8 @@ def _standings(connection: Connection, run: int) -> list[Standing]:
     task, attempt, entry = tables.task, tables.attempt, tables.entry
     of = select(task.c.id).where(task.c.run == run)
     ids = select(attempt.c.id).where(attempt.c.task.in_(of))
-    ended = _ended(connection, entry.c.task, of, TaskTransition)
-    over = _ended(connection, entry.c.attempt, ids, AttemptTransition)
+    ended = _end_times(connection, entry.c.task, of, TaskTransition)
+    over = _end_times(connection, entry.c.attempt, ids, AttemptTransition)
     attempts = work.attempts(connection, attempt.c.task.in_(of))
     last = {each.task: each.id for each in sorted(attempts, key=lambda each: each.number)}
     return [
@@ -143,7 +143,7 @@ def _standings(connection: Connection, run: int) -> list[Standing]:
     ]
 
 
-def _ended(
+def _end_times(
     connection: Connection,
     of: ColumnElement[Any],
     wanted: Select[Any],
@@ -158,7 +158,7 @@ def _ended(
     return {row.of: row.at for row, state in rows if state.lifecycle.over}
 
 
-def _outlived(connection: Connection) -> list[int]:
+def _find_outlived(connection: Connection) -> list[int]:
     attempt, bundle = tables.attempt, tables.bundle
     later = attempt.alias()
     followed = exists().where(later.c.task == attempt.c.task, later.c.number > attempt.c.number)
@@ -166,7 +166,7 @@ def _outlived(connection: Connection) -> list[int]:
     query = select(attempt.c.id, attempt.c.task).select_from(of).where(followed)
     rows = connection.execute(query).all()
     tasks = query.with_only_columns(attempt.c.task)
-    over = _ended(connection, tables.entry.c.task, tasks, TaskTransition) if rows else {}
+    over = _end_times(connection, tables.entry.c.task, tasks, TaskTransition) if rows else {}
     return [row.id for row in rows if row.task in over]
 
 
@@ -215,7 +215,7 @@ class Bundles(JournalPart):
         These are the ones of tasks that are over, of every attempt but the last: that one's result
         stands, or the parts of a split task began with it.
         """
-        gone = await self.journal.read(_outlived)
+        gone = await self.journal.read(_find_outlived)
         for some in parts(gone, 500):  # others wait for each transaction
             await self.journal.write(_drop, some)
         return len(gone)

@@ -156,7 +156,7 @@ def _doubt(connection: Connection, name: str, boot: str | None = None) -> None:
     connection.execute(change, {"doubted_at": database_time(connection)})
 
 
-def _missed(
+def _silence_conditions(
     connection: Connection, after_seconds: float, beat_seconds: float
 ) -> list[ColumnElement[bool]]:
     node, now = tables.node, database_time(connection)
@@ -171,7 +171,7 @@ def _any_silent(
     beat_seconds: float,
     ours: list[ColumnElement[bool]],
 ) -> bool:
-    missed = and_(*_missed(connection, after_seconds, beat_seconds), *ours)
+    missed = and_(*_silence_conditions(connection, after_seconds, beat_seconds), *ours)
     query = select(tables.node.c.name).where(or_(missed, and_(*_long_gone(connection))))
     return connection.execute(query.limit(1)).first() is not None
 
@@ -194,7 +194,9 @@ def _lose(
     ours: list[ColumnElement[bool]],
 ) -> list[NodeStatus]:
     _forget(connection)
-    found = _starts(connection, *_missed(connection, after_seconds, beat_seconds), *ours)
+    found = _starts(
+        connection, *_silence_conditions(connection, after_seconds, beat_seconds), *ours
+    )
     for status in found:
         change = update(tables.node).where(*_of(status.name, status.boot))
         connection.execute(change, {"state": NodeState.LOST.value})
@@ -247,7 +249,7 @@ def _in_hand(connection: Connection) -> dict[str, list[int]]:
     return held
 
 
-def _named(connection: Connection, attempts: Collection[int]) -> dict[int, InHand]:
+def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[int, InHand]:
     """Attempts with their names and since when their process has them, by id."""
     run, task, attempt, lease = tables.run, tables.task, tables.attempt, tables.lease
     shared = and_(run.c.keeper == Keeper.MONITOR.value, task.c.spec != EMBEDDED)
@@ -310,7 +312,7 @@ class Nodes(JournalPart):
     beat = writing(_beat)
     doubt = writing(_doubt)
     in_hand = reading(_in_hand)
-    named = reading(_named)
+    named = reading(_name_attempts)
     monitors = reading(_monitors)
 
     async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:

@@ -160,7 +160,7 @@ def _news(connection: Connection, after: int) -> News:
     return News(last=last, hints=hints)
 
 
-def _unfinished(connection: Connection, *, since: datetime) -> list[int]:
+def _unfinished_runs(connection: Connection, *, since: datetime) -> list[int]:
     """The runs for monitors with an attempt that is not over, or not judged to its end.
 
     An attempt without a runner may never end, because its process was killed: of which nothing was
@@ -248,4 +248,4 @@ class Watches(JournalPart):
         await self.journal.write(_release, tables.post, self._term(holder), of)
 
     news = reading(_news)
-    unfinished = reading(_unfinished)
+    unfinished = reading(_unfinished_runs)

@@ -46,7 +46,7 @@ def open_chore(
 def end(connection: Connection, entry: Entry, attempt: int, owner: Owner) -> None:
     """An attempt is over: it is to be summed up, and facts that wait are to be reviewed."""
     open_chore(connection, entry.id, Chore.SUMMARY, attempt=attempt, owner=owner)
-    if connection.execute(select(_waiting(attempt))).scalar():
+    if connection.execute(select(_waits_for(attempt))).scalar():
         open_chore(connection, entry.id, Chore.REVIEW, attempt=attempt, owner=owner)
 
 
@@ -60,7 +60,7 @@ def wait(connection: Connection, attempt: int, owner: Owner) -> None:
         open_chore(connection, about, Chore.REVIEW, attempt=attempt, owner=owner)
 
 
-def _waiting(attempt: int | ColumnElement[int]) -> ColumnElement[bool]:
+def _waits_for(attempt: int | ColumnElement[int]) -> ColumnElement[bool]:
     fact = tables.fact
     return exists().where(
         fact.c.attempt == attempt,
@@ -103,7 +103,7 @@ def still_open(
             table.c.open,
             table.c.chore.in_([each.value for each in kinds]),
             or_(table.c.chore == review, table.c.tries < tries),
-            or_(table.c.chore != review, _waiting(table.c.attempt)),
+            or_(table.c.chore != review, _waits_for(table.c.attempt)),
         )
         .order_by(table.c.about.desc(), order)
     )

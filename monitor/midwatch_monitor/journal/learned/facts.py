@@ -68,7 +68,7 @@ def mark(connection: Connection, mark: FactMark) -> None:
     values = {
         "state": state.value,
         "live": live,
-        "ended": None if live else _ended(row, mark.act),
+        "ended": None if live else _reason_ended(row, mark.act),
         "instead": mark.instead if mark.act is FactAct.REPLACED else instead,
         "reason": mark.reason,
     }
@@ -102,7 +102,7 @@ def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]
             return state, False
 
 
-def _ended(before: Row[Any], act: FactAct) -> str:
+def _reason_ended(before: Row[Any], act: FactAct) -> str:
     """What ended a fact that does not stand: the first act that did, or another in its place."""
     first = before.live or act is FactAct.REPLACED
     return act.value if first else before.ended
@@ -146,7 +146,7 @@ def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> l
     )
     rows = rows_of(connection, query, Fact, limit)
     sources = _sources(connection, [row.entry for row, _ in rows])
-    return [_known(row, said, sources.get(row.entry, ())) for row, said in rows]
+    return [_known_fact(row, said, sources.get(row.entry, ())) for row, said in rows]
 
 
 def waiting(connection: Connection) -> int:
@@ -167,7 +167,7 @@ def _sources(connection: Connection, keys: Sequence[int]) -> dict[int, tuple[int
     return found
 
 
-def _known(row: Row[Any], said: Fact, sources: tuple[int, ...]) -> KnownFact:
+def _known_fact(row: Row[Any], said: Fact, sources: tuple[int, ...]) -> KnownFact:
     return KnownFact(
         id=row.entry,
         at=row.at,

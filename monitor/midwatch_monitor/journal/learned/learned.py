@@ -64,7 +64,7 @@ class Learned:
         `attempt` is any that they come from, `task` the name of their task.
         """
         lesson, source = tables.lesson, tables.lesson_source
-        wanted = _chosen(lesson.c.entry, project, ids, before)
+        wanted = _selection(lesson.c.entry, project, ids, before)
         if attempt is not None:
             of = select(source.c.lesson).where(source.c.attempt == attempt)
             wanted.append(lesson.c.entry.in_(of))
@@ -106,7 +106,7 @@ class Learned:
         `attempt` is any that said them.
         """
         fact, source = tables.fact, tables.fact_source
-        wanted = _chosen(fact.c.entry, project, ids, before)
+        wanted = _selection(fact.c.entry, project, ids, before)
         if attempt is not None:
             of = select(source.c.fact).where(source.c.attempt == attempt)
             wanted.append(fact.c.entry.in_(of))
@@ -195,7 +195,7 @@ async def every(read: Callable[[int | None], Awaitable[Sequence[KnownT]]]) -> As
         before = page[-1].id
 
 
-def _chosen(
+def _selection(
     key: ColumnElement[int], project: str | None, ids: Sequence[int] | None, before: int | None
 ) -> list[ColumnElement[bool]]:
     wanted: list[ColumnElement[bool]] = []

@@ -189,16 +189,16 @@ def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> l
     )
     rows = rows_of(connection, query, Lesson, limit)
     counts = _counts(connection, [row.entry for row, _ in rows])
-    found = [_known(row, said, counts.get(row.entry)) for row, said in rows]
+    found = [_known_lesson(row, said, counts.get(row.entry)) for row, said in rows]
     waiting = {each.id for each in found if each.obsolete and each.lesson.waits}
-    waiting -= _decided(connection, sorted(waiting))
+    waiting -= _find_decided(connection, sorted(waiting))
     return [
         replace(each, obsolete=False, waiting=True) if each.id in waiting else each
         for each in found
     ]
 
 
-def _decided(connection: Connection, keys: Sequence[int]) -> set[int]:
+def _find_decided(connection: Connection, keys: Sequence[int]) -> set[int]:
     """Which of some lessons somebody approved or took out of use.
 
     The index knows only which are in use: a mark of one that waits is found in the log.
@@ -236,7 +236,7 @@ def _counts(connection: Connection, keys: Sequence[int]) -> dict[int, Row[Any]]:
     return {row.lesson: row for row in (connection.execute(query) if keys else ())}
 
 
-def _known(row: Row[Any], said: Lesson, uses: Row[Any] | None) -> KnownLesson:
+def _known_lesson(row: Row[Any], said: Lesson, uses: Row[Any] | None) -> KnownLesson:
     return KnownLesson(
         id=row.entry,
         at=row.at,

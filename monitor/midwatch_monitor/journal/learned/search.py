@@ -165,7 +165,7 @@ def find(
     The best first, at most `limit`; how well is positive.
     """
     tokens = _tokens(project, search_words(wanted))
-    known = _known(connection, index, tokens) if tokens else {}
+    known = _count_texts(connection, index, tokens) if tokens else {}
     if not known:
         return []
     asked = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgresql
@@ -174,7 +174,7 @@ def find(
     return [(row.key, row.score) for row in rows]
 
 
-def _known(connection: Connection, index: TextIndex, tokens: Sequence[str]) -> dict[str, int]:
+def _count_texts(connection: Connection, index: TextIndex, tokens: Sequence[str]) -> dict[str, int]:
     """In how many texts each stands, counted no further than what counts as many.
 
     Without those that stand in none.

@@ -139,10 +139,10 @@ def known(connection: Connection, *wanted: ColumnElement[bool]) -> list[KnownGui
         .where(*wanted)
         .order_by(table.c.entry.desc())
     )
-    return [_known(row, said) for row, said in rows_of(connection, query, Guidelines)]
+    return [_known_version(row, said) for row, said in rows_of(connection, query, Guidelines)]
 
 
-def _known(row: Row[Any], said: Guidelines) -> KnownGuidelines:
+def _known_version(row: Row[Any], said: Guidelines) -> KnownGuidelines:
     return KnownGuidelines(
         id=row.entry,
         at=row.at,

@@ -147,7 +147,7 @@ class Lines:
     def _engine(self, connections: int, session: Mapping[str, object]) -> Engine:
         ours = [f"-c {name}={value}" for name, value in session.items()]
         # The later option holds: whoever wrote the URL may know better.
-        options = " ".join([*ours, *_given(self._url, "options")])
+        options = " ".join([*ours, *_url_values(self._url, "options")])
         known = {key: value for key, value in _CONNECTING.items() if key not in self._url.query}
         engine = create_engine(
             self._url.difference_update_query(["options"]),
@@ -168,7 +168,7 @@ def _compress(connection: psycopg.Connection, _entry: ConnectionPoolEntry) -> No
     connection.commit()
 
 
-def _given(url: URL, key: str) -> tuple[str, ...]:
+def _url_values(url: URL, key: str) -> tuple[str, ...]:
     value = url.query.get(key, ())
     return (value,) if isinstance(value, str) else value
 

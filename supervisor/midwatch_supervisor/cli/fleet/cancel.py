@@ -56,7 +56,7 @@ async def cancel(
     if not tasks and run is None:
         raise UsageError("name tasks, or a whole run with --run")
     async with await journal_to_write(journal) as opened:
-        wanted = await _wanted(opened, tasks, run)
+        wanted = await _find_tasks(opened, tasks, run)
         done: list[tuple[Run, Withdrawal]] = []
         async with bus_of(fleet_here()) as bus:
             withdrawing = Withdrawer(
@@ -71,7 +71,7 @@ async def cancel(
     return 1 if any(each.refused for _, each in done) else 0
 
 
-async def _wanted(
+async def _find_tasks(
     journal: Journal, names: Sequence[str], run: int | None
 ) -> list[tuple[Run, Task]]:
     """The tasks that are meant with their runs, each before what it depends on."""

@@ -28,15 +28,15 @@ class PlainFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The record's line, without its traceback."""
-        return visible(_masked(super().formatMessage(record)))
+        return visible(_mask(super().formatMessage(record)))
 
     def formatException(self, ei: ExcInfo) -> str:
         """The traceback."""
-        lines = _masked(super().formatException(ei)).split("\n")
+        lines = _mask(super().formatException(ei)).split("\n")
         return "\n".join(f"  {visible(line)}" for line in lines)
 
 
-def _masked(text: str) -> str:
+def _mask(text: str) -> str:
     return _masker().text(text)
 
 

@@ -109,7 +109,7 @@ class NodeExitReport:
     async def _speak(self, tasks: frozenset[int]) -> None:
         with suppress(OSError):  # nobody reads it; the node leaves all the same
             for task in tasks:
-                self._known[task] = await self._held(task)
+                self._known[task] = await self._held_task(task)
             self._say_what_is_waited_for([self._known[each] for each in sorted(tasks)])
             while (ended := await self._ends.get()) is not None:
                 await self._say_end(ended)
@@ -140,7 +140,7 @@ class NodeExitReport:
         sys.stdout.flush()
 
     async def _say_end(self, ended: TurnEnded) -> None:
-        held = await self._held(ended.task)
+        held = await self._held_task(ended.task)
         if held.task is None:
             held = self._known.get(ended.task, held)
         lifecycle = await self._lifecycle(ended.task) if ended.outcome is Outcome.OVER else None
@@ -156,7 +156,7 @@ class NodeExitReport:
             {"type": "turn", **held.fields, "outcome": outcome, "lifecycle": lifecycle},
         )
 
-    async def _held(self, task: int) -> Held:
+    async def _held_task(self, task: int) -> Held:
         try:
             async with asyncio.timeout(_ASKED_SECONDS):
                 found = await self._journal.tasks_with([task])

@@ -86,7 +86,7 @@ def _text(status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now
     if has:
         words.append(_has(has, now))
     if left:
-        words.append(_left(left))
+        words.append(_left_behind(left))
     if status.doubted:
         words.append("the broker says that it is gone")
     return f"{', '.join(words)}, version {status.version}, heard {rounded(silent)} ago"
@@ -97,7 +97,7 @@ def _has(attempts: Iterable[InHand], now: datetime) -> str:
     return f"has {', '.join(each)}"
 
 
-def _left(attempts: Iterable[InHand]) -> str:
+def _left_behind(attempts: Iterable[InHand]) -> str:
     named = ", ".join(f"{each.name} ({each.attempt})" for each in attempts)
     return f"left {named}, which no node has taken yet"
 

@@ -86,14 +86,14 @@ def _without_step(path: Path) -> Path:
 
 
 def _print_table(paths: Sequence[Path], runs: Sequence[Iterator[ReplayLine]]) -> None:
-    sessions = [each for run in runs for each in replayed_sessions(_found(run))]
+    sessions = [each for run in runs for each in replayed_sessions(_findings(run))]
     skipped = max(0, sum(map(_count_files, paths)) - len(sessions))
     width = shutil.get_terminal_size().columns
     for text in session_table(sessions, skipped=skipped, width=width):
         write_line(text)
 
 
-def _found(run: Iterator[ReplayLine]) -> Iterator[AlertLine | TraceLine]:
+def _findings(run: Iterator[ReplayLine]) -> Iterator[AlertLine | TraceLine]:
     """What was found; what went wrong in reading is printed as it is met."""
     for line in run:
         if isinstance(line, AlertLine | TraceLine):

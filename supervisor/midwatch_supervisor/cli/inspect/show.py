@@ -210,7 +210,7 @@ def _attempt(
         status, state.transition.reason
     )
     yield f"  health {health}, last step {state.last_step}"
-    yield from _reported(state, calibration)
+    yield from _report_lines(state, calibration)
     # Another node has a workspace of its own, and the journal knows only the first one's.
     where = f"begun in {attempt.workspace}" if state.moves else f"in {attempt.workspace}"
     yield f"  {by}{before} on {', then '.join((attempt.node, *state.moves))}, {where}"
@@ -242,7 +242,7 @@ def _requests(state: AttemptState, requests: Mapping[int, WorkerRequest]) -> Ite
         yield f"{id} {line(request, state.answer(id)).text}"
 
 
-def _reported(state: AttemptState, calibration: Calibration | None) -> Iterator[str]:
+def _report_lines(state: AttemptState, calibration: Calibration | None) -> Iterator[str]:
     told = state.checkpoint
     if told is not None:
         text = f"progress {told.progress_percent} %, confidence {told.confidence} %"

@@ -66,7 +66,7 @@ async def show(
 ) -> None:
     """Print everything about one fact: where it comes from, and what became of it."""
     async with await journal_to_read(journal) as opened:
-        known = await _known(opened, number)
+        known = await _find_fact(opened, number)
         if json:
             write_json(fact_fields(known))
             return
@@ -102,10 +102,10 @@ async def restore(number: FactNumber, *, options: MarkOptions = UNMARKED) -> Non
 
 async def _mark(number: int, mark: LearningMark, options: MarkOptions) -> None:
     async with await options.opened() as opened:
-        await options.mark(opened, mark, await _known(opened, number))
+        await options.mark(opened, mark, await _find_fact(opened, number))
 
 
-async def _known(journal: Journal, number: int) -> KnownFact:
+async def _find_fact(journal: Journal, number: int) -> KnownFact:
     found = await Learned(journal).facts(ids=[number], live=False)
     if not found:
         raise UsageError(f"there is no fact {number}; `midwatch facts list --all` lists them")

@@ -72,7 +72,7 @@ async def feedback(
     accepted = verdict == "accept"
     opening = journal_to_read if dry_run else journal_to_write
     async with await opening(journal) as opened:
-        place = await _ended(opened, attempt)
+        place = await _find_ended(opened, attempt)
         id, lesson, reason = None, None, ""
         if not dry_run:
             # The verdict is safe before anything is asked of a model.
@@ -82,7 +82,7 @@ async def feedback(
                 write_line(f"{verdict}ed {place.name} ({id})")
             reason = "an accepted result teaches nothing by itself"
             if not accepted:
-                lesson, reason = await _taught(opened, place.attempt.id, settings)
+                lesson, reason = await _find_lesson(opened, place.attempt.id, settings)
     if json:
         fields = {"type": "feedback", "attempt": place.attempt.id, "accepted": accepted}
         came = {"origin": Origin.EXPLICIT, "verdict": id, "lesson": lesson, "reason": reason}
@@ -159,7 +159,7 @@ async def scan(
 # -- what is named -------------------------------------------------------------------------
 
 
-async def _ended(journal: Journal, id: str) -> Place:
+async def _find_ended(journal: Journal, id: str) -> Place:
     """The attempt that is named, or the last of a task. Raises UsageError if it is not over."""
     found = await find(journal, id)
     found_state = await task_state(journal, found.task)
@@ -196,7 +196,9 @@ async def _verdicts_on(
 # -- the lesson ----------------------------------------------------------------------------
 
 
-async def _taught(journal: Journal, attempt: int, settings: Settings) -> tuple[int | None, str]:
+async def _find_lesson(
+    journal: Journal, attempt: int, settings: Settings
+) -> tuple[int | None, str]:
     """The lesson that a rejection came to, by journal id, or why there is none yet."""
     from midwatch_supervisor.learning.learner import Learner
 

@@ -63,10 +63,10 @@ async def _agreed(project: str, found: Erasure) -> bool:
     """Whether the person at the terminal says so. Raises UsageError where there is none."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"this would delete {_counted(found)} of {project} for good: say --yes, or look "
+            f"this would delete {_count_words(found)} of {project} for good: say --yes, or look "
             "first with --dry-run"
         )
-    write_error(f"This deletes {_counted(found)} of {project} for good. {KEPT}")
+    write_error(f"This deletes {_count_words(found)} of {project} for good. {KEPT}")
     write_error("Type `yes` to go on:")
     return says_yes(await asyncio.to_thread(sys.stdin.readline))
 
@@ -93,11 +93,11 @@ def _tell(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:
         return
     verb = "would delete" if dry_run else "deleted"
     record = "" if dry_run else f" (record {erasure.id})"
-    write_line(f"{verb} {_counted(erasure)} of {project}{record}")
+    write_line(f"{verb} {_count_words(erasure)} of {project}{record}")
     write_line(KEPT)
 
 
-def _counted(erasure: Erasure) -> str:
+def _count_words(erasure: Erasure) -> str:
     tasks, attempts = counted(erasure.tasks, "task"), counted(erasure.attempts, "attempt")
     entries = "1 entry" if erasure.entries == 1 else f"{erasure.entries} entries"
     return f"{tasks}, {attempts} and {entries}"

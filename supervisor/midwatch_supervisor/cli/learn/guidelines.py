@@ -124,7 +124,7 @@ async def diff(
     if version is None and versions.proposed is None:
         write_note(f"no version of {versions.project} waits", json=json)
         return
-    known = _waiting(versions, version) if version is None else versions.named(version)
+    known = _find_waiting(versions, version) if version is None else versions.named(version)
     changes = version_diff(versions.live, known)
     if json:
         write_json(_change_fields(versions.live, known, changes))
@@ -177,7 +177,7 @@ async def approve(
     """Put a version in force; without a number the newest one that waits."""
     async with await options.opened() as opened:
         versions = await _versions(opened, project)
-        chosen = _waiting(versions, version)
+        chosen = _find_waiting(versions, version)
         if _outdated(chosen, versions.live):
             write_note(_OUTDATED, json=options.json)
         await options.mark(opened, LearningMark.APPROVE, chosen)
@@ -192,7 +192,7 @@ async def reject(
 ) -> None:
     """Turn a version down; without a number the newest one that waits."""
     async with await options.opened() as opened:
-        chosen = _waiting(await _versions(opened, project), version)
+        chosen = _find_waiting(await _versions(opened, project), version)
         await options.mark(opened, LearningMark.REJECT, chosen)
 
 
@@ -233,7 +233,7 @@ async def retire(
             chosen = None if options.dry_run else again
 
 
-def _waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
+def _find_waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
     """The version that is meant, without a number the one that waits. Raises UsageError."""
     chosen = versions.proposed if version is None else versions.named(version)
     if chosen is None:

@@ -191,9 +191,9 @@ class Fields:
     def lesson(self, text: str, classes: Several) -> Lesson:
         """The lesson with this text. Raises UsageError."""
         return Lesson(
-            text=_checked(text),
+            text=_check_text(text),
             failure_class=_class(self.failure_class, classes),
-            insights=tuple(map(_checked, self.instead)),
+            insights=tuple(map(_check_text, self.instead)),
             tags=self.tag,
             files=self.file,
         )
@@ -277,7 +277,7 @@ async def _from_stdin() -> str:
     return await asyncio.to_thread(sys.stdin.read)
 
 
-def _checked(text: str) -> str:
+def _check_text(text: str) -> str:
     if not (stripped := text.strip()):
         raise UsageError("a lesson needs a text")
     if len(stripped) > MAX_TEXT:

@@ -155,7 +155,7 @@ async def grant(
         raise UsageError("a grant can only add: no amount may be below 0")
     async with await journal_to_write(journal) as opened:
         target = await open_attempt(opened, attempt)
-        request, wanted = _wanted(target.state)
+        request, wanted = _oldest_request(target.state)
         given = amounts or wanted
         if not given:
             raise UsageError(
@@ -236,7 +236,7 @@ async def _send(
     return f"{target.name}: {order.what} sent ({number})"
 
 
-def _wanted(state: AttemptState) -> tuple[int | None, Grant]:
+def _oldest_request(state: AttemptState) -> tuple[int | None, Grant]:
     """The oldest request for budget that waits for an answer, with what it asks for."""
     for id, request in state.open_requests.items():
         if isinstance(request, BudgetRequest):

@@ -66,7 +66,7 @@ async def diff(
         )
         if chosen is None:
             raise UsageError(f"{found.task.name} has not begun, so it has changed nothing")
-        text, files = await _changed(opened, chosen)
+        text, files = await _read_changes(opened, chosen)
     if json:
         for each in files:
             write_json({"type": "file", "task": chosen.name, **asdict(each)})
@@ -76,7 +76,9 @@ async def diff(
         write_line(f"{chosen.name} has changed nothing")
 
 
-async def _changed(journal: "Journal", chosen: TaskWorkspace) -> tuple[str, tuple[FileChange, ...]]:
+async def _read_changes(
+    journal: "Journal", chosen: TaskWorkspace
+) -> tuple[str, tuple[FileChange, ...]]:
     """The diff, and the files in it."""
     found = await chosen.diff()
     if found is not None:
@@ -104,7 +106,7 @@ async def merge(
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)
         state = await task_state(opened, found.task)
-        result = _accepted(state)
+        result = _completed_workspace(state)
         if not await result.there() and await result.merged():
             write_line(f"{branch_of(result.folder)} was merged before, and removed")
             return
@@ -187,7 +189,7 @@ async def _with_branch(result: TaskWorkspace) -> Workspace:
     return workspace
 
 
-def _accepted(state: TaskState) -> TaskWorkspace:
+def _completed_workspace(state: TaskState) -> TaskWorkspace:
     """Where the result is of a task that was completed."""
     name, status = state.task.name, state.lifecycle
     if status is not Lifecycle.COMPLETED:

@@ -286,17 +286,17 @@ async def end_without_journal(location: str) -> AsyncGenerator[None]:
     except BaseException as error:
         if not file.gone:
             raise
-        raise _lost(location, main) from error
+        raise _loss_error(location, main) from error
     else:
         if file.gone:
-            raise _lost(location, main)
+            raise _loss_error(location, main)
     finally:
         watching.cancel()
         if handler is not None:
             handler.removeFilter(file.keeps)
 
 
-def _lost(location: str, main: "asyncio.Task[object]") -> JournalError:
+def _loss_error(location: str, main: "asyncio.Task[object]") -> JournalError:
     if main.cancelling():
         main.uncancel()
     return JournalError(

@@ -80,7 +80,7 @@ async def _result(task: TaskState, *, count: bool) -> TaskResult:
     at = result_of(task)
     if at is None or at.assignment is None:
         return TaskResult(state=task)
-    branch, files = await _changed(at, count=count)
+    branch, files = await _read_changes(at, count=count)
     return TaskResult(
         state=task,
         branch=branch,
@@ -90,7 +90,9 @@ async def _result(task: TaskState, *, count: bool) -> TaskResult:
     )
 
 
-async def _changed(at: TaskWorkspace, *, count: bool) -> tuple[str, tuple[FileChange, ...] | None]:
+async def _read_changes(
+    at: TaskWorkspace, *, count: bool
+) -> tuple[str, tuple[FileChange, ...] | None]:
     """The branch and the files of a task, as far as they can be read."""
     try:
         workspace = await at.open()

@@ -40,7 +40,7 @@ def resume(
     json: JsonOption = False,
 ) -> int:
     """Go on with a run: no answered model request is asked again, no delivered word is repeated."""
-    found = INTERRUPTS.run(_found(where(journal), run))
+    found = INTERRUPTS.run(_find_run(where(journal), run))
     if dry_run:
         write_line(f"run {found.id} of {found.source} would go on")
         return 0
@@ -64,7 +64,7 @@ def resume(
     return stay(opened, settings=settings, journal=journal, output=shown)
 
 
-async def _found(location: str, wanted: int | None) -> Run:
+async def _find_run(location: str, wanted: int | None) -> Run:
     """The run to go on with; raises UsageError if there is none."""
     async with await Journal.open(location, create=False) as journal:
         runs = await journal.runs()

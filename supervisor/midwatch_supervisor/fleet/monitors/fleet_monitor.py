@@ -200,7 +200,7 @@ class FleetMonitor:
         except JournalError as error:  # they run out by themselves
             log.warning("the leases are left to run out: %s", error)
 
-    async def _tried(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _try(self, work: Coroutine[Any, Any, None]) -> None:
         """Do it; where that fails, it is tried again later, and said once."""
         try:
             await work
@@ -218,7 +218,7 @@ class FleetMonitor:
     async def _follow(self) -> None:
         async with self._bus.subscribe() as hints:
             while True:
-                await self._tried(self._look())
+                await self._try(self._look())
                 await asyncio.sleep(_BREATH)
                 await hints.wait(self._settings.monitor.poll_seconds)
 
@@ -291,7 +291,7 @@ class FleetMonitor:
     async def _heed_departures(self) -> None:
         async with self._bus.departures() as departures:
             while gone := await departures.wait():
-                await self._tried(self._doubt(set(gone)))
+                await self._try(self._doubt(set(gone)))
                 # Whoever floods the broker with such news must not flood the journal.
                 await asyncio.sleep(_DOUBT_SECONDS)
 
@@ -313,10 +313,10 @@ class FleetMonitor:
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + self._lease_seconds / 3
-            await self._tried(self._renew_once())
+            await self._try(self._renew_once())
             while (left := due - loop.time()) > 0:
                 await asyncio.sleep(min(left, _SUCCEED_SECONDS))
-                await self._tried(self._succeed())
+                await self._try(self._succeed())
 
     async def _renew_once(self) -> None:
         await self._round()

@@ -98,7 +98,7 @@ class RunMonitor:
             supervisors={},
             clock=clock,
             guards=guards,
-            hire=self._hired,
+            hire=self._supervisor_for,
             calibrator=calibrator,
         )
 
@@ -193,7 +193,7 @@ class RunMonitor:
             return False
         return all(self.monitor.ended(task.id) for task in await self._journal.tasks(self._run.id))
 
-    def _hired(self, task: Task) -> Supervisor:
+    def _supervisor_for(self, task: Task) -> Supervisor:
         """Who decides about a task: the model that its task file names, else the policy."""
         assignment = assignment_of(task)
         if assignment is not None:

@@ -85,7 +85,7 @@ class Node:
             take,
             turn_queue,
             slots=status.slots,
-            changed=self._changed,
+            changed=self._watch_changes,
             heard=self._heard,
             stands=self._stands,
             ended=ended,
@@ -147,7 +147,7 @@ class Node:
         log.info("%s takes nothing more%s", name, waits)
         self._turn_pool.close()
         self._status = replace(self._status, state=NodeState.DRAINING)
-        self._changed()
+        self._watch_changes()
         resting = asyncio.create_task(self._turn_pool.rest())
         hurried = asyncio.create_task(self._hurry.wait())
         closing = asyncio.create_task(
@@ -179,7 +179,7 @@ class Node:
 
     # -- living ----------------------------------------------------------------------------
 
-    def _changed(self) -> None:
+    def _watch_changes(self) -> None:
         self._status = replace(self._status, busy=self._turn_pool.busy)
         self._bus.say(self._status)
         self._news.set()
@@ -279,7 +279,7 @@ async def open_node(
     fleet, sandbox_kind = settings.fleet, await find_sandbox(settings.run.sandbox)
     status = status_of(who, slots=fleet.slots, labels=fleet.labels, fleet=fleet.name)
     async with AsyncExitStack() as stack:
-        turn_queue = await _opened(stack, location, fleet.name)
+        turn_queue = await _open_queues(stack, location, fleet.name)
         nodes, unfinished = Nodes(journal, fleet=fleet.name), UnfinishedRuns(journal)
         clock = await stack.enter_async_context(journal_clock(journal, now))
         # Before the broker hears of us: it would let go of who bears the name already.
@@ -319,7 +319,7 @@ async def open_node(
         )
 
 
-async def _opened(stack: AsyncExitStack, location: str, fleet: str) -> TurnQueue:
+async def _open_queues(stack: AsyncExitStack, location: str, fleet: str) -> TurnQueue:
     """The queues of a fleet, until the stack ends."""
     turn_queue = await TurnQueue.open(location, fleet=fleet)
     stack.push_async_callback(turn_queue.close)

@@ -95,7 +95,7 @@ class TaskFailures:
         It is once every node that is up and has its labels has said so, the first of them
         `UNREACHABLE` ago. An attempt that has begun waits for as long as it takes.
         """
-        entries = await self._said(task, AttemptTransition)
+        entries = await self._read_entries(task, AttemptTransition)
         states = [each.record for each in entries if isinstance(each.record, TaskTransition)]
         since, now = complaints(entries), self._clock()
         reason = self._cannot(why)
@@ -157,14 +157,14 @@ class TaskFailures:
         raise StaleIncarnationError(f"attempt {attempt} was taken over by {now.holder}")
 
     async def _states(self, task: Task) -> list[TaskTransition]:
-        said = await self._said(task)
+        said = await self._read_entries(task)
         return [each.record for each in said if isinstance(each.record, TaskTransition)]
 
     async def _faults(self, task: Task) -> list[Fault]:
-        said = await self._said(task, Fault)
+        said = await self._read_entries(task, Fault)
         return [each.record for each in said if isinstance(each.record, Fault)]
 
-    async def _said(self, task: Task, *kinds: type[Record]) -> list[Entry]:
+    async def _read_entries(self, task: Task, *kinds: type[Record]) -> list[Entry]:
         """The states of a task, and other records, since it was begun, or begun again."""
         wanted, found = (TaskTransition, *kinds), list[Entry]()
         async for each in self._journal.all_entries(task=task.id, kinds=wanted):

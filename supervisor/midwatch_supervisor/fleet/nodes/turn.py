@@ -76,7 +76,7 @@ async def take_turn(machine: Machine, task: int) -> Outcome:
     """Run a task's attempts until it is over, or waits. Cancelling it leaves it resumable."""
     try:
         found = await machine.journal.tasks_with([task])
-        return await _taken(machine, found[0]) if found else Outcome.OVER  # it was erased
+        return await _take(machine, found[0]) if found else Outcome.OVER  # it was erased
     except StaleIncarnationError:
         return Outcome.TAKEN
     except MidwatchError as error:
@@ -87,7 +87,7 @@ async def take_turn(machine: Machine, task: int) -> Outcome:
         return Outcome.FAILED
 
 
-async def _taken(machine: Machine, task: Task) -> Outcome:
+async def _take(machine: Machine, task: Task) -> Outcome:
     run = await machine.journal.run(task.run)
     ready_tasks = await machine.unfinished_runs.of(run.id)
     failures = TaskFailures(
@@ -105,19 +105,19 @@ async def _taken(machine: Machine, task: Task) -> Outcome:
         return Outcome.WAITS
     await failures.begin(ready_tasks.live(task.id))
     try:
-        return await _worked(machine, run, task, ready_tasks.concerns(task.id))
+        return await _work(machine, run, task, ready_tasks.concerns(task.id))
     except ElsewhereError:
         return Outcome.WAITS
     except (UsageError, UnreachableError) as error:
-        return await _failed(machine, failures, task, error)
+        return await _note_failure(machine, failures, task, error)
     except MidwatchError:
         raise
     except Exception as error:  # whatever it is, the node's other turns go on
         log.exception("a turn of task %s broke", task.id)
-        return await _failed(machine, failures, task, error)
+        return await _note_failure(machine, failures, task, error)
 
 
-async def _failed(
+async def _note_failure(
     machine: Machine, failures: TaskFailures, task: Task, error: Exception
 ) -> Outcome:
     """Note why a turn came to nothing; the task may have failed by that."""
@@ -145,7 +145,7 @@ def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
     return ""
 
 
-async def _worked(machine: Machine, run: Run, task: Task, concerns: Collection[int]) -> Outcome:
+async def _work(machine: Machine, run: Run, task: Task, concerns: Collection[int]) -> Outcome:
     runner = await _runner(machine, run, concerns)
     mine = next(job for job in runner.jobs.values() if job.task.id == task.id)
     mine.agents.build_workers()

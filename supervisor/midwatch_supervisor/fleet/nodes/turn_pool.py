@@ -189,11 +189,11 @@ class TurnPool:
         if outcome is Outcome.UNREACHABLE:
             # Taken before anything is awaited: the slot is free already.
             rest = delay(REST_SECONDS, self._unreachable, most=MAX_REST_SECONDS)
-            asyncio.get_running_loop().call_later(rest, self._rested)
+            asyncio.get_running_loop().call_later(rest, self._rest)
             self._resting += 1
         await self._offer_again(ticket, labels, seconds, era)
 
-    def _rested(self) -> None:
+    def _rest(self) -> None:
         self._resting -= 1
         self._freed.set()
 

@@ -165,12 +165,12 @@ class TurnQueue:
         """
         url = system_url(location)
         name = url_name(make_url(location))
-        with _told(name):
+        with _explain_errors(name):
             return cls(await asyncio.to_thread(_client, url), fleet=fleet, name=name)
 
     async def _ask(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Have a thread ask DBOS. Raises JournalError."""
-        with _told(self._name):
+        with _explain_errors(self._name):
             return await asyncio.to_thread(ask, *args, **kwargs)
 
     def _list(self, **wanted: Any) -> "list[WorkflowStatus]":
@@ -262,7 +262,7 @@ class TurnQueue:
 
 
 @contextmanager
-def _told(name: str) -> Generator[None]:
+def _explain_errors(name: str) -> Generator[None]:
     """Raise what DBOS and its database raise as what it means for the journal."""
     with explaining(name):
         try:
@@ -316,7 +316,7 @@ class Reception:
         """
         queues, url = queues_of(self._fleet, labels), system_url(location)
         loop = asyncio.get_running_loop()
-        with _told(url_name(make_url(location))):
+        with _explain_errors(url_name(make_url(location))):
             # In a thread of its own: on this loop DBOS would run its own work too, and block it.
             await asyncio.to_thread(self._launch, url, queues, slots, loop)
 

@@ -47,7 +47,7 @@ def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
             Column("lesson", 40, 0, _lesson_text, grow=8),
             Column("used", 4, 2, lambda known, c: (f"{known.used:>4}", c.text)),
             Column("+/-", 5, 2, _lesson_worth),
-            Column("rated", 5, 3, _rating),
+            Column("rated", 5, 3, _rating_cell),
             Column("task", 12, 4, _task, grow=1),
             Column("project", 14, 7, _project, grow=1),
             Column("id", 7, 6, _id),
@@ -81,7 +81,7 @@ def _lesson_worth(known: KnownLesson, colours: Palette) -> Cell:
     return f"{known.helped}/{known.hurt}", style
 
 
-def _rating(known: KnownLesson, colours: Palette) -> Cell:
+def _rating_cell(known: KnownLesson, colours: Palette) -> Cell:
     return (f"{known.rating}/5", colours.text) if known.rating else ("-", colours.dim)
 
 

@@ -19,7 +19,7 @@ def question(mark: LearningMark, known: Known, view: LearningView) -> DialogQues
             return DialogQuestion(title=title, send="Approve", quote=quote, confirm=True)
         case LearningMark.RATE:
             title = f"What is {name} worth, from 1 (misleading) to 5 (saved the day)?"
-            return DialogQuestion(title=title, send="Rate", quote=quote, check=_unrated)
+            return DialogQuestion(title=title, send="Rate", quote=quote, check=_unrated_note)
         case LearningMark.RETIRE:
             title = f"Retire {name}: no worker gets it any more. Why?"
             return DialogQuestion(title=title, send="Retire", quote=quote, required=False)
@@ -49,5 +49,5 @@ def rating_in(words: str) -> tuple[int, str]:
     return (int(first) if first.strip() in {"1", "2", "3", "4", "5"} else 0), rest.strip()
 
 
-def _unrated(words: str) -> str:
+def _unrated_note(words: str) -> str:
     return "" if rating_in(words)[0] else "write a number from 1 to 5; the lines below it comment"

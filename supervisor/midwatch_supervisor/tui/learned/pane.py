@@ -263,7 +263,7 @@ class LearnedPane(Vertical):
         return table is not None and table.close_filter()
 
     @on(TabbedContent.TabActivated, "#parts")
-    def _turned(self, message: TabbedContent.TabActivated) -> None:
+    def _after_tab(self, message: TabbedContent.TabActivated) -> None:
         message.stop()
         if self.part == "statistics":
             self._detail.open = False
@@ -290,11 +290,11 @@ class LearnedPane(Vertical):
             self.focus_lines()
 
     @on(LineList.Moved)
-    def _moved(self) -> None:
+    def _after_move(self) -> None:
         self._show_detail()
 
     @on(LineList.Opened)
-    def _opened(self, message: LineList.Opened) -> None:
+    def _open_line(self, message: LineList.Opened) -> None:
         message.stop()
         if not self._detail.open:
             self.action_detail()
@@ -322,9 +322,9 @@ class LearnedPane(Vertical):
         if asked is None:
             self._store(mark, known, "")
         else:
-            app_of(self).push_screen(dialog(asked), lambda said: self._answered(mark, known, said))
+            app_of(self).push_screen(dialog(asked), lambda said: self._carry_out(mark, known, said))
 
-    def _answered(self, mark: LearningMark, known: Known, said: str | bool | None) -> None:
+    def _carry_out(self, mark: LearningMark, known: Known, said: str | bool | None) -> None:
         if said is None or said is False:
             return
         # The dialog may have stood open for long.

@@ -263,7 +263,7 @@ class AttemptScreen(Screen[None]):
         (self.query_one(Tabs) if self.table is None else self.table.list).focus()
 
     @on(TabbedContent.TabActivated, "#sides")
-    def _turned(self) -> None:
+    def _after_tab(self) -> None:
         if self.side == "diff":
             self._compare()
         self._show()
@@ -305,11 +305,11 @@ class AttemptScreen(Screen[None]):
             await self.run_action("app.back")
 
     @on(LineList.Moved)
-    def _moved(self) -> None:
+    def _after_move(self) -> None:
         self._show_detail()
 
     @on(LineList.Opened)
-    def _opened(self, message: LineList.Opened) -> None:
+    def _open_line(self, message: LineList.Opened) -> None:
         if message.list is self._alerts.list:
             self._open_alert(message.index)
         elif not self._detail.open:

@@ -164,8 +164,10 @@ def plan_tab() -> Table[NumberedStep]:
             Column("no", 3, 1, lambda each, c: (f"{each[0]:>3}", c.dim)),
             Column("state", 9, 0, _plan_state),
             Column("plan step", 20, 0, _plan_title, grow=2),
-            Column("sure", 4, 3, lambda each, c: (_known(each[1].confidence, "3", "%"), c.text)),
-            Column("share", 5, 3, lambda each, c: (_known(each[1].requests, "5"), c.text)),
+            Column(
+                "sure", 4, 3, lambda each, c: (_value_text(each[1].confidence, "3", "%"), c.text)
+            ),
+            Column("share", 5, 3, lambda each, c: (_value_text(each[1].requests, "5"), c.text)),
             Column("files", 12, 4, lambda each, c: (brief(", ".join(each[1].files)), c.dim), 1),
             Column("flag", 12, 2, _flag, grow=1),
         ],
@@ -194,7 +196,7 @@ def _plan_title(each: NumberedStep, colours: Palette) -> Cell:
     return brief(step.title), colours.strong if current else colours.text
 
 
-def _known(value: int | None, width: str, unit: str = "") -> str:
+def _value_text(value: int | None, width: str, unit: str = "") -> str:
     return "" if value is None else f"{value:>{width}}{unit}"
 
 
@@ -209,8 +211,8 @@ def _plan_detail(each: NumberedStep) -> str:
     return paragraphs(
         (
             (f"plan step {number}", step.title),
-            ("confidence", _known(step.confidence, "", " %")),
-            ("share of the model requests", _known(step.requests, "")),
+            ("confidence", _value_text(step.confidence, "", " %")),
+            ("share of the model requests", _value_text(step.requests, "")),
             ("files that it should leave", "\n".join(step.files)),
             ("acceptance", "\n".join(step.acceptance)),
             ("finished with a flag", step.flag),

@@ -53,18 +53,18 @@ def series(timeline: AttemptTimeline) -> tuple[Series, ...]:
     every = (
         Series("confidence", "braille", "accent", steps, confidence, line=True),
         Series("progress", "▪", "success", steps, progress, line=True),
-        marks("warning", "▲", "warning", 3, _fired(timeline, Severity.WARNING)),
-        marks("critical", "■", "error", 3, _fired(timeline, Severity.CRITICAL)),
-        marks("delivered", "»", "primary", 97, _delivered(timeline)),
+        marks("warning", "▲", "warning", 3, _fired_steps(timeline, Severity.WARNING)),
+        marks("critical", "■", "error", 3, _fired_steps(timeline, Severity.CRITICAL)),
+        marks("delivered", "»", "primary", 97, _delivered_steps(timeline)),
     )
     return tuple(each for each in every if each.steps)
 
 
-def _fired(timeline: AttemptTimeline, severity: Severity) -> list[int]:
+def _fired_steps(timeline: AttemptTimeline, severity: Severity) -> list[int]:
     return [each.alert.step for each in timeline.fired() if each.alert.severity is severity]
 
 
-def _delivered(timeline: AttemptTimeline) -> list[int]:
+def _delivered_steps(timeline: AttemptTimeline) -> list[int]:
     own = timeline.attempt.id
     found = (each for each in timeline.state.interventions if each.delivered)
     # A restart that it began with was delivered before its first step.

@@ -61,13 +61,13 @@ def arrange_columns(
     The node is left out where there is only one.
     """
     return [
-        _signed(column) if column.title == _SORTED.get(sort) else column
+        _with_sort_sign(column) if column.title == _SORTED.get(sort) else column
         for column in columns
         if several_nodes or column.title != "node"
     ]
 
 
-def _signed(column: Column[Row]) -> Column[Row]:
+def _with_sort_sign(column: Column[Row]) -> Column[Row]:
     title = f"{column.title}↓"
     return replace(column, title=title, rank=0, width=max(column.width, len(title)))
 
@@ -183,7 +183,7 @@ class FleetPane(Table[FleetLine]):
         self._several = False
         self._order = Order()
         super().__init__(
-            self._arranged(),
+            self._arrange_columns(),
             name="fleet",
             hint="task, worker, model, node, status, health or rule",
             nothing=(
@@ -262,14 +262,14 @@ class FleetPane(Table[FleetLine]):
         """The history is read: from now on the cursor stays on its row, until then on the top."""
         self._settled = True
 
-    def _arranged(self) -> list[Column[FleetLine]]:
+    def _arrange_columns(self) -> list[Column[FleetLine]]:
         found = arrange_columns(
             self._all_columns, self._order.sort.name, several_nodes=self._several
         )
         return [*map(_on_lines, found)]
 
     def _lay_out(self) -> None:
-        self.use(self._arranged())
+        self.use(self._arrange_columns())
 
     def regroup(self) -> None:
         """Group by the next thing, and see the top of it."""
@@ -307,11 +307,11 @@ class FleetPane(Table[FleetLine]):
         cells = [(line.title, colours.heading)]
         for standing, text in line.details:
             gap = "  " if len(cells) == 1 else ", "
-            cells.append((f"{gap}{text}", _standing(standing, colours)))
+            cells.append((f"{gap}{text}", _standing_style(standing, colours)))
         return cells
 
 
-def _standing(standing: RowStanding, colours: Palette) -> Style:
+def _standing_style(standing: RowStanding, colours: Palette) -> Style:
     """How many stand so is told in words; what needs a person has a colour as well."""
     if standing.need is Need.STUCK:
         return colours.bad

@@ -172,11 +172,11 @@ class Panes(Vertical):
         self.preview.show_row(self.current.chosen)
 
     @on(LineList.Moved)
-    def _moved(self) -> None:
+    def _after_move(self) -> None:
         self._show_preview()
 
     @on(TabbedContent.TabActivated)
-    def _seen(self) -> None:
+    def _after_look(self) -> None:
         self._arrange()
         self.refresh_board()
         self.refresh_bindings()
@@ -212,7 +212,7 @@ class Panes(Vertical):
             self.fleet.filter_by(self._hosts.node)
 
     @on(LineList.Opened, "#fleet, #checkpoints, #attention")
-    def _opened(self, message: LineList.Opened) -> None:
+    def _open_line(self, message: LineList.Opened) -> None:
         message.stop()
         chosen = self.current.chosen
         item = self._attention.current if self.current is self._attention else None

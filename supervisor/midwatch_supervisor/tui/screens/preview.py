@@ -73,14 +73,14 @@ class Preview:
         """All of it, from the top."""
         if self.width < _NARROW:
             head = self._rule(f"{one_line(self.row.label)} ─ WHY", self.width)
-            return [head, *self._standing(self.width), *self._reports(self.width, titled=True)]
+            return [head, *self._state_lines(self.width), *self._reports(self.width, titled=True)]
         left = self.width * 11 // 20
         right = self.width - left - 2
         head = [
             *self._rule(f"{one_line(self.row.label)} ─ WHY", left),
             *self._rule("CHECKPOINTS, newest first", right + 2, joint="┬─"),
         ]
-        return [head, *self._beside(self._standing(left), self._reports(right), left)]
+        return [head, *self._beside(self._state_lines(left), self._reports(right), left)]
 
     def _beside(
         self, one: Sequence[PreviewLine], other: Sequence[PreviewLine], left: int
@@ -104,9 +104,14 @@ class Preview:
     def _text(self, text: str, width: int, style: Style, indent: str = " ") -> list[PreviewLine]:
         return [[(line, style)] for line in wrap_text(text, width, indent)]
 
-    def _standing(self, width: int) -> list[PreviewLine]:
+    def _state_lines(self, width: int) -> list[PreviewLine]:
         """What waits comes first: it is what a person is here for."""
-        return [*self._title(width), *self._asked(width), *self._alerts(width), *self._used(width)]
+        return [
+            *self._title(width),
+            *self._question_lines(width),
+            *self._alerts(width),
+            *self._usage_lines(width),
+        ]
 
     def _title(self, width: int) -> list[PreviewLine]:
         row, c = self.row, self.colours
@@ -139,39 +144,39 @@ class Preview:
             *self._text(grounds, width, self.colours.dim, "   "),
         ]
 
-    def _used(self, width: int) -> list[PreviewLine]:
+    def _usage_lines(self, width: int) -> list[PreviewLine]:
         if self.row.attempt is None:
             return []
         used = self.row.used
         style = self.colours.warn if used is not None and used >= 0.8 else self.colours.dim
         return self._text(f"budget: {budget_text(self.row.state.budget)}", width, style)
 
-    def _asked(self, width: int) -> list[PreviewLine]:
+    def _question_lines(self, width: int) -> list[PreviewLine]:
         """The proposal, the question or the request that waits, in full, with its keys."""
         row, state = self.row, self.row.state
         if row.need is Need.OVER:
             return []
         if held := state.interventions.held:
-            return self._proposed(held[0], len(held), width)
+            return self._proposal_lines(held[0], len(held), width)
         if state.paused:
             by = author_text(state.waits[-1].intervention) if state.waits else ""
             return self._answerable("PAUSED", f"by {by}" if by else "", width)
         if state.parked:
-            return self._answerable(f"ASKS{self._waited()}", state.transition.reason, width)
+            return self._answerable(f"ASKS{self._wait_words()}", state.transition.reason, width)
         if state.open_requests:
             said = "\n".join(map(request_text, state.open_requests.values()))
             return self._answerable("ASKS", said, width)
         return []
 
-    def _waited(self) -> str:
+    def _wait_words(self) -> str:
         since = self.row.state.needed_since
         return f", waits {long_span((self.now - since).total_seconds())}" if since else ""
 
-    def _proposed(self, held: InterventionState, count: int, width: int) -> list[PreviewLine]:
+    def _proposal_lines(self, held: InterventionState, count: int, width: int) -> list[PreviewLine]:
         issued = held.intervention
         more = f" (1 of {count})" if count > 1 else ""
         act = action_text(issued.action, issued.terms).upper()
-        title = f"PROPOSED{more}: {act} by {issued.by}{self._waited()}"
+        title = f"PROPOSED{more}: {act} by {issued.by}{self._wait_words()}"
         return self._answerable(title, proposal_text(issued), width)
 
     def _answerable(self, title: str, said: str, width: int) -> list[PreviewLine]:
@@ -202,11 +207,13 @@ class Preview:
             return []
         title = [self._rule("CHECKPOINTS, newest first", width)] if titled else []
         said = [
-            line for each in self.row.checkpoints.newest_first for line in self._said(each, width)
+            line
+            for each in self.row.checkpoints.newest_first
+            for line in self._checkpoint_lines(each, width)
         ]
         return [*title, *(said or self._text("no report yet", width, self.colours.dim))]
 
-    def _said(self, each: EqualCheckpoints, width: int) -> list[PreviewLine]:
+    def _checkpoint_lines(self, each: EqualCheckpoints, width: int) -> list[PreviewLine]:
         c, said = self.colours, each.checkpoint
         course = {Course.ESCALATE: c.bad, Course.PIVOT: c.warn}.get(said.decision, c.text)
         head: PreviewLine = [
@@ -283,7 +290,7 @@ def _why(row: Row, wait: Wait | None) -> Why:
     if row.attempt is None and wait is not None:
         return Why(wait.short, Tone.WARN if wait.vain else Tone.DIM)
     if row.need is Need.OVER:
-        return _ended(row)
+        return _end_reason(row)
     if row.need <= Need.STUCK or state.open_requests:
         return Why(waiting_attempt(row).what, Tone.BAD if row.need is Need.STUCK else Tone.WARN)
     if state.outage is not None:
@@ -292,18 +299,18 @@ def _why(row: Row, wait: Wait | None) -> Why:
         return Why("; ".join(each.summary or each.key.rule for each in state.firing), Tone.WARN)
     newest = row.checkpoints.newest
     if newest is not None:
-        return _reported(newest)
+        return _report_reason(newest)
     return Why(state.doing or _ACTIVITIES[state.activity], Tone.DIM)
 
 
-def _ended(row: Row) -> Why:
+def _end_reason(row: Row) -> Why:
     verdict = row.state.verdict
     if row.rejected and verdict is not None:
         return Why(f"not accepted{because(verdict.comment)}", Tone.WARN)
     return Why(row.state.transition.reason or "-", Tone.DIM)
 
 
-def _reported(newest: EqualCheckpoints) -> Why:
+def _report_reason(newest: EqualCheckpoints) -> Why:
     said = newest.checkpoint
     if said.blockers:
         return Why(f"{blocked(said.blockers)}{repetition_text(newest)}", Tone.WARN)
@@ -359,7 +366,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         row, width = self._row, self.size.width - 1
         if not self.display or width < 1:
             return
-        lines = [] if row is None else self._drawn(row, width)
+        lines = [] if row is None else self._draw(row, width)
         # Another size lays the whole screen out anew: what fits has always the same.
         size = Size(self.size.width, max(len(lines), self.size.height))
         if self.virtual_size != size:
@@ -374,7 +381,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
             self._strips.pop(number, None)
         self.refresh_lines(changed[0], changed[-1] - changed[0] + 1)
 
-    def _drawn(self, row: Row, width: int) -> list[PreviewLine]:
+    def _draw(self, row: Row, width: int) -> list[PreviewLine]:
         waits = self._board.turn(row) if row.attempt is None else ""
         return Preview(
             row=row,

@@ -45,12 +45,12 @@ def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette)
     parts: list[Cell] = [
         ("Midwatch", colours.strong),
         (_runs(board, now), colours.dim),
-        (_waiting(waiting), colours.warn if waiting else colours.dim),
+        (_waiting_text(waiting), colours.warn if waiting else colours.dim),
         *_health(Health.STUCK, needs[Need.STUCK], colours),
         *_health(Health.SUSPECT, needs[Need.SUSPECT], colours),
         *_health(Health.OK, needs[Need.WORKING], colours),
-        (_done(board), colours.text),
-        *_failed(totals.tasks[Lifecycle.FAILED], colours),
+        (_done_text(board), colours.text),
+        *_failed_parts(totals.tasks[Lifecycle.FAILED], colours),
         (counted(round(totals.requests), "request"), colours.text),
         (f"${dollars(totals.cost_usd)}", colours.text),
         (f"{amount(totals.tokens)} tokens", colours.text),
@@ -58,7 +58,7 @@ def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette)
     return Text.assemble(*((f"{text}  ", style) for text, style in parts), no_wrap=True)
 
 
-def _waiting(count: int) -> str:
+def _waiting_text(count: int) -> str:
     return f"{NEEDED} {count} need{'s' if count == 1 else ''} you"
 
 
@@ -70,12 +70,12 @@ def _health(health: Health, count: int, colours: Palette) -> list[Cell]:
     return [(f"{HEALTH_SIGNS[health]} {count} {what}", health_style(health, colours))]
 
 
-def _done(board: FleetBoard) -> str:
+def _done_text(board: FleetBoard) -> str:
     done = board.totals.tasks[Lifecycle.COMPLETED]
     return f"{LIFECYCLE_SIGNS[Lifecycle.COMPLETED]} {done}/{len(board.tasks)}"
 
 
-def _failed(count: int, colours: Palette) -> list[Cell]:
+def _failed_parts(count: int, colours: Palette) -> list[Cell]:
     sign = LIFECYCLE_SIGNS[Lifecycle.FAILED]
     return [(f"{sign} {count} failed", colours.bad)] if count else []
 
@@ -146,7 +146,7 @@ def header(
     idle = span((now - (timeline.last_at or now)).total_seconds())
     first = Text.assemble(
         (f"{brief(timeline.task.name)}#{attempt.number}  ", colours.strong),
-        *_standing(state, colours, adrift=adrift),
+        *_state_parts(state, colours, adrift=adrift),
         (f"  {_progress(state, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
         (f" with {brief(state.model)}{was}" if state.model else "", colours.dim),
@@ -155,7 +155,7 @@ def header(
         (f"  {title}" if title and title != timeline.task.name else "", colours.dim),
     )
     second = Text.assemble(
-        *_asked(state, colours, adrift=adrift),
+        *_wait_parts(state, colours, adrift=adrift),
         *_verdict(timeline, colours),
         ("" if timeline.last_at is None or state.over else f"idle {idle}  ", colours.text),
         (f"used: {budget_text(state.budget)}", colours.dim),
@@ -163,7 +163,7 @@ def header(
     return first, second
 
 
-def _standing(state: AttemptState, colours: Palette, *, adrift: bool) -> list[Cell]:
+def _state_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> list[Cell]:
     parts = [(f"{standing_sign(state)} {state.status}", status_style(state, colours))]
     if state.lifecycle is Lifecycle.WORKING or (state.over and state.unresolved):
         health = Health.UNKNOWN if adrift else state.health
@@ -183,7 +183,7 @@ def _progress(state: AttemptState, calibration: "Calibration | None") -> str:
     return "  ".join(parts)
 
 
-def _asked(state: AttemptState, colours: Palette, *, adrift: bool) -> tuple[Cell, ...]:
+def _wait_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> tuple[Cell, ...]:
     """What it waits for, else why it is where it is."""
     if adrift and state.lifecycle is Lifecycle.WORKING:
         text, style = f"waits for a node: {brief(state.node)} is gone", colours.warn

@@ -94,7 +94,7 @@ _NEEDS = {
 
 def waiting_attempt(row: Row) -> QueueItem:
     """An attempt that waits; nobody is called for what others may answer as well."""
-    want, since = _wanted(row)
+    want, since = _want_of(row)
     since = since or row.state.last_at
     paused = row.state.paused and row.need is Need.ANSWER
     kind, sign, tone, call = _PAUSED if paused else _NEEDS.get(row.need, _ASKS)
@@ -140,7 +140,7 @@ def _marks(row: Row) -> list[Hashable]:
     return [*parked, *held, *alerts, (of, row.need)]
 
 
-def _wanted(row: Row) -> tuple[str, datetime | None]:
+def _want_of(row: Row) -> tuple[str, datetime | None]:
     """What an attempt wants of a person, and since when."""
     state = row.state
     if row.need is Need.ANSWER:

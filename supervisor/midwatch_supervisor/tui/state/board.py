@@ -193,7 +193,7 @@ class FleetBoard:
         gone = row.movable and adrift(row.state, self.node_list.nodes.get(row.state.node))
         if gone is not row.adrift:
             row.adrift = gone
-            self._moved(row)
+            self._update_place(row)
 
     def meet_task(self, task: Task) -> None:
         """Learn of a task."""
@@ -235,7 +235,7 @@ class FleetBoard:
         if isinstance(entry.record, Change) and entry.record.node is not None:
             self._look_for_node(row)
         if _moves(entry.record):
-            self._moved(row)
+            self._update_place(row)
 
     def _change(self, row: Row) -> None:
         """Note that a row may stand elsewhere, and count what it needs now."""
@@ -247,7 +247,7 @@ class FleetBoard:
             if before is not None:
                 needs[before] -= 1
 
-    def _moved(self, row: Row) -> None:
+    def _update_place(self, row: Row) -> None:
         self._change(row)
         if row.need <= Need.STUCK or row.state.open_requests:
             self._waiting[row.state.id] = row

@@ -129,7 +129,7 @@ class Feed:
         """
         async with self._bus.subscribe() as hints:
             while True:
-                batch = await self._asked()
+                batch = await self._read_new()
                 if batch is None:
                     await asyncio.sleep(_AGAIN)
                     continue
@@ -144,7 +144,7 @@ class Feed:
                     await hints.wait(self._poll_seconds)
                 self.dropped = hints.dropped
 
-    async def _asked(self) -> FeedBatch | None:
+    async def _read_new(self) -> FeedBatch | None:
         """What is new now; `None` if the journal cannot be read."""
         self._asked_at = monotonic() if self._asked_at is None else self._asked_at
         try:

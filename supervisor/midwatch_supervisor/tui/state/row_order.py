@@ -183,7 +183,7 @@ class Sort:
     """What changes with time, the smallest first; after it come what is queued and what is over."""
 
 
-def _heard(row: Row) -> float:
+def _last_heard(row: Row) -> float:
     return row.state.last_at.timestamp() if row.state.last_at else 0.0
 
 
@@ -194,7 +194,7 @@ def _confidence(row: Row) -> float:
 SORTS = (
     Sort(name="need", says="what needs a person first", by_need=True),
     Sort(name="name", says="from A to Z"),
-    Sort(name="age", says="the longest idle first", measure=_heard),
+    Sort(name="age", says="the longest idle first", measure=_last_heard),
     Sort(name="confidence", says="the lowest first", measure=_confidence),
     Sort(name="budget", says="the most used first", measure=lambda row: -(row.used or 0)),
 )

@@ -64,7 +64,7 @@ class QuestionDialog(ModalScreen[T], ClosesOnce[T]):
         super().__init__()
         self._question = question
 
-    def _heading(self) -> ComposeResult:
+    def _compose_head(self) -> ComposeResult:
         """What is asked, and somebody's words, to be read before one answers; they may be long."""
         yield Static(one_line(self._question.title), classes="title", markup=False)
         if self._question.quote:
@@ -99,7 +99,7 @@ class TextDialog(QuestionDialog[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield from self._heading()
+            yield from self._compose_head()
             yield AnswerArea(plain(self._question.text), show_line_numbers=False, compact=True)
             yield Static(self._hint(), classes="hint", markup=False)
             with Horizontal(classes="buttons"):
@@ -116,11 +116,11 @@ class TextDialog(QuestionDialog[str | None]):
         words.move_cursor(words.document.end)
 
     @on(AnswerArea.Sent)
-    def _sent(self, message: AnswerArea.Sent) -> None:
+    def _send_text(self, message: AnswerArea.Sent) -> None:
         self._answer(message.text)
 
     @on(Button.Pressed, "#send")
-    def _pressed(self) -> None:
+    def _after_press(self) -> None:
         self._answer(self.query_one(AnswerArea).text)
 
     @on(Button.Pressed, "#cancel")
@@ -154,7 +154,7 @@ class ConfirmDialog(QuestionDialog[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield from self._heading()
+            yield from self._compose_head()
             with Horizontal(classes="buttons"):
                 yield Button(f"{self._question.send} (y)", id="yes", variant="error", compact=True)
                 yield Button(f"{self._question.leave} (n)", id="no", compact=True)
@@ -167,7 +167,7 @@ class ConfirmDialog(QuestionDialog[bool]):
         self.focus_next(Button)
 
     @on(Button.Pressed)
-    def _pressed(self, message: Button.Pressed) -> None:
+    def _after_press(self, message: Button.Pressed) -> None:
         self.dismiss(message.button.id == "yes")
 
     def action_say(self, agreed: bool) -> None:

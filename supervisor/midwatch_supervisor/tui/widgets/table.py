@@ -47,19 +47,19 @@ class Column(Generic[T]):
 def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
     """The columns that fit into a width, in their order, with the width of each."""
     kept = list(columns)
-    while len(kept) > 1 and _needed(kept) > width:
+    while len(kept) > 1 and _needed_width(kept) > width:
         worst = max(kept, key=lambda column: column.rank)
         if worst.rank == 0:
             break
         kept.remove(worst)
-    spare = max(0, width - _needed(kept))
+    spare = max(0, width - _needed_width(kept))
     shares = sum(column.grow for column in kept)
     return [
         (column, column.width + (spare * column.grow // shares if shares else 0)) for column in kept
     ]
 
 
-def _needed(columns: Sequence[Column[T]]) -> int:
+def _needed_width(columns: Sequence[Column[T]]) -> int:
     return sum(column.width for column in columns) + len(columns) - 1
 
 
@@ -187,7 +187,7 @@ class Table(Vertical, Generic[T]):
         self._width = -1
         self._slipped_at = -inf
         """When another item came under the cursor by itself, as `time.monotonic` counts."""
-        self._text, self._key, self._detail = text or self._said, key, detail
+        self._text, self._key, self._detail = text or self._text_of, key, detail
         self._kinds, self._searches, self._follows = kinds, searches, follow
         self._taken_with = ""
         """The filter when the items were taken last."""
@@ -344,7 +344,7 @@ class Table(Vertical, Generic[T]):
         unknown = [_nothing_is] if named and not kinds else []
         return kinds or unknown, [word for word in every if word not in named]
 
-    def _said(self, item: T) -> str:
+    def _text_of(self, item: T) -> str:
         drawn = (column.draw(item, self.list.colours)[0] for column in self._columns)
         return " ".join((*drawn, self._detail(item))).lower()
 
