@@ -60,7 +60,7 @@ OTHERS = {
     **dict.fromkeys(("openssl", "mosquitto_passwd", "mosquitto_sub"), "needs a broker's machine"),
     **dict.fromkeys(("git", "pip", "npm", "python3"), "takes packages or code from elsewhere"),
     **dict.fromkeys(("python", "opentelemetry-instrument"), "test_recipes.py has a stand-in"),
-    **dict.fromkeys(("pytest", "uv", ".ci/run"), HERE),
+    **dict.fromkeys(("pytest", "coverage", "uv", ".ci/run"), HERE),
 }
 """Programs of others that pages call, with the reason why no test here runs them."""
 

@@ -141,6 +141,7 @@ class _CheckpointLine(_StepLine):
 class _StateLine(_Line):
     reflect: bool | None = None
     reflect_every: Natural | None = None
+    confidence_counts: bool | None = None
     plan_step: Ordinal | None = None
     plan_steps: Natural | None = None
     revision: Natural | None = None

@@ -147,9 +147,7 @@ def _status(lifecycle: Lifecycle, text: str) -> TextLine:
     return TextLine(LIFECYCLE_SIGNS[lifecycle], "status", text, tone)
 
 
-_NOT_COUNTED = (
-    "stated confidence worth nothing so far: low_confidence and declining_confidence are silent"
-)
+_NOT_COUNTED = "confidence worth nothing: low_confidence and declining_confidence are silent"
 
 
 def _change(change: Change) -> TextLine:

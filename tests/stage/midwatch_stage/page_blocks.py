@@ -61,4 +61,6 @@ def _bare(words: list[str]) -> list[str]:
     for runner in _RUNNERS:
         if tuple(words[: len(runner)]) == runner:
             words = words[len(runner) :]
+            if words[:1] == ["--group"]:
+                words = words[2:]
     return [words[0].rpartition("/bin/")[2], *words[1:]] if words else []

@@ -21,6 +21,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner, run_cleaner
 from midwatch_supervisor.fleet.nodes.turn import Machine, take_turn
@@ -260,6 +261,16 @@ ALIVE_BEATS = 3
 
 
 @asynccontextmanager
+async def _clean_store(
+    journal: Journal, home: Path, *, node: str, settings: FleetSettings, clock: Clock
+) -> AsyncGenerator[SnapshotStore]:
+    """Where a node's work is saved, cleaned up meanwhile."""
+    store = SnapshotStore(journal=journal, home=home, node=node, settings=settings, clock=clock)
+    async with run_cleaner(Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)):
+        yield store
+
+
+@asynccontextmanager
 async def open_node(
     journal: Journal,
     location: str,
@@ -287,11 +298,9 @@ async def open_node(
         await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
         await end_leftovers_below(home / "work")  # of a start of this node that was killed
         await stack.enter_async_context(bus)
-        store = SnapshotStore(
-            journal=journal, home=home, node=who.name, settings=fleet, clock=clock
+        store = await stack.enter_async_context(
+            _clean_store(journal, home, node=who.name, settings=fleet, clock=clock)
         )
-        cleaner = Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)
-        await stack.enter_async_context(run_cleaner(cleaner))
         machine = Machine(
             journal=journal,
             bus=bus,

@@ -168,7 +168,7 @@ async def test_a_run_of_an_embedded_agent_that_looped_to_its_end_is_not_told_as_
     await agent.run("Mend it.", capabilities=[Watch(journal=str(journal_file))])
     line = (await lines(capsys))[-1]
     assert (line["lifecycle"], line["health"]) == ("completed", "stuck")
-    assert line["alerts"] == 3
+    assert line["alerts"] == 4
 
 
 async def test_an_act_under_way_is_waited_for_until_it_arrives(
