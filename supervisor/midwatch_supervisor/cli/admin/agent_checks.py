@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from midwatch_agents.acp.presets import PRESETS, preset_of
 from midwatch_agents.hooks.adapter import HookAdapter
 from midwatch_agents.hooks.adapters import ADAPTERS
-from midwatch_agents.hooks.settings_file import uninstalled
+from midwatch_agents.hooks.settings_file import uninstall_hooks
 from midwatch_agents.model_choice import (
     OLLAMA,
     PROVIDERS,
@@ -29,7 +29,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.traces.session_files import KEPT, find_sessions
 from midwatch_supervisor.cli.admin.machine_checks import Finding, State, install_extra
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 
 _PROGRAMS = {"claude-code": "claude", "codex": "codex"}
 """What a person starts, where that is not what speaks ACP."""
@@ -134,14 +134,14 @@ def _use(name: str) -> list[str]:
     if name not in KEPT:
         return []
     found = find_sessions(KEPT[name], os.environ, Path.home(), since=now() - _DAY)
-    return [_hooks(ADAPTERS[name]), f"{counted(len(found), 'session')} in the last day"]
+    return [_hooks(ADAPTERS[name]), f"{count_noun(len(found), 'session')} in the last day"]
 
 
 def _hooks(adapter: HookAdapter) -> str:
     file = adapter.settings_file(os.environ, Path.home())
     try:
         text = file.read_text("utf-8") if file.is_file() else ""
-        if uninstalled(text, adapter) != text:
+        if uninstall_hooks(text, adapter) != text:
             return "its hooks call Midwatch"
     except (OSError, UnicodeDecodeError, UsageError):
         return f"its hooks in {file} cannot be read"

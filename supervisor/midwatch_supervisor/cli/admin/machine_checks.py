@@ -142,12 +142,12 @@ def _journal(option: str | None) -> Finding:
 
 def _tables(location: str) -> Finding:
     """Whether a database can be written, and has the right tables. Raises JournalError."""
-    from midwatch_monitor.journal.core.engine import Access, connect, explaining, transaction
+    from midwatch_monitor.journal.core.engine import Access, connect, explain_errors, transaction
     from midwatch_monitor.journal.core.schema import prepare, version_of
 
     store = connect(location, Access.WRITE, Synchronous.NORMAL)
     try:
-        with explaining(store.name):
+        with explain_errors(store.name):
             current = version_of(store).current
             if current and store.writing is not None:
                 prepare(store, Access.WRITE)  # of current tables: the rights only

@@ -19,7 +19,7 @@ from midwatch_supervisor.cli.inspect.show import (
     record_line,
     shown_records,
 )
-from midwatch_supervisor.cli.inspect.status import latest, standing, status_line
+from midwatch_supervisor.cli.inspect.status import latest, read_states, status_line
 from midwatch_supervisor.cli.journals import journal_to_read
 from midwatch_supervisor.cli.operate.approval import question_states
 from midwatch_supervisor.cli.operate.tell import OpenAttempt, begun_attempt
@@ -73,7 +73,7 @@ class ReadingTools:
             runs = await chosen_runs(journal, run)
             nodes = {each.name: each for each in await Nodes(journal).all()}
             chosen = latest(runs) if run is None else runs
-            async for each, tasks in standing(journal, chosen, nodes):
+            async for each, tasks in read_states(journal, chosen, nodes):
                 known = nodes if each.keeper is Keeper.MONITOR else {}
                 wanted = [t for t in tasks if not only_needing_a_person or answer_commands(t)]
                 lines += [_json(asdict(status_line(task, known))) for task in wanted]
@@ -178,7 +178,7 @@ def block(name: str, lines: Sequence[str], *, newest: bool = False) -> str:
     gone = len(lines) - len(kept)
     left = [f"({gone} {'earlier' if newest else 'more'} left out)"] * (gone > 0)
     body = [*left, *kept[::-1]] if newest else [*kept, *left]
-    return DataBlocks.drawn().framed(name, "\n".join(body) or "(nothing)", note=EVIDENCE)
+    return DataBlocks.with_new_code().frame(name, "\n".join(body) or "(nothing)", note=EVIDENCE)
 
 
 def _json(fields: Mapping[str, object]) -> str:
