@@ -1,6 +1,7 @@
 """One run under the eye of every rule at once."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -124,6 +125,11 @@ def lost(*, steps: int = 10, source: str = "") -> Run:
     return run(resolved=False, steps=steps, source=source)
 
 
+def apart(runs: Sequence[Run]) -> list[Run]:
+    """The same runs, each of a task of its own."""
+    return [replace(each, label=replace(each.label, task=str(at))) for at, each in enumerate(runs)]
+
+
 def ends(share: Share) -> tuple[float, float]:
     return round(share.interval.low, 3), round(share.interval.high, 3)
 
@@ -185,7 +191,7 @@ def test_a_source_in_which_no_run_fails_and_a_run_of_unknown_end_say_nothing() -
 
 
 def drawn(runs: Sequence[Run], alarms: Sequence[int | None], seed: int = 1) -> Interval | None:
-    by_length = RunsByLength(runs, Target.UNRESOLVED)
+    by_length = RunsByLength(apart(runs), Target.UNRESOLVED)
     by_length.draw(Random(seed))
     return by_length.interval(alarms)
 
@@ -206,6 +212,13 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     runs, alarms = [run(), lost()] * 10, [5, None, None, 5] * 5
     assert drawn(runs, alarms) == drawn(runs, alarms)
     assert drawn(runs, alarms) != drawn(runs, alarms, seed=2)
+
+
+def test_runs_of_one_task_are_drawn_together() -> None:
+    runs = [replace(each, label=replace(each.label, task="one")) for each in [run(), lost()] * 10]
+    by_length = RunsByLength(runs, Target.UNRESOLVED)
+    by_length.draw(Random(1))
+    assert by_length.interval([None, 5] * 10) == Interval(low=0.5, high=0.5)
 
 
 @pytest.mark.parametrize(("alarmed", "claimed"), [(4, False), (5, True)])

@@ -1,7 +1,9 @@
 """Which thresholds are chosen, and which are better."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from random import Random
 
 import pytest
@@ -20,7 +22,19 @@ from midwatch_monitor.config.rules import (
 from midwatch_monitor.config.section import Length
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.records import Severity
+from midwatch_monitor.replay.tune.choose import Choice, Verdict, choose
+from midwatch_monitor.replay.tune.comparison import Comparison, Difference
 from midwatch_monitor.replay.tune.labels import Label
+from midwatch_monitor.replay.tune.proposal import (
+    changes,
+    figures_text,
+    lift_text,
+    proposal_text,
+    proposed,
+    refusals,
+    share_text,
+    verdict_lines,
+)
 from midwatch_monitor.replay.tune.runs import (
     AlarmFigures,
     AlarmMeter,
@@ -31,22 +45,13 @@ from midwatch_monitor.replay.tune.runs import (
 )
 from midwatch_monitor.replay.tune.study import (
     Aim,
-    Choice,
+    Check,
     Row,
-    Scores,
     Study,
-    Verdict,
-    better,
-    changes,
-    choose,
-    figures_text,
+    Trial,
     fold_of,
-    lift_text,
-    parted,
-    proposal_text,
-    share_text,
+    parts_of,
     target_of,
-    verdict_text,
 )
 from midwatch_monitor.replay.tune.threshold import (
     changed_keys,
@@ -62,18 +67,24 @@ from midwatch_monitor.rules import DETECTORS
 SILENT: Mapping[str, Rises] = {}
 
 
-def good(
-    count: int, rises: Mapping[str, Rises] = SILENT, *, agreed: int | None = None
+_NAMES = count()
+
+
+def ended(
+    many: int,
+    rises: Mapping[str, Rises] = SILENT,
+    *,
+    resolved: bool = True,
+    agreed: int | None = None,
 ) -> list[Run]:
-    label = Label(path="", task="", resolved=True)
+    """So many runs, each of a task of its own."""
     measured = MeasuredRun(steps=20, rises=rises, agreed=agreed, present=None)
-    return [Run(label=label, measured=measured)] * count
+    labels = (Label(path="", task=str(next(_NAMES)), resolved=resolved) for _ in range(many))
+    return [Run(label=label, measured=measured) for label in labels]
 
 
-def bad(count: int, rises: Mapping[str, Rises] = SILENT) -> list[Run]:
-    label = Label(path="", task="", resolved=False)
-    measured = MeasuredRun(steps=20, rises=rises, agreed=None, present=None)
-    return [Run(label=label, measured=measured)] * count
+good = partial(ended, resolved=True)
+bad = partial(ended, resolved=False)
 
 
 def chosen(
@@ -167,37 +178,6 @@ def test_a_choice_depends_on_the_runs_and_the_seed_alone() -> None:
     assert first == second == (Choice(rule="a", level=2, verdict=Verdict.CHOSEN),)
 
 
-def figures(false: int, found: int) -> AlarmFigures:
-    return AlarmFigures(
-        resolved=Share(hits=false, of=100),
-        found=Share(hits=found, of=50),
-        unresolved=Share(hits=found, of=50),
-        lift=None,
-        lift_interval=None,
-        lift_unresolved=None,
-        delay=None,
-    )
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "is_better"),
-    [
-        ((2, 20), (2, 19), True),
-        ((2, 20), (2, 20), False),
-        ((1, 20), (2, 20), True),
-        ((3, 20), (1, 19), True),
-        ((4, 40), (1, 10), False),
-        ((2, 10), (9, 40), True),
-        ((4, 20), (5, 40), True),
-        ((0, 0), (9, 40), False),
-    ],
-)
-def test_better_is_to_keep_what_is_allowed_then_to_find_more(
-    one: tuple[int, int], other: tuple[int, int], is_better: bool
-) -> None:
-    assert better(figures(*one), figures(*other), allowed=0.03) is is_better
-
-
 @pytest.mark.parametrize(("spent", "target"), [(9, Target.UNRESOLVED), (10, Target.SPENT)])
 def test_runs_out_of_budget_are_the_target_where_there_are_enough(
     spent: int, target: Target
@@ -215,15 +195,12 @@ def test_the_fold_of_a_task_follows_from_its_name_alone() -> None:
     assert [fold_of(f"task-{number}", 5) for number in range(8)] == [2, 3, 1, 0, 1, 2, 3, 4]
 
 
-def test_runs_of_one_task_are_in_one_fold() -> None:
-    parts = parted([run(f"task-{number % 8}") for number in range(24)], 5)
+def test_runs_of_one_task_are_in_one_part() -> None:
+    runs = [run(f"task-{number % 8}") for number in range(24)]
+    parts = parts_of(runs, lambda label: str(fold_of(label.task, 5))).values()
     assert sorted(at for part in parts for at in part) == list(range(24))
-    for part in parts:
-        assert {at % 8 for at in part} == {at % 8 for at in part if at < 8}
-
-
-def test_a_fold_without_a_task_is_left_out() -> None:
-    assert parted([run("one"), run("one")], 5) == [(0, 1)]
+    tasks = [{runs[at].label.task for at in part} for part in parts]
+    assert sorted(task for part in tasks for task in part) == [f"task-{at}" for at in range(8)]
 
 
 FIGURES = AlarmFigures(
@@ -242,11 +219,29 @@ TOLD = (
 )
 
 
-def study(*choices: Choice, better: bool | None = True) -> Study:
+def difference(before: int, after: int, low: float, high: float, *, of: int = 50) -> Difference:
+    return Difference(
+        before=Share(hits=before, of=of),
+        after=Share(hits=after, of=of),
+        tasks=abs(after - before),
+        interval=Interval(low=low, high=high),
+    )
+
+
+SAME = difference(1, 1, 0, 0)
+MORE_FOUND = Comparison(source=None, resolved=SAME, found=difference(10, 20, 0.1, 0.3))
+
+
+def trial(
+    check: Check = Check.OTHER_TASKS, whole: Comparison = MORE_FOUND, *sources: Comparison
+) -> Trial:
+    return Trial(check=check, figures=FIGURES, whole=whole, sources=sources)
+
+
+def study(*choices: Choice, trials: Sequence[Trial] = (trial(),)) -> Study:
     row = Row(
         rule="cycle", key="warn_after", threshold=2, present=False, chosen=True, figures=FIGURES
     )
-    held_out = None if better is None else FIGURES
     return Study(
         target=Target.SPENT,
         aim=Aim(allowed=0.03, folds=5, seed=1),
@@ -257,20 +252,16 @@ def study(*choices: Choice, better: bool | None = True) -> Study:
             cycle=Cycle(notice_after=2, warn_after=3, critical_after=5),
             low_confidence=LowConfidence(below=30),
         ),
-        after=Rules(),
-        scores=Scores(
-            present=FIGURES,
-            proposal=FIGURES,
-            held_out=held_out,
-            agreement=FIGURES,
-            better=better,
-        ),
+        present=FIGURES,
+        agreement=FIGURES,
+        trials={each.check: each for each in trials},
+        untried=(),
     )
 
 
 MORE = Choice(rule="cycle", level=2, verdict=Verdict.CHOSEN)
 
-SAME = Choice(rule="cycle", level=3, verdict=Verdict.TOO_FEW)
+KEPT = Choice(rule="cycle", level=3, verdict=Verdict.TOO_FEW)
 
 NEVER = Choice(rule="cycle", level=None, verdict=Verdict.TOO_DEAR)
 
@@ -306,46 +297,90 @@ def test_a_rule_that_is_no_alarm_any_more_says_what_it_did() -> None:
     assert lines[-2:] == ["    # Never an alarm in these runs.", "    severity: notice"]
 
 
-@pytest.mark.parametrize("choices", [(MORE,), (NEVER, NOTICE), (SAME,)])
+@pytest.mark.parametrize("choices", [(MORE,), (NEVER, NOTICE), (KEPT,)])
 def test_what_is_written_is_what_changes(choices: tuple[Choice, ...]) -> None:
-    proposed = study(*choices)
-    read = yaml.safe_load(proposal_text(proposed))
-    assert (read or {"rules": {}})["rules"] == changes(proposed)
+    studied = study(*choices)
+    read = yaml.safe_load(proposal_text(studied))
+    assert (read or {"rules": {}})["rules"] == changes(studied)
 
 
-def test_a_proposal_without_changes_says_so() -> None:
-    assert changes(study(SAME)) == {}
-    assert proposal_text(study(SAME)).endswith("# Nothing to change.\n")
+def test_without_changes_there_is_nothing_to_propose() -> None:
+    assert (changes(study(KEPT)), refusals(study(KEPT)), proposed(study(KEPT))) == ({}, (), False)
+    assert proposal_text(study(KEPT)).endswith("# Nothing to change: keep what you have.\n")
+
+
+def test_what_finds_more_beyond_noise_and_is_nowhere_worse_is_proposed() -> None:
+    assert refusals(study(MORE)) == ()
+    assert list(verdict_lines(study(MORE))) == [
+        "Better than what is configured, beyond noise, on tasks that they were not chosen on:",
+        "resolved runs alarmed 2.0 % to 2.0 % of 50 (difference +0.0 to +0.0); out of budget found "
+        "20.0 % to 40.0 % of 50 (difference +10.0 to +30.0).",
+    ]
+
+
+def test_fewer_false_alarms_beyond_noise_are_enough_where_as_much_is_found() -> None:
+    fewer = Comparison(
+        source=None, resolved=difference(8, 2, -0.2, -0.04), found=difference(10, 9, -0.1, 0.05)
+    )
+    assert refusals(study(MORE, trials=[trial(whole=fewer)])) == ()
+
+
+NOISE = "within noise: on tasks that they were not chosen on, resolved runs alarmed 2.0 % to 2.0 %"
+WORSE = Comparison(source="b", resolved=difference(6, 12, 0.02, 0.22), found=SAME)
+LOST = Comparison(source="b", resolved=SAME, found=difference(9, 3, -0.2, -0.02))
+UNSURE = Comparison(source=None, resolved=SAME, found=difference(10, 13, -0.02, 0.12))
 
 
 @pytest.mark.parametrize(
-    ("proposed", "verdict"),
+    ("trials", "reason"),
     [
-        (study(MORE), "Better than what is configured, on tasks that it was not chosen on."),
+        ([trial(whole=UNSURE)], NOISE),
+        # So few tasks change that resampling would only say they are sure.
         (
-            study(MORE, better=False),
-            "Not better than what is configured, on tasks not chosen on: keep what you have.",
+            [trial(whole=replace(MORE_FOUND, found=difference(10, 14, 0.02, 0.2)))],
+            NOISE,
+        ),
+        ([], "too few tasks: there are no others to judge the thresholds on"),
+        (
+            [trial(Check.OTHER_TASKS, MORE_FOUND, MORE_FOUND, WORSE)],
+            "worse on b, on tasks that they were not chosen on: resolved runs alarmed "
+            "12.0 % to 24.0 % of 50 (difference +2.0 to +22.0)",
         ),
         (
-            study(MORE, better=None),
-            "There are too few tasks to judge it on others than it was chosen on.",
+            [trial(), trial(Check.OTHER_SOURCES, MORE_FOUND, LOST)],
+            "worse on b, on a source that they were not chosen on: out of budget found "
+            "18.0 % to 6.0 % of 50 (difference -20.0 to -2.0)",
         ),
-        (study(SAME), "Nothing to change: keep what you have."),
+        (
+            [trial(), trial(Check.CHOSEN_ON, replace(WORSE, source=None))],
+            "worse, on the runs that they were chosen on: resolved runs alarmed 12.0 % to 24.0 %",
+        ),
+        (
+            [trial(whole=replace(MORE_FOUND, resolved=difference(1, 3, -0.02, 0.1)))],
+            "too many false alarms: 6.0 % of the resolved runs are alarmed on tasks that they were "
+            "not chosen on, and 3 % may be",
+        ),
+        (
+            [trial(whole=replace(MORE_FOUND, found=difference(0, 0, 0, 0)))],
+            "nothing is found on tasks that they were not chosen on",
+        ),
     ],
 )
-def test_the_verdict_rests_on_tasks_that_were_held_out(proposed: Study, verdict: str) -> None:
-    assert verdict_text(proposed) == verdict
-    assert verdict in proposal_text(proposed)
+def test_what_is_not_better_beyond_noise_or_is_worse_somewhere_is_refused_with_the_reason(
+    trials: list[Trial], reason: str
+) -> None:
+    refused = study(MORE, trials=trials)
+    assert not proposed(refused)
+    assert refusals(refused)[0].startswith(reason)
+    assert yaml.safe_load(proposal_text(refused)) is None
+    assert "# Nothing is proposed: keep what you have.\n" in proposal_text(refused)
 
 
 @pytest.mark.parametrize("interval", [None, Interval(low=-0.1, high=0.4)])
 def test_a_proposal_that_may_find_by_chance_is_doubted(interval: Interval | None) -> None:
-    proposed = study(MORE)
-    unsure = replace(FIGURES, lift_interval=interval)
-    doubted = replace(proposed, scores=replace(proposed.scores, held_out=unsure))
-    assert verdict_text(doubted).endswith(
-        "But there it is not shown to find more than chance does."
-    )
+    unsure = replace(trial(), figures=replace(FIGURES, lift_interval=interval))
+    told = list(verdict_lines(study(MORE, trials=[unsure])))
+    assert told[-1] == "But there they are not shown to find more than chance does."
 
 
 def test_figures_are_told_with_their_intervals() -> None:

@@ -41,6 +41,8 @@ class Labels:
     file: Path
     by_path: Mapping[Path, Label]
     by_name: Mapping[str, tuple[Label, ...]]
+    absent: tuple[str, ...]
+    """The columns that might have been there and are not."""
 
 
 def read_labels(file: Path, *, spent: Collection[str] = SPENT) -> Labels:
@@ -55,12 +57,13 @@ def read_labels(file: Path, *, spent: Collection[str] = SPENT) -> Labels:
             missing = [name for name in _NEEDED if name not in (rows.fieldnames or ())]
             if missing:
                 raise UsageError(f"{file}: there is no column {' and no column '.join(missing)}")
+            absent = tuple(name for name in _OPTIONAL if name not in (rows.fieldnames or ()))
             read = [_label(row, f"{file}:{rows.line_num}", spent) for row in rows]
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{file} is no CSV in UTF-8: {error}") from error
-    return _labels(file, read)
+    return _labels(file, read, absent)
 
 
 def label_of(trace: Path, labels: Labels, roots: Sequence[Path]) -> Label | None:
@@ -96,7 +99,7 @@ def _label(row: Mapping[str, str | None], place: str, spent: Collection[str]) ->
     )
 
 
-def _labels(file: Path, labels: Iterable[Label]) -> Labels:
+def _labels(file: Path, labels: Iterable[Label], absent: tuple[str, ...]) -> Labels:
     by_path: dict[Path, Label] = {}
     by_name: dict[str, tuple[Label, ...]] = defaultdict(tuple)
     for label in labels:
@@ -105,7 +108,7 @@ def _labels(file: Path, labels: Iterable[Label]) -> Labels:
             raise UsageError(f"{file}: {label.path} is there twice")
         by_path[path] = label
         by_name[_name(Path(label.path))] += (label,)
-    return Labels(file=file, by_path=by_path, by_name=dict(by_name))
+    return Labels(file=file, by_path=by_path, by_name=dict(by_name), absent=absent)
 
 
 def _name(path: Path) -> str:
@@ -123,6 +126,8 @@ class Recordings:
     format: str = AUTO
     unlabelled: int
     """Traces without a label; they are left out."""
+    absent: tuple[str, ...] = ()
+    """The columns that might have been there and are not."""
 
 
 def recordings(paths: Sequence[Path], labels: Labels, *, format: str = AUTO) -> Recordings:
@@ -146,7 +151,7 @@ def recordings(paths: Sequence[Path], labels: Labels, *, format: str = AUTO) -> 
             found[label] = trace
     _check(labels, found, unlabelled)
     traces = {path: label for label, path in found.items()}
-    return Recordings(traces=traces, format=format, unlabelled=unlabelled)
+    return Recordings(traces=traces, format=format, unlabelled=unlabelled, absent=labels.absent)
 
 
 def _traces(paths: Sequence[Path], format: str) -> Iterator[Path]:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from random import Random
 from statistics import median
 
@@ -57,12 +58,14 @@ def first_alarms(
     events: Iterable[Event], rules: Sequence[Rules], *, remind_every: int
 ) -> tuple[int | None, ...]:
     """The step of the first alarm of a run under each of several configurations."""
-    watch = _Judges(rules, remind_every)
+    distinct: list[Rules] = []
+    distinct += (each for each in rules if each not in distinct)
+    watch = _Judges(distinct, remind_every)
     for event in events:
         watch.observe(event)
         if None not in watch.alarms:
             break
-    return tuple(watch.alarms)
+    return tuple(watch.alarms[distinct.index(each)] for each in rules)
 
 
 def first_at(rises: Rises, level: int) -> int | None:
@@ -129,6 +132,10 @@ class Target(StrEnum):
     """Runs that did not do what was wanted."""
 
 
+IN_TIME = 0.8
+"""A run that ran out of budget counts as found if it was alarmed in this part of its steps."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One recorded run."""
@@ -141,6 +148,12 @@ class Run:
         if target is Target.SPENT:
             return self.label.spent
         return None if self.label.resolved is None else not self.label.resolved
+
+    def in_time(self, step: int | None, target: Target) -> bool:
+        """Whether an alarm at a step comes while there is still something to save."""
+        if step is None:
+            return False
+        return target is not Target.SPENT or step <= IN_TIME * self.measured.steps
 
 
 def alarms_at(runs: Sequence[Run], rule: str, level: int | None) -> Alarms:
@@ -164,9 +177,9 @@ def earlier(one: Alarms, other: Alarms) -> Alarms:
 
 
 MIN_ALARMED = 5
-"""Alarmed runs below which nothing is claimed of a lift: resampling a few says they are sure."""
+"""Alarms below which nothing is claimed of them: resampling a few says they are sure."""
 RESAMPLES = 500
-"""Bootstrap resamples of the runs: the ends of a 95 % interval then rest on a dozen each."""
+"""Bootstrap resamples of the tasks: the ends of a 95 % interval then rest on a dozen each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +207,7 @@ class RunsByLength:
                 sources[run.label.source].append((run.measured.steps, at))
         self._hits = [bool(hit) for hit in reached]
         self._sources = [run.label.source for run in runs]
+        self._tasks = [run.label.task for run in runs]
         self._order: list[int] = []
         self._segments: dict[str, tuple[int, list[int]]] = {}
         for source, members in sources.items():
@@ -205,11 +219,14 @@ class RunsByLength:
         self._draws: list[_Sample] = []
 
     def draw(self, random: Random, *, times: int = RESAMPLES) -> None:
-        """Resample the runs, for `interval`."""
-        size = len(self._hits)
-        for _ in range(times if self._order else 0):
-            drawn = Counter(random.choices(self._order, k=len(self._order)))
-            self._draws.append(self._sample([drawn[at] for at in range(size)]))
+        """Resample the tasks, each with all its runs, for `interval`."""
+        tasks: dict[str, list[int]] = defaultdict(list)
+        for at in self._order:
+            tasks[self._tasks[at]].append(at)
+        for _ in range(times if tasks else 0):
+            drawn = random.choices(list(tasks.values()), k=len(tasks))
+            times_drawn = Counter(chain.from_iterable(drawn))
+            self._draws.append(self._sample([times_drawn[at] for at in range(len(self._hits))]))
 
     def alarmed(self, alarms: Alarms) -> int:
         """How many runs have a lift at all."""
@@ -262,10 +279,6 @@ class RunsByLength:
         return gained / total if total else None
 
 
-IN_TIME = 0.8
-"""A run that ran out of budget counts as found if it was alarmed in this part of its steps."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmFigures:
     """What a set of first alarms cost and found."""
@@ -305,7 +318,7 @@ class AlarmMeter:
     def found(self, alarms: Alarms) -> int:
         """How many runs of the target are alarmed, and in time."""
         return _count(
-            run.reached(self.target) is True and self._in_time(run, step)
+            run.reached(self.target) is True and run.in_time(step, self.target)
             for run, step in self._pairs(alarms)
         )
 
@@ -330,11 +343,6 @@ class AlarmMeter:
 
     def _pairs(self, alarms: Alarms) -> Iterable[tuple[Run, int | None]]:
         return zip(self.runs, alarms, strict=True)
-
-    def _in_time(self, run: Run, step: int | None) -> bool:
-        if step is None:
-            return False
-        return self.target is not Target.SPENT or step <= IN_TIME * run.measured.steps
 
 
 def _count(each: Iterable[bool]) -> int:

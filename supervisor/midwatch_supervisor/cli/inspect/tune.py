@@ -9,22 +9,22 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.replay.tune.comparison import Comparison
 from midwatch_monitor.replay.tune.labels import SPENT, Recordings, read_labels, recordings
-from midwatch_monitor.replay.tune.runs import AlarmFigures, Target
-from midwatch_monitor.replay.tune.study import (
-    MIN_TARGETS,
-    Aim,
-    Row,
-    Study,
+from midwatch_monitor.replay.tune.proposal import (
+    NO_SOURCE,
     changes,
-    figures_text,
+    difference_text,
     lift_text,
     proposal_text,
+    proposed,
+    refusals,
     score_lines,
     share_text,
-    study,
-    verdict_text,
+    verdict_lines,
 )
+from midwatch_monitor.replay.tune.runs import AlarmFigures, Target
+from midwatch_monitor.replay.tune.study import MIN_TARGETS, Aim, Check, Row, Study, Trial, study
 from midwatch_monitor.traces import AUTO, FORMATS
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
@@ -68,6 +68,9 @@ def tune(
 ) -> None:
     """Print what each rule's thresholds cost and found over recorded runs, and propose some.
 
+    Thresholds are proposed only if they are better beyond noise on tasks that they were not chosen
+    on, and not worse on any source; else it says why not. It exits with 0 either way.
+
     Only thresholds are looked at: windows, weights, hold and cooldown stay as configured, and so
     does what single workers and tools have of their own.
     """
@@ -89,8 +92,11 @@ def _tell(result: Study, text: str, *, json: bool) -> None:
     if json:
         for fields in json_lines(result, text):
             write_json(fields)
-    else:
-        for line in (*text_lines(result), "", *text.splitlines()):
+        return
+    for line in text_lines(result):
+        write_line(line)
+    if proposed(result):
+        for line in ("", *text[text.index("rules:") :].splitlines()):
             write_line(line)
 
 
@@ -104,16 +110,24 @@ def _aim(max_false_alarms: float, folds: int, seed: int) -> Aim:
 
 def _warn(found: Recordings, result: Study) -> None:
     """Say what makes the figures weaker than they look."""
-    resolved = result.scores.present.resolved.of
+    resolved = result.present.resolved.of
     if found.unlabelled:
         write_error(f"traces without an outcome, left out: {found.unlabelled}")
+    if "task" in found.absent:
+        write_error("no column task: every run counts as a task of its own")
     if resolved < MIN_RESOLVED:
         write_error(f"resolved runs: only {resolved}, so the intervals are wide")
     if result.target is Target.UNRESOLVED:
         few = f"fewer than {MIN_TARGETS} runs ran out of budget"
         write_error(f"{few}: thresholds are chosen to find unresolved ones")
-    if result.scores.held_out is None:
+    if Check.OTHER_TASKS not in result.trials:
         write_error("all tasks are in one fold: nothing can be held out")
+    if len({label.source for label in found.traces.values()}) == 1:
+        why = "no column source" if "source" in found.absent else "only one source"
+        write_error(f"{why}: whether thresholds hold on another source is not tried")
+    for source in result.untried:
+        few = f"fewer than {MIN_TARGETS} runs {result.target} outside {source or NO_SOURCE}"
+        write_error(f"{few}: no thresholds are chosen without it")
 
 
 def _check_new(output: Path | None) -> None:
@@ -135,7 +149,6 @@ _FOUND = {
     Target.SPENT: "in the first 80 % of their steps",
     Target.UNRESOLVED: "at whatever step",
 }
-_MARKS = {(True, True): "kept", (True, False): "now", (False, True): "proposed"}
 
 
 def json_lines(study: Study, text: str) -> Iterator[dict[str, object]]:
@@ -148,19 +161,23 @@ def json_lines(study: Study, text: str) -> Iterator[dict[str, object]]:
     for choice in study.choices:
         decided = {"alarm": choice.level is not None, "verdict": choice.verdict.name.lower()}
         yield {"type": "choice", "rule": choice.rule, **decided}
-    scores = study.scores
-    for what in ("present", "proposal", "held_out", "agreement"):
-        figures: AlarmFigures | None = getattr(scores, what)
-        if figures is not None:
-            yield {"type": "score", "what": what, **target, **_fields(figures)}
+    for what, figures in (("present", study.present), ("agreement", study.agreement)):
+        yield {"type": "score", "what": what, **target, **_fields(figures)}
+    for check, trial in study.trials.items():
+        what = check.name.lower()
+        yield {"type": "score", "what": what, **target, **_fields(trial.figures)}
+        for each in (trial.whole, *trial.sources):
+            yield {"type": "comparison", "what": what, **target, **_comparison_fields(each)}
     yield {
         "type": "proposal",
         "runs": study.runs,
         "max_false_alarms": round(100 * study.aim.allowed, 4),
         "folds": study.aim.folds,
         "seed": study.aim.seed,
-        "better": scores.better,
-        "rules": changes(study),
+        "better": proposed(study) if Check.OTHER_TASKS in study.trials else None,
+        "refusals": refusals(study),
+        "untried": study.untried,
+        "rules": changes(study) if proposed(study) else {},
         "yaml": text,
     }
 
@@ -182,9 +199,29 @@ def text_lines(study: Study) -> Iterator[str]:
     if silent:
         yield f"never reached: {', '.join(silent)}"
         yield ""
-    for name, figures in score_lines(study):
-        yield f"{name}: {figures_text(figures, study.target)}"
-    yield verdict_text(study)
+    yield from score_lines(study)
+    for trial in study.trials.values():
+        if trial.sources:
+            yield ""
+            yield from _source_table(trial, study.target)
+    yield ""
+    yield from verdict_lines(study)
+
+
+def _source_table(trial: Trial, target: Target) -> Iterator[str]:
+    """Each source as configured and as chosen."""
+    yield f"By source, as configured and with the chosen thresholds, {trial.check}:"
+    heads = ("source", "resolved runs alarmed", f"{target} found", "")
+    rows = [
+        (
+            each.source or NO_SOURCE,
+            difference_text(each.resolved) if each.resolved.before.of else "-",
+            difference_text(each.found) if each.found.before.of else "-",
+            "worse" if each.worse else "",
+        )
+        for each in trial.sources
+    ]
+    yield from (f"  {line}" for line in table_lines(table(heads, rows, words=(0, 1, 2, 3))))
 
 
 def _explained(target: Target) -> Iterator[str]:
@@ -194,13 +231,14 @@ def _explained(target: Target) -> Iterator[str]:
         yield "unresolved: unresolved runs alarmed at whatever step."
     yield f"lift: how much likelier an alarmed run is {target} than runs of its source as long."
     yield f"when: the first alarm of runs {target}, as a share of their steps; the median."
+    yield "difference: in percentage points, with a 95 % interval (paired bootstrap by task)."
 
 
 def _table(study: Study, rows: Sequence[Row]) -> Iterator[str]:
     failed = "" if study.target is Target.UNRESOLVED else "unresolved"
     heads = ("at", "resolved", f"found {study.target}", failed, "lift", "when", "")
-    shown = _shown(rows)
-    cells = [heads, *(_cells(row) for row in shown)]
+    shown, chosen = _shown(rows), "proposed" if proposed(study) else "chosen, not proposed"
+    cells = [heads, *(_cells(row, chosen) for row in shown)]
     if not failed:
         cells = [(*line[:3], *line[4:]) for line in cells]
     yield from table_lines(table(cells[0], cells[1:], words=tuple(range(len(cells[0])))))
@@ -214,7 +252,7 @@ def _shown(rows: Sequence[Row]) -> Sequence[Row]:
     return [row for at, row in enumerate(rows) if at % every == 0 or row.present or row.chosen]
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, chosen: str) -> tuple[str, ...]:
     figures = row.figures
     return (
         "on" if row.threshold is None else str(row.threshold),
@@ -223,7 +261,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _of(figures.unresolved),
         "-" if figures.lift is None else lift_text(figures.lift, figures.lift_interval),
         "-" if figures.delay is None else f"{100 * figures.delay:.0f} %",
-        _MARKS.get((row.present, row.chosen), ""),
+        ("kept" if row.present else chosen) if row.chosen else "now" if row.present else "",
     )
 
 
@@ -242,6 +280,15 @@ def _fields(figures: AlarmFigures) -> dict[str, object]:
         "lift_unresolved": round_figure(figures.lift_unresolved),
         "delay": round_figure(figures.delay),
     }
+
+
+def _comparison_fields(comparison: Comparison) -> dict[str, object]:
+    found: dict[str, object] = {"source": comparison.source, "worse": comparison.worse}
+    for name, each in (("resolved_alarmed", comparison.resolved), ("found", comparison.found)):
+        found |= {f"{name}_before": each.before.hits, f"{name}_after": each.after.hits}
+        found |= {f"{name}_of": each.after.of, f"{name}_tasks": each.tasks}
+        found |= interval_fields(each.interval, f"{name}_difference_")
+    return found
 
 
 def _spoke(figures: AlarmFigures) -> bool:

@@ -1,7 +1,7 @@
 """`midwatch tune` over small recorded runs in Midwatch's own format."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ rules:
   repeated_call: {notice_after: 0, warn_after: 6, critical_after: 8}
   redundant_steps: {enabled: false}
   cycle: {enabled: false}
+  fruitless_steps: {enabled: false}
 """
 
 
@@ -31,21 +32,27 @@ def write_run(file: Path, *, repeats: int, steps: int = 12) -> None:
     file.write_text("".join(look(step, output) for step, output in enumerate(outputs, 1)))
 
 
+def write_runs(
+    folder: Path, source: str, *, resolved: Sequence[int], unresolved: Sequence[int]
+) -> None:
+    """Runs of a source, by how often each repeats its last call, added to the table."""
+    (folder / "runs").mkdir(exist_ok=True)
+    table = folder / "index.csv"
+    rows = table.read_text().splitlines() if table.exists() else ["path,outcome,task,source"]
+    ends = [("resolved", each) for each in resolved] + [("unresolved", each) for each in unresolved]
+    for number, (outcome, repeats) in enumerate(ends, len(rows) - 1):
+        write_run(folder / "runs" / f"{number}.jsonl", repeats=repeats)
+        rows.append(f"runs/{number}.jsonl,{outcome},task-{number % 15},{source}")
+    table.write_text("\n".join(rows) + "\n")
+
+
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of 30 resolved runs none repeats a call more than twice; of 20 others half do five times."""
-    folder = tmp_path / "runs"
-    folder.mkdir()
-    rows = ["path,outcome,task,source"]
-    for number in range(50):
-        resolved, stuck = number < 30, number >= 40
-        write_run(folder / f"{number}.jsonl", repeats=5 if stuck else 2)
-        outcome = "resolved" if resolved else "unresolved"
-        rows.append(f"runs/{number}.jsonl,{outcome},task-{number % 15},mine")
-    (tmp_path / "index.csv").write_text("\n".join(rows) + "\n")
-    (tmp_path / "midwatch.yaml").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)
-    return folder
+    write_runs(tmp_path, "mine", resolved=[2] * 30, unresolved=[2] * 10 + [5] * 10)
+    (tmp_path / "midwatch.yaml").write_text(CONFIG)
+    return tmp_path / "runs"
 
 
 def tune(*more: str) -> int:
@@ -73,10 +80,21 @@ def test_each_threshold_is_an_object_and_the_proposal_is_scored_on_other_tasks(
     proposed = {key: rows[3][key] for key in ("key", "resolved", "targets", "lift", "delay")}
     assert list(proposed.values()) == ["warn_after", 30, 20, 0.6, 0.8333]
     assert (rows[3]["chosen"], rows[6]["present"]) == (True, True)
-    scores = [(line["what"], line["resolved_alarmed"], line["found"]) for line in told[-5:-1]]
-    assert scores == [
-        *(("present", 0, 0), ("proposal", 0, 10), ("held_out", 0, 10), ("agreement", 0, 0))
+    scores = [
+        (line["what"], line["resolved_alarmed"], line["found"])
+        for line in told
+        if line["type"] == "score"
     ]
+    assert scores == [
+        *(("present", 0, 0), ("agreement", 0, 0), ("chosen_on", 0, 10), ("other_tasks", 0, 10))
+    ]
+    compared = [line for line in told if line["type"] == "comparison"]
+    assert [(line["what"], line["source"]) for line in compared] == [
+        ("chosen_on", None),
+        ("other_tasks", None),
+    ]
+    assert [compared[1][key] for key in ("found_before", "found_after", "found_of")] == [0, 10, 20]
+    assert isinstance(compared[1]["found_difference_low"], float)
     proposal = told[-1]
     assert (proposal["type"], proposal["better"]) == ("proposal", True)
     assert proposal["rules"] == {"repeated_call": {"warn_after": 3, "critical_after": 5}}
@@ -86,7 +104,7 @@ def test_each_threshold_is_an_object_and_the_proposal_is_scored_on_other_tasks(
 def test_the_proposal_is_a_configuration_that_gives_what_it_says(capsys: Capture) -> None:
     assert tune("--output", "proposal.yaml") == 0
     text = Path("proposal.yaml").read_text("utf-8")
-    assert text in capsys.readouterr().out
+    assert text[text.index("rules:") :] in capsys.readouterr().out
     files = [Path("midwatch.yaml"), Path("proposal.yaml")]
     rule = load_settings(files, environ={}).rules.repeated_call
     assert (rule.warn_after, rule.critical_after) == (3, 5)
@@ -112,14 +130,65 @@ def test_the_table_shows_what_is_in_force_and_what_is_proposed(capsys: Capture) 
     assert "Better than what is configured" in out
     assert err == (
         "fewer than 10 runs ran out of budget: thresholds are chosen to find unresolved ones\n"
+        "only one source: whether thresholds hold on another source is not tried\n"
     )
+
+
+@pytest.mark.usefixtures("runs")
+def test_what_holds_on_every_source_is_proposed_and_each_is_shown(capsys: Capture) -> None:
+    write_runs(Path(), "other", resolved=[2] * 30, unresolved=[2] * 10 + [5] * 10)
+    assert tune() == 0
+    out, err = capsys.readouterr()
+    assert "source" not in err
+    assert out.count("\n  mine ") == out.count("\n  other ") == 3
+    assert "chosen the same way without the source judged: 0/60" in out
+    assert "Better than what is configured, beyond noise, on tasks that they were not" in out
+    assert out.endswith(
+        "    warn_after: 3\n    # Not measured by itself: keeps its distance "
+        "from the warning.\n    critical_after: 5\n"
+    )
+
+
+@pytest.mark.usefixtures("runs")
+def test_what_is_worse_on_one_source_is_not_proposed(capsys: Capture) -> None:
+    write_runs(Path(), "other", resolved=[5] * 8 + [2] * 22, unresolved=[])
+    write_runs(Path(), "third", resolved=[2] * 100, unresolved=[])
+    assert tune("--max-false-alarms", "10", "--output", "proposal.yaml") == 0
+    out = capsys.readouterr().out
+    assert "Nothing is proposed: keep what you have.\n- worse on other, on tasks that they" in out
+    assert "resolved runs alarmed 0.0 % to 20.0 % of 30 (difference +10.0 to +33.3)" in out
+    assert "  chosen, not proposed\n" in out
+    assert "rules:" not in out
+    written = Path("proposal.yaml").read_text("utf-8")
+    assert "# - worse on other, on tasks that they were not chosen on: " in written
+    assert "rules:" not in written
+    assert main(["config", "check", "proposal.yaml"]) == 0
+
+
+def test_a_task_is_never_chosen_on_where_it_is_judged_so_what_one_task_shows_is_noise(
+    runs: Path, capsys: Capture
+) -> None:
+    index = runs.parent / "index.csv"
+    rows = [row.split(",") for row in index.read_text().splitlines()]
+    only = [[*row[:2], "hard", *row[3:]] for row in rows[-10:]]
+    index.write_text("\n".join(map(",".join, (*rows[:-10], *only))) + "\n")
+    assert tune("--json") == 0
+    told = list(lines(capsys.readouterr().out))
+    found = {line["what"]: line["found"] for line in told if line["type"] == "score"}
+    assert (found["chosen_on"], found["other_tasks"]) == (10, 0)
+    assert (told[-1]["better"], told[-1]["rules"]) == (False, {})
+    assert "within noise: on tasks that they were not chosen on, " in str(told[-1]["refusals"])
 
 
 def test_what_is_as_good_as_can_be_is_kept(runs: Path, capsys: Capture) -> None:
     (runs.parent / "midwatch.yaml").write_text(CONFIG.replace("warn_after: 6", "warn_after: 3"))
     assert tune("--output", "proposal.yaml") == 0
     assert "keep what you have" in capsys.readouterr().out
-    assert Path("proposal.yaml").read_text("utf-8").endswith("# Nothing to change.\n")
+    assert (
+        Path("proposal.yaml")
+        .read_text("utf-8")
+        .endswith("# Nothing to change: keep what you have.\n")
+    )
     assert main(["config", "check", "proposal.yaml"]) == 0
 
 
@@ -148,8 +217,40 @@ def test_what_makes_the_figures_weak_is_told(runs: Path, capsys: Capture) -> Non
         "traces without an outcome, left out: 19",
         "resolved runs: only 11, so the intervals are wide",
     ]
-    assert told[-1] == "all tasks are in one fold: nothing can be held out"
+    assert told[-2:] == [
+        "all tasks are in one fold: nothing can be held out",
+        "no column source: whether thresholds hold on another source is not tried",
+    ]
     assert list(lines(out))[-1]["better"] is None
+
+
+def test_without_the_columns_each_run_is_a_task_and_all_are_one_source(
+    runs: Path, capsys: Capture
+) -> None:
+    index = runs.parent / "index.csv"
+    rows = [",".join(row.split(",")[:2]) for row in index.read_text().splitlines()]
+    index.write_text("\n".join(rows) + "\n")
+    assert tune() == 0
+    out, err = capsys.readouterr()
+    assert "no column task: every run counts as a task of its own\n" in err
+    assert "no column source: whether thresholds hold on another source is not tried\n" in err
+    assert "By source" not in out
+
+
+def test_a_source_is_left_untried_where_the_others_say_too_little(
+    runs: Path, capsys: Capture
+) -> None:
+    write_runs(runs.parent, "other", resolved=[2] * 30, unresolved=[2] * 9)
+    assert tune("--json") == 0
+    out, err = capsys.readouterr()
+    assert (
+        "fewer than 10 runs unresolved outside mine: no thresholds are chosen without it\n" in err
+    )
+    told = list(lines(out))
+    compared = [line for line in told if line["type"] == "comparison"]
+    tried = [line["source"] for line in compared if line["what"] == "other_sources"]
+    assert tried == [None, "other"]
+    assert told[-1]["untried"] == ["mine"]
 
 
 @pytest.mark.usefixtures("runs")

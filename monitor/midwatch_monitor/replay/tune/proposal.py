@@ -1,0 +1,205 @@
+"""What is proposed of a study, or why nothing is: as text, and as a configuration file. Pure."""
+
+from collections.abc import Iterator
+
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.replay.tune.choose import Choice
+from midwatch_monitor.replay.tune.comparison import Comparison, Difference
+from midwatch_monitor.replay.tune.runs import AlarmFigures, Target
+from midwatch_monitor.replay.tune.study import Check, Row, Study
+from midwatch_monitor.replay.tune.threshold import changed_keys, tunable_rules
+
+NO_SOURCE = "(no source)"
+"""What the runs are called that have none, beside others that have one."""
+
+
+def changes(study: Study) -> dict[str, dict[str, int | str]]:
+    """The keys of each rule that the chosen thresholds change; rules without any are left out."""
+    rules = tunable_rules(study.before)
+    found = {each.rule: changed_keys(rules[each.rule], each.level) for each in study.choices}
+    return {rule: keys for rule, keys in found.items() if keys}
+
+
+def refusals(study: Study) -> tuple[str, ...]:
+    """Why the chosen thresholds are not proposed; empty if they are, or if they change nothing.
+
+    They must be better beyond noise on tasks that they were not chosen on, and must not be worse
+    beyond noise in any source, however they were chosen.
+    """
+    if not changes(study):
+        return ()
+    held_out = study.trials.get(Check.OTHER_TASKS)
+    if held_out is None:
+        return ("too few tasks: there are no others to judge the thresholds on",)
+    whole = held_out.whole
+    reasons = list(_worse(study).values())
+    after, allowed = whole.resolved.after.rate, study.aim.allowed
+    if after > allowed and after > whole.resolved.before.rate:
+        alarmed = f"{100 * after:.1f} % of the resolved runs are alarmed {held_out.check}"
+        reasons.append(f"too many false alarms: {alarmed}, and {100 * allowed:g} % may be")
+    if not whole.found.after.hits:
+        reasons.append(f"nothing is found {held_out.check}")
+    if not (whole.better or whole.worse):
+        told = f"{_resolved_text(whole)}; {_found_text(whole, study.target)}"
+        reasons.append(f"within noise: {held_out.check}, {told}")
+    return tuple(reasons)
+
+
+def _worse(study: Study) -> dict[str, str]:
+    """By source, how the thresholds are worse there in the first check in which they are."""
+    reasons: dict[str, str] = {}
+    for check in (Check.OTHER_TASKS, Check.OTHER_SOURCES, Check.CHOSEN_ON):
+        if trial := study.trials.get(check):
+            sources = [each for each in trial.sources if each.worse]
+            for each in sources or [trial.whole]:
+                if each.worse:
+                    told = _worse_text(each, check, study.target)
+                    reasons.setdefault(each.source or "", told)
+    return reasons
+
+
+def proposed(study: Study) -> bool:
+    """Whether anything is proposed."""
+    return bool(changes(study)) and not refusals(study)
+
+
+def proposal_text(study: Study) -> str:
+    """The proposal as a configuration file that holds only what it changes.
+
+    What is configured now stays below it: it is given after the file in force.
+    """
+    allowed = f"{100 * study.aim.allowed:g} % of the resolved ones may be alarmed"
+    lines = [
+        f"Proposed by `midwatch tune` from {study.runs} recorded runs; {allowed}.",
+        "It holds only what changes: give it after the configuration in force.",
+        *score_lines(study),
+        *verdict_lines(study),
+    ]
+    return "".join(f"{line}\n" for line in (*(f"# {line}" for line in lines), *_rules(study)))
+
+
+def verdict_lines(study: Study) -> Iterator[str]:
+    """Whether anything is proposed, and why."""
+    if not changes(study):
+        yield "Nothing to change: keep what you have."
+    elif why := refusals(study):
+        yield "Nothing is proposed: keep what you have."
+        yield from (f"- {reason}" for reason in why)
+    else:
+        held_out = study.trials[Check.OTHER_TASKS]
+        told = f"{_resolved_text(held_out.whole)}; {_found_text(held_out.whole, study.target)}"
+        yield f"Better than what is configured, beyond noise, {held_out.check}:"
+        yield f"{told}."
+        lift = held_out.figures.lift_interval
+        if lift is None or lift.low <= 0:
+            yield "But there they are not shown to find more than chance does."
+
+
+def figures_text(figures: AlarmFigures, target: Target) -> str:
+    """What alarms cost and found, in a line."""
+    parts = [f"{share_text(figures.resolved)} of the resolved runs alarmed"]
+    when = " in time" if target is Target.SPENT else ""
+    parts.append(f"{_of(figures.found)} {target}{when}")
+    if figures.lift is not None:
+        parts.append(f"lift {lift_text(figures.lift, figures.lift_interval)}")
+    return ", ".join(parts)
+
+
+def share_text(share: Share) -> str:
+    """So many of so many, in percent, with the 95 % interval."""
+    low, high = (f"{100 * end:.1f}" for end in (share.interval.low, share.interval.high))
+    return f"{_of(share)} ({100 * share.rate:.1f} %, {low} to {high})"
+
+
+def lift_text(lift: float, interval: Interval | None) -> str:
+    """A lift with its 95 % interval, where there is one."""
+    ends = f" ({interval.low:+.2f} to {interval.high:+.2f})" if interval else ""
+    return f"{lift:+.2f}{ends}"
+
+
+_NAMES = {
+    Check.CHOSEN_ON: "as chosen, on the same runs",
+    Check.OTHER_TASKS: "chosen the same way without the task judged",
+    Check.OTHER_SOURCES: "chosen the same way without the source judged",
+}
+
+
+def score_lines(study: Study) -> Iterator[str]:
+    """The whole configurations that are compared, by name."""
+    yield f"agreement of notices alone: {figures_text(study.agreement, study.target)}"
+    yield f"as configured: {figures_text(study.present, study.target)}"
+    for check, trial in study.trials.items():
+        yield f"{_NAMES[check]}: {figures_text(trial.figures, study.target)}"
+
+
+def difference_text(difference: Difference) -> str:
+    """A share before and after, and the 95 % interval of the difference in percentage points."""
+    before, after = (100 * share.rate for share in (difference.before, difference.after))
+    told = f"{before:.1f} % to {after:.1f} % of {difference.after.of}"
+    if difference.interval is None:
+        return told
+    low, high = 100 * difference.interval.low, 100 * difference.interval.high
+    return f"{told} (difference {low:+.1f} to {high:+.1f})"
+
+
+def _resolved_text(comparison: Comparison) -> str:
+    return f"resolved runs alarmed {difference_text(comparison.resolved)}"
+
+
+def _found_text(comparison: Comparison, target: Target) -> str:
+    return f"{target} found {difference_text(comparison.found)}"
+
+
+def _worse_text(comparison: Comparison, check: Check, target: Target) -> str:
+    where = "" if comparison.source is None else f" on {comparison.source or NO_SOURCE}"
+    parts: list[str] = []
+    if comparison.resolved.rises:
+        parts.append(_resolved_text(comparison))
+    if comparison.found.falls:
+        parts.append(_found_text(comparison, target))
+    return f"worse{where}, {check}: {'; '.join(parts)}"
+
+
+def _rules(study: Study) -> Iterator[str]:
+    if not proposed(study):
+        return
+    yield "rules:"
+    changed = changes(study)
+    for choice in study.choices:
+        if choice.rule in changed:
+            yield from _rule(study, choice, changed[choice.rule])
+
+
+def _rule(study: Study, choice: Choice, keys: dict[str, int | str]) -> Iterator[str]:
+    """One rule; every changed value has a line that says why."""
+    row = _row(study, choice)
+    reason = "Never an alarm in these runs."
+    if row is not None:
+        at = "As it was" if choice.level is None else "From here on"
+        reason = f"{at}: {figures_text(row.figures, study.target)}."
+    yield f"  {choice.rule}:"
+    if choice.level is None:
+        yield f"    # {choice.verdict.value[0].upper()}{choice.verdict.value[1:]}."
+    for key, value in keys.items():
+        yield f"    # {_why(key, keys, reason)}"
+        yield f"    {key}: {value}"
+
+
+def _why(key: str, keys: dict[str, int | str], reason: str) -> str:
+    if key == "notice_after":
+        return "A notice would come no sooner than the alarm."
+    if key == "critical_after" and "warn_after" in keys and keys[key]:
+        return "Not measured by itself: keeps its distance from the warning."
+    return reason
+
+
+def _row(study: Study, choice: Choice) -> Row | None:
+    """The threshold that is chosen; of a rule that is no alarm any more, the one it had."""
+    for row in study.rows:
+        if row.rule == choice.rule and (row.present if choice.level is None else row.chosen):
+            return row
+    return None
+
+
+def _of(share: Share) -> str:
+    return f"{share.hits}/{share.of}"
