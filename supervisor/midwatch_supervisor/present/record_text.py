@@ -215,6 +215,8 @@ def _step(step: Step) -> TextLine:
         return _checkpoint(step, step.checkpoint)
     parts = _step_parts(step)
     if step.kind is StepKind.MESSAGE:
+        if step.ok is False and not step.text:
+            return TextLine("✗", "model", f"FAILED{because(step.output)}", Tone.WARN, parts)
         return TextLine("“", "says", brief(step.text), parts=parts)
     tool = brief(step.tool) or "tool"
     if held_back(step):
