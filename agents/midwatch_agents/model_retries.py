@@ -107,13 +107,13 @@ class Breaker:
         """Whether it ever took a request of that one."""
         return who in self._served
 
-    def succeeded(self, who: str = "") -> None:
+    def note_success(self, who: str = "") -> None:
         """The provider answered, if only that it does not want such a request."""
         self._reached = True
         self._served.add(who)
         self.failures, self._opens_at, self._tried_until = 0, None, None
 
-    def failed(self, reason: str = "") -> None:
+    def note_failure(self, reason: str = "") -> None:
         """The provider could not serve the request, and why."""
         self.failures += 1
         self.reason = reason
@@ -122,7 +122,7 @@ class Breaker:
         self._opens_at = self._seconds() + self._settings.breaker_seconds if opens else None
         self._tried_until = None
 
-    def released(self) -> None:
+    def release(self) -> None:
         """Nothing is known of the request: cancelled, or failed in our own code."""
         self._tried_until = None
 
@@ -186,7 +186,7 @@ class PatientModel(WrapperModel):
         self._retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(passing),
             stop=tenacity.stop_after_attempt(tries),
-            wait=advised,
+            wait=wait_seconds,
             before_sleep=self._tell,
             reraise=True,
             sleep=sleep,
@@ -242,23 +242,23 @@ class PatientModel(WrapperModel):
             self._note_failure(breaker, error)
             raise
         except BaseException:  # cancelled: another request may try the provider
-            breaker.released()
+            breaker.release()
             raise
-        breaker.succeeded(self._who)
+        breaker.note_success(self._who)
         return response
 
     def _note_failure(self, breaker: Breaker, error: Exception) -> None:
         """Tell the breaker of a failed request. Raises ProviderRefusedError for a refusal."""
         failure = failure_of(error)
         if failure is None:
-            breaker.released()
+            breaker.release()
         elif breaker.refuses(failure, self._who):
-            breaker.released()
+            breaker.release()
             raise refusal(error, who=self._who, url=self._url) from error
         elif passing(error):
-            breaker.failed(reason_of(error))
+            breaker.note_failure(reason_of(error))
         else:
-            breaker.succeeded(self._who)
+            breaker.note_success(self._who)
 
     async def _await_admission(self, breaker: Breaker) -> None:
         told = False
@@ -305,7 +305,7 @@ class PatientModel(WrapperModel):
 _backoff = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST)
 
 
-def advised(state: tenacity.RetryCallState) -> float:
+def wait_seconds(state: tenacity.RetryCallState) -> float:
     """Seconds to wait: what the provider's `retry-after` says, else a random exponential."""
     error = state.outcome.exception() if state.outcome else None
     headers: dict[str, Any] = getattr(error, "headers", None) or {}

@@ -95,15 +95,15 @@ async def draft_plan(
     bounds = (settings or Settings()).supervisor
     room = bounds.max_evidence_chars // 2
     checks = "\n".join(f"- {check}" for check in acceptance) or "- none"
-    blocks = DataBlocks.drawn()
+    blocks = DataBlocks.with_new_code()
     prompt = "\n\n".join(
         [
             blocks.head,
             f"Write a plan of at most {max_steps} plan steps.",
             f"# Goal\n\n{goal.strip()}",
             f"# Checks that are run in the end\n\n{checks}",
-            blocks.quoted("how similar tasks went", precedents, room),
-            blocks.quoted("files of the workspace", listing, room),
+            blocks.quote("how similar tasks went", precedents, room),
+            blocks.quote("files of the workspace", listing, room),
         ]
     )
     told = await consult(
@@ -118,7 +118,7 @@ async def draft_plan(
     return Drafted(steps=tuple(map(_plan_step, told.answer.steps)), spending=told.spending)
 
 
-def checked(ctx: RunContext[int], draft: Draft) -> Draft:
+def check_draft(ctx: RunContext[int], draft: Draft) -> Draft:
     """The plan if it can be followed and checked; else ModelRetry with what is wrong with it."""
     if len(draft.steps) > ctx.deps:
         raise ModelRetry(f"{len(draft.steps)} plan steps are too many: at most {ctx.deps}.")
@@ -158,5 +158,5 @@ def _agent() -> Agent[int, Draft]:
         instructions=INSTRUCTIONS,
         retries=CORRECTIONS,
     )
-    agent.output_validator(checked)
+    agent.output_validator(check_draft)
     return agent

@@ -36,7 +36,7 @@ class Past:
     """Whether its work was accepted; a person wants another attempt all the same."""
 
 
-def opening(
+def first_prompt(
     task: TaskSpec,
     plan: str,
     *,
@@ -68,7 +68,7 @@ def opening(
         # Below the goal and the checks, which it never overrules, and above what is only told.
         parts.append(learned.strip())
     if precedents:
-        went = blocks.framed("how similar tasks went", precedents.strip(), note=EVIDENCE)
+        went = blocks.frame("how similar tasks went", precedents.strip(), note=EVIDENCE)
         parts.append(f"## How similar tasks went\n\n{went}")
     if board:
         parts.append(board.strip())
@@ -78,7 +78,7 @@ def opening(
 
 
 def _before(number: int, past: Sequence[Past], blocks: DataBlocks) -> str:
-    tried = blocks.framed("the attempts before", "\n".join(map(_course, past)), note=EVIDENCE)
+    tried = blocks.frame("the attempts before", "\n".join(map(_course, past)), note=EVIDENCE)
     advice = "\n".join(f"Advice for you: {plain(each.advice)}" for each in past if each.advice)
     parts = [
         f"This is attempt {number} of this task.",
@@ -100,7 +100,7 @@ _FAILED = (
 def _start(last: Past, blocks: DataBlocks) -> str:
     if not last.kept:
         return "You start from a clean workspace: nothing of that work is in it, on purpose."
-    files = blocks.framed("files that were kept", "\n".join(map(plain, last.kept)))
+    files = blocks.frame("files that were kept", "\n".join(map(plain, last.kept)))
     return f"Of that work these stand in your workspace, the rest was dropped on purpose:\n{files}"
 
 

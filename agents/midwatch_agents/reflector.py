@@ -33,7 +33,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import Certainty, Fact, FactMaker, Lesson, Origin, Spending, Summary
-from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, folded
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, fold_lines
 from midwatch_tools.session import cost
 
 NOTHING = "nothing specific is known: no comment, no analysis, no alarm and no failed check"
@@ -122,7 +122,7 @@ class _Question:
     fault: str = ""
     """What was wrong with that."""
 
-    def misquoted(self, quote: str) -> str:
+    def find_misquoted(self, quote: str) -> str:
         """What is wrong with a quote; empty if nothing."""
         return "" if stands_in(quote, self.shown) else _MISQUOTED
 
@@ -157,7 +157,7 @@ class LessonDraft(BaseModel):
     def faults(self, question: _Question) -> str:
         """What is wrong with it as a lesson of a case; empty if nothing."""
         citable = question.case.citable
-        if wrong := question.misquoted(self.quote):
+        if wrong := question.find_misquoted(self.quote):
             return wrong
         if unseen := sorted({*self.steps} - citable):
             return f"You were not shown step {', '.join(map(str, unseen))}. Cite what you saw."
@@ -194,7 +194,7 @@ class LookBackDraft(BaseModel):
 
     def faults(self, question: _Question) -> str:
         """What is wrong with the summary; empty if nothing. Facts are looked at one by one."""
-        return question.misquoted(self.quote) or _unfit(self.summary, *self.topics)
+        return question.find_misquoted(self.quote) or _unfit(self.summary, *self.topics)
 
 
 def _unfit(*texts: str) -> str:
@@ -210,8 +210,8 @@ def _usable_facts(drafts: Sequence[FactDraft], question: _Question) -> tuple[Fac
     """
     found: dict[str, Fact] = {}
     for draft in drafts:
-        if not question.misquoted(draft.quote) and not objection(draft.text, *draft.tags):
-            found.setdefault(folded(draft.text), _fact(draft, question))
+        if not question.find_misquoted(draft.quote) and not objection(draft.text, *draft.tags):
+            found.setdefault(fold_lines(draft.text), _fact(draft, question))
     return tuple(found.values())[:MAX_FACTS]
 
 
@@ -302,7 +302,7 @@ async def write_lesson(
 def _acceptable(lesson: Lesson, case: Case, spending: Spending | None = None) -> WrittenLesson:
     """The lesson, unless it may not stand in a prompt or is known already."""
     fault = objection(lesson.text, *lesson.insights, *lesson.tags)
-    if not fault and folded(lesson.text) in map(folded, case.known):
+    if not fault and fold_lines(lesson.text) in map(fold_lines, case.known):
         fault = KNOWN
     return WrittenLesson(lesson=None if fault else lesson, refused=fault, spending=spending)
 
@@ -339,7 +339,7 @@ async def look_back(
 
 def _question(asked: list[str], case: Case, settings: Settings) -> tuple[_Question, str]:
     """A question with its prompt; a lesson that is known already is shown, and is no evidence."""
-    blocks, room = DataBlocks.drawn(), settings.supervisor.max_evidence_chars
+    blocks, room = DataBlocks.with_new_code(), settings.supervisor.max_evidence_chars
     shown = case_text(replace(case, known=()), room, blocks)
     return _Question(case, shown), "\n\n".join([blocks.head, *asked, case_text(case, room, blocks)])
 

@@ -101,15 +101,15 @@ async def review(
     bounds = (settings or Settings()).supervisor
     room = bounds.max_evidence_chars
     checks = "\n".join(f"- {check}" for check in acceptance) or "- none"
-    blocks = DataBlocks.drawn()
+    blocks = DataBlocks.with_new_code()
     prompt = "\n\n".join(
         [
             blocks.head,
             f"# Goal\n\n{goal.strip()}",
             f"# Acceptance checks\n\n{checks}",
-            blocks.quoted("claims", "\n".join(map(_claim, claims)), room // 8),
-            blocks.quoted("files of the workspace", listing, room // 8),
-            blocks.quoted("diff", diff, room // 2),
+            blocks.quote("claims", "\n".join(map(_claim, claims)), room // 8),
+            blocks.quote("files of the workspace", listing, room // 8),
+            blocks.quote("diff", diff, room // 2),
         ]
     )
     told = await consult(
@@ -131,7 +131,7 @@ async def review(
     )
 
 
-def checked(verdict: Verdict) -> Verdict:
+def check_verdict(verdict: Verdict) -> Verdict:
     """The verdict if it says what it has to; else ModelRetry with what is wrong with it."""
     if not verdict.approved and not verdict.missing:
         raise ModelRetry("A refusal names what is missing: each thing, with its file.")
@@ -152,7 +152,7 @@ async def read_file(ctx: RunContext[_Files], path: str) -> str:
         text = await files.read(clean)
     except (MidwatchError, OSError) as error:
         raise ToolFailed(f"{path} cannot be read: {error}") from error
-    block = files.blocks.quoted(clean, text, files.room)
+    block = files.blocks.quote(clean, text, files.room)
     files.room -= len(block)
     return block
 
@@ -171,5 +171,5 @@ def _agent() -> Agent[_Files, Verdict]:
         retries=CORRECTIONS,
         tools=[read_file],
     )
-    agent.output_validator(checked)
+    agent.output_validator(check_verdict)
     return agent

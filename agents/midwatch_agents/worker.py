@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from midwatch_agents.acp.agent_model import AgentModel
 
 
-def imported(path: str, what: str) -> object:
+def import_object(path: str, what: str) -> object:
     """The object at an import path; `what` says in errors what it was for."""
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
@@ -184,14 +184,14 @@ def _own_agent(spec: WorkerSpec, name: str, model: Model | None) -> Agent[object
 
 
 def _tool(path: str, worker: str) -> Callable[..., Any]:
-    tool = imported(path, f"worker {worker}, tool")
+    tool = import_object(path, f"worker {worker}, tool")
     if not callable(tool):
         raise UsageError(f"worker {worker}: the tool {path} is not a function")
     return tool
 
 
 def _ready_agent(spec: WorkerSpec) -> Agent[object, Any]:
-    agent = imported(spec.agent, "agent")
+    agent = import_object(spec.agent, "agent")
     if not isinstance(agent, Agent):
         raise UsageError(f"{spec.agent} is no pydantic-ai agent")
     return cast("Agent[object, Any]", agent)

@@ -25,7 +25,7 @@ def _add(meter: Meter, more: float) -> Meter:
     return replace(meter, used=meter.used + more) if more else meter
 
 
-def raised(budget: Budget, grants: Iterable[Grant]) -> Budget:
+def raise_limits(budget: Budget, grants: Iterable[Grant]) -> Budget:
     """The budget with its limits raised by what was granted; what has no limit gets none."""
     for grant in grants:
         budget = Budget(
@@ -37,7 +37,7 @@ def raised(budget: Budget, grants: Iterable[Grant]) -> Budget:
     return budget
 
 
-def renewed(budget: Budget, whole: Budget) -> Budget:
+def renew(budget: Budget, whole: Budget) -> Budget:
     """What there is for a task that is begun again: as much again as its whole budget was.
 
     What was used stays counted, so that no reader of the meters sees them fall.
@@ -108,7 +108,7 @@ def outlook(budget: Budget, done: float | None, *, slack: float = 0.0) -> Outloo
     )
 
 
-def used(budget: Budget) -> float:
+def share_used(budget: Budget) -> float:
     """The share of the tightest limit that is used, from 0; 0 where nothing has a limit."""
     return max(_of(meter.used, meter.limit) for _, meter in meters(budget))
 
@@ -120,7 +120,7 @@ def forecast(began: Budget, now: Budget, *, steps: int, ahead: int) -> float:
     known and taken as nothing.
     """
     if steps <= 0:
-        return used(now)
+        return share_used(now)
     pairs = zip(meters(began), meters(now), strict=True)
     return max(
         _of(meter.used + ahead * max(0.0, meter.used - before.used) / steps, meter.limit)

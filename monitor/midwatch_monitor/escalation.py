@@ -57,7 +57,7 @@ def audible(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
     return tuple(sorted(heard, key=lambda alert: (-alert.severity.rank, alert.step)))
 
 
-def joining(alerts: Iterable[Alert], asked: Iterable[AlertKey]) -> tuple[AlertKey, ...]:
+def alerts_to_join(alerts: Iterable[Alert], asked: Iterable[AlertKey]) -> tuple[AlertKey, ...]:
     """The alarms that began to fire since an escalation was opened, and belong to it now."""
     known = set(asked)
     return tuple(alert.key for alert in audible(alerts) if alert.key not in known)

@@ -15,7 +15,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.concurrent_attempts import ConcurrentAttempts, project_of
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.escalation import audible, joining
+from midwatch_monitor.escalation import alerts_to_join, audible
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of
@@ -39,7 +39,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.rules.overrides import for_worker
-from midwatch_monitor.shielding import sheltered
+from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_monitor.silence import SilenceAlerts
 from midwatch_monitor.watched_attempt import WatchedAttempt
 
@@ -136,7 +136,7 @@ class Monitor:
             while True:
                 full = loop.time() - last_tick >= self._settings.monitor.tick_seconds
                 last_tick = loop.time() if full else last_tick
-                done = await sheltered(self.try_to_look(everything=full))
+                done = await finish_before_cancel(self.try_to_look(everything=full))
                 await hints.wait(self._pause(done=done))
 
     def _pause(self, *, done: bool) -> float:
@@ -296,7 +296,7 @@ class Monitor:
         """After an attempt's end nothing stays open."""
         open_one = view.state.escalation
         closing = [] if open_one is None else [_close(open_one, "the attempt is over")]
-        if records := (*view.expired(), *closing, *view.end_alerts(self._clock())):
+        if records := (*view.expire_undelivered(), *closing, *view.end_alerts(self._clock())):
             await self._write(view, *records)
 
     async def _escalate(self, view: WatchedAttempt) -> None:
@@ -304,11 +304,11 @@ class Monitor:
             return
         asked = view.state.escalation
         if asked is not None:
-            more = joining(view.heard, asked.alerts)
+            more = alerts_to_join(view.heard, asked.alerts)
             if more and asked.state is EscalationState.OPEN:
                 await self._write(view, replace(asked, alerts=(*asked.alerts, *more)))
             elif asked.state is EscalationState.ANSWERED and view.outweighs(asked):
-                await self._write(view, *view.superseded(asked))
+                await self._write(view, *view.close_superseded(asked))
             return
         step, cooldown = view.state.last_step, self._settings.supervisor.cooldown
         cap = self._settings.policy.max_escalations

@@ -236,12 +236,12 @@ class Recorder:
         task, attempt = self.attempt.task, self.attempt.id
         drafts: list[Draft] = []
         for record in records:
-            for each in self._judged(record, now):
+            for each in self._judge_record(record, now):
                 self._seq += 1
                 drafts.append(Draft(record=each, at=now, task=task, attempt=attempt, seq=self._seq))
         return tuple(drafts)
 
-    def _judged(self, record: Record, now: datetime) -> tuple[Record, ...]:
+    def _judge_record(self, record: Record, now: datetime) -> tuple[Record, ...]:
         """The record, masked and numbered, with what the rules make of it."""
         record = self._masked(record)
         if isinstance(record, Step):
@@ -286,6 +286,6 @@ class Recorder:
             self.plan_step_began = self.last_request
 
 
-def working(reason: str = "") -> AttemptTransition:
+def working_transition(reason: str = "") -> AttemptTransition:
     """The state of an attempt that has begun, or goes on."""
     return AttemptTransition(lifecycle=Lifecycle.WORKING, reason=reason)

@@ -17,7 +17,7 @@ def heed(done: "asyncio.Future[Any]") -> None:
         log.debug("what was cut short has failed: %s", error)
 
 
-async def sheltered(work: Coroutine[Any, Any, T]) -> T:
+async def finish_before_cancel(work: Coroutine[Any, Any, T]) -> T:
     """Let work end before a cancellation takes effect, however often that comes.
 
     Cut off, it would be in doubt.

@@ -98,7 +98,7 @@ class WatchedAttempt:
         heard = [alert.key for alert in audible(self.heard)]
         return about_reporting(asked.alerts) and not about_reporting(heard)
 
-    def superseded(self, asked: Escalation) -> tuple[Record, ...]:
+    def close_superseded(self, asked: Escalation) -> tuple[Record, ...]:
         """An escalation about reporting as closed, with what answered it and has not arrived."""
         coming = self.state.interventions.under_way
         answers = [each.id for each in coming if each.intervention.escalation == asked.id]
@@ -263,7 +263,7 @@ class WatchedAttempt:
         """What a person said of alerts, as arrived: the monitor alone has to take it."""
         return self._deliveries(self.about_alerts, DeliveryState.DELIVERED)
 
-    def expired(self) -> tuple[Delivery, ...]:
+    def expire_undelivered(self) -> tuple[Delivery, ...]:
         """What was said to the attempt and did not arrive before its end."""
         coming = self.state.interventions.under_way
         return self._deliveries([each.id for each in coming], DeliveryState.EXPIRED)

@@ -35,22 +35,22 @@ def breaker(clock: Time) -> Breaker:
 
 @pytest.fixture
 def opened(breaker: Breaker) -> Breaker:
-    breaker.failed()
-    breaker.failed()
+    breaker.note_failure()
+    breaker.note_failure()
     return breaker
 
 
 def test_failures_in_a_row_open_it(breaker: Breaker) -> None:
-    breaker.failed()
+    breaker.note_failure()
     assert breaker.ask() == 0
-    breaker.failed()
+    breaker.note_failure()
     assert breaker.ask() == 30
 
 
 def test_a_success_between_begins_the_count_anew(breaker: Breaker) -> None:
-    breaker.failed()
-    breaker.succeeded()
-    breaker.failed()
+    breaker.note_failure()
+    breaker.note_success()
+    breaker.note_failure()
     assert breaker.ask() == 0
 
 
@@ -62,15 +62,15 @@ def test_after_its_time_one_request_tries_and_the_others_wait(opened: Breaker, c
 def test_the_one_that_succeeds_closes_it(opened: Breaker, clock: Time) -> None:
     clock.now += 30
     opened.ask()
-    opened.succeeded()
-    opened.failed()
+    opened.note_success()
+    opened.note_failure()
     assert opened.ask() == 0
 
 
 def test_the_one_that_fails_opens_it_again(opened: Breaker, clock: Time) -> None:
     clock.now += 30
     opened.ask()
-    opened.failed()
+    opened.note_failure()
     assert opened.ask() == 30
 
 
@@ -79,7 +79,7 @@ def test_one_of_which_nothing_is_known_leaves_the_try_to_another(
 ) -> None:
     clock.now += 30
     opened.ask()
-    opened.released()
+    opened.release()
     assert opened.ask() == 0
 
 
@@ -119,7 +119,7 @@ def test_before_its_first_answer_a_provider_may_refuse(
 
 def test_once_it_answered_one_it_is_reachable_but_may_still_refuse_another() -> None:
     breaker = Breaker(TWO, refusing=True)
-    breaker.succeeded("planner")
+    breaker.note_success("planner")
     assert not breaker.refuses(Failure.UNREACHABLE, "worker")
     assert not breaker.refuses(Failure.REFUSED, "planner")
     assert breaker.refuses(Failure.REFUSED, "worker")
@@ -135,7 +135,7 @@ def test_whoever_is_told_to_slow_down_has_reached_it() -> None:
 def test_it_can_be_switched_off(clock: Time) -> None:
     never = Breaker(ProviderSettings(breaker_failures=0), clock)
     for _ in range(100):
-        never.failed()
+        never.note_failure()
     assert never.ask() == 0
 
 

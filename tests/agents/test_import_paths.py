@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.worker import imported
+from midwatch_agents.worker import import_object
 from midwatch_monitor.errors import UsageError
 
 
 def test_an_import_path_gives_the_object() -> None:
-    assert imported("json:dumps", "tool") is json.dumps
+    assert import_object("json:dumps", "tool") is json.dumps
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_an_import_path_gives_the_object() -> None:
 )
 def test_a_bad_path_is_told_with_its_use(path: str, told: str) -> None:
     with pytest.raises(UsageError, match=re.escape(told)):
-        imported(path, "worker a, tool")
+        import_object(path, "worker a, tool")
 
 
 def test_a_module_that_fails_while_it_is_imported_is_told(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_module_that_fails_while_it_is_imported_is_told(tmp_path: Path) -> Non
     sys.path.append(str(tmp_path))
     try:
         with pytest.raises(UsageError, match="ZeroDivisionError: division by zero"):
-            imported("broken_by_itself:x", "tool")
+            import_object("broken_by_itself:x", "tool")
     finally:
         sys.path.remove(str(tmp_path))
 
@@ -47,6 +47,6 @@ def test_a_module_of_the_current_folder_is_found(
     (tmp_path / "shop_tools.py").write_text("def greet() -> str:\n    return 'hello'\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    greet = imported("shop_tools:greet", "tool")
+    greet = import_object("shop_tools:greet", "tool")
     assert callable(greet)
     assert greet() == "hello"

@@ -17,8 +17,8 @@ from midwatch_supervisor.run.completion import check_all
 from midwatch_supervisor.workspaces.changes import (
     EVERYTHING,
     changes,
-    listing,
-    matching,
+    list_files,
+    match_names,
     take_over_files,
 )
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
@@ -182,9 +182,9 @@ async def test_a_hostile_folder_is_copied_for_the_next_task(worked: Path, tmp_pa
 async def test_a_hostile_folder_is_listed_and_handed_over(worked: Path, tmp_path: Path) -> None:
     new = tmp_path / "next"
     new.mkdir()
-    names = matching(["good", "itself", "pipe"], EVERYTHING)
+    names = match_names(["good", "itself", "pipe"], EVERYTHING)
 
-    assert "good" in (await listing(Workspace(folder=worked))).splitlines()
+    assert "good" in (await list_files(Workspace(folder=worked))).splitlines()
     await take_over_files(Workspace(folder=worked), Workspace(folder=new), names, number=1)
 
     assert (new / "good").read_text() == "good\n"

@@ -30,7 +30,7 @@ from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import Attempt, Change, Plan, PlanStep
 from midwatch_supervisor.run.launch import calm
 from midwatch_tools.attempt_watch import AttemptWatch
@@ -154,7 +154,7 @@ async def _work(journal: Journal, bus: LocalBus, attempt: Attempt, steps: int) -
         clock=lambda: datetime.now(UTC),
     )
     begun = Change(reflect=True, plan_step=1, plan_steps=1, revision=0)
-    await recorder.record(working(), PLAN, begun)
+    await recorder.record(working_transition(), PLAN, begun)
     agent = Agent(play(_script(steps)), tools=[look])
     watch = AttemptWatch(recorder, settings=SETTINGS, bus=bus)
     await agent.run("Do it.", capabilities=[watch])

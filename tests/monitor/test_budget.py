@@ -2,9 +2,9 @@
 
 import pytest
 
-from midwatch_monitor.budget import Outlook, done_percent, outlook, raised, renewed, spend
+from midwatch_monitor.budget import Outlook, done_percent, outlook, raise_limits, renew, spend
 from midwatch_monitor.records import Budget, Grant, Meter, Plan, PlanStep
-from midwatch_tools.instructions import budget_line, exhausted
+from midwatch_tools.instructions import budget_line, exhausted_limits
 
 BUDGET = Budget(requests=Meter(used=15, limit=20), tokens=Meter(used=100, limit=1000))
 
@@ -84,12 +84,12 @@ def test_what_is_used_adds_up_and_limits_stay() -> None:
     ],
 )
 def test_a_limit_that_is_reached_is_named(used: Budget, gone: str) -> None:
-    assert exhausted(used) == gone
+    assert exhausted_limits(used) == gone
 
 
 def test_a_grant_raises_the_limits_that_there_are() -> None:
     budget = Budget(requests=Meter(used=2, limit=2), tokens=Meter(used=5))
-    assert raised(budget, [Grant(requests=3, tokens=9), Grant(requests=1)]) == Budget(
+    assert raise_limits(budget, [Grant(requests=3, tokens=9), Grant(requests=1)]) == Budget(
         requests=Meter(used=2, limit=6), tokens=Meter(used=5)
     )
 
@@ -135,6 +135,6 @@ def test_a_worker_that_never_reported_is_not_told_that_nothing_is_done() -> None
 
 def test_what_is_begun_again_has_the_whole_budget_once_more_above_what_was_used() -> None:
     whole = Budget(requests=Meter(limit=20), minutes=Meter(limit=5))
-    assert renewed(BUDGET, whole) == Budget(
+    assert renew(BUDGET, whole) == Budget(
         requests=Meter(used=15, limit=35), tokens=Meter(used=100), minutes=Meter(limit=5)
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.escalation import Quiet, audible, joining
+from midwatch_monitor.escalation import Quiet, alerts_to_join, audible
 from midwatch_monitor.records import Alert, AlertKey, AlertState, Severity
 from midwatch_stage import factories
 
@@ -60,5 +60,5 @@ def test_an_attempt_is_not_asked_about_all_the_time(quiet: Quiet, heard: bool) -
 
 def test_what_fires_later_joins_once() -> None:
     alerts = [alert("cycle"), alert("silence"), alert("quiet", Severity.NOTICE)]
-    assert rules(joining(alerts, [AlertKey(rule="cycle")])) == ["silence"]
-    assert joining(alerts, [AlertKey(rule="cycle"), AlertKey(rule="silence")]) == ()
+    assert rules(alerts_to_join(alerts, [AlertKey(rule="cycle")])) == ["silence"]
+    assert alerts_to_join(alerts, [AlertKey(rule="cycle"), AlertKey(rule="silence")]) == ()

@@ -9,7 +9,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Alert,
     AttemptTransition,
@@ -57,7 +57,7 @@ async def test_a_listener_hears_what_the_journal_holds_in_its_order(
 
 async def test_steps_and_sequence_are_numbered_without_gaps(journal: Journal, claim: Claim) -> None:
     recorder = await claim()
-    await recorder.record(working(), act())
+    await recorder.record(working_transition(), act())
     await asyncio.gather(*(recorder.record(act(call=str(n))) for n in range(20)))
     entries = [entry for entry in await journal.entries() if entry.seq is not None]
     assert [entry.seq for entry in entries] == list(range(1, 23))
@@ -103,7 +103,9 @@ async def test_a_rebuilt_recorder_is_what_the_living_one_was(claim: Claim) -> No
     live = await claim()
     plan = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
     budget = Budget(requests=Meter(used=2, limit=9))
-    await live.record(working(), plan, Change(plan_step=1, reflect_every=6, budget=budget))
+    await live.record(
+        working_transition(), plan, Change(plan_step=1, reflect_every=6, budget=budget)
+    )
     await live.record(act(1, "call"), report(10, 80))
     await live.record(Change(plan_step=2), act(2), report(10, 20), report(10, 20))
     rebuilt = await claim()
@@ -129,7 +131,7 @@ async def test_a_rebuilt_recorder_goes_on_judging_where_the_other_stopped(
     journal: Journal, claim: Claim
 ) -> None:
     live = await claim()
-    await live.record(working(), report(10, 80), report(10, 80))
+    await live.record(working_transition(), report(10, 80), report(10, 80))
     rebuilt = await claim()
     await rebuilt.record(report(10, 80))
     assert [alert.key.rule for alert in rebuilt.firing] == ["stalled_progress"]
@@ -158,7 +160,7 @@ async def test_at_the_end_nothing_fires_and_nothing_may_follow(
     journal: Journal, claim: Claim
 ) -> None:
     recorder = await claim()
-    await recorder.record(working(), report(10, 5))
+    await recorder.record(working_transition(), report(10, 5))
     over = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="r", ending=Ending.STUCK)
     await recorder.end(over, TaskTransition(lifecycle=Lifecycle.FAILED))
     assert recorder.firing == ()
@@ -168,7 +170,7 @@ async def test_at_the_end_nothing_fires_and_nothing_may_follow(
     ]
     assert (await records_of(journal, AttemptTransition))[-1] == over
     with pytest.raises(StaleIncarnationError):
-        await recorder.record(working())
+        await recorder.record(working_transition())
 
 
 async def test_in_mode_off_nothing_is_judged(journal: Journal, claim: Claim) -> None:

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from midwatch_monitor.shielding import sheltered
+from midwatch_monitor.shielding import finish_before_cancel
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -17,7 +17,7 @@ async def test_a_cancellation_takes_effect_once_the_work_has_ended(times: int) -
         await may_end.wait()
         done.append("written")
 
-    task = asyncio.create_task(sheltered(work()))
+    task = asyncio.create_task(finish_before_cancel(work()))
     await begun.wait()
     for _ in range(times):
         task.cancel()
@@ -36,9 +36,9 @@ async def test_what_the_work_answers_or_raises_is_the_callers() -> None:
             raise ValueError("nothing")
         return text
 
-    assert await sheltered(say("so")) == "so"
+    assert await finish_before_cancel(say("so")) == "so"
     with pytest.raises(ValueError, match="nothing"):
-        await sheltered(say(""))
+        await finish_before_cancel(say(""))
 
 
 async def test_of_a_failure_after_a_cancellation_asyncio_has_nothing_to_report(
@@ -51,7 +51,7 @@ async def test_of_a_failure_after_a_cancellation_asyncio_has_nothing_to_report(
         await may_end.wait()
         raise ValueError("too late")
 
-    task = asyncio.create_task(sheltered(fail()))
+    task = asyncio.create_task(finish_before_cancel(fail()))
     await begun.wait()
     task.cancel()
     await asyncio.sleep(0)

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_stage import factories
-from midwatch_tools.inbox import arrived, stamp, too_late
+from midwatch_tools.inbox import arrival_records, stamp, too_late
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 KEY = AlertKey(rule="workspace_conflict", subject="a.py")
@@ -87,7 +87,7 @@ def test_what_else_is_due_arrives(intervention: Intervention) -> None:
 
 
 def records(intervention: Intervention) -> tuple[Record, ...]:
-    return arrived([(3, intervention)], plan=PLAN, budget=BUDGET, model="", step=4, least=2)
+    return arrival_records([(3, intervention)], plan=PLAN, budget=BUDGET, model="", step=4, least=2)
 
 
 def test_new_plan_steps_share_the_requests_that_are_left() -> None:

@@ -12,12 +12,12 @@ from pydantic_ai.messages import (
 
 from midwatch_monitor.config.settings import CompletionSettings
 from midwatch_monitor.records import Budget, Meter
-from midwatch_tools.final_look import NOTHING, refining
+from midwatch_tools.final_look import NOTHING, refine_question
 
 TWICE = CompletionSettings(refine=2)
 GOAL = ModelRequest(parts=[UserPromptPart("Fix it.")])
 DONE = ModelResponse(parts=[TextPart("Done.")])
-FIRST = refining([GOAL, DONE], TWICE, None, "0badcafe")
+FIRST = refine_question([GOAL, DONE], TWICE, None, "0badcafe")
 SECOND = FIRST.replace("look 1", "look 2")
 ASKED: list[ModelMessage] = [GOAL, DONE, ModelRequest(parts=[UserPromptPart(FIRST)])]
 
@@ -28,7 +28,7 @@ def call(tool: str) -> ModelResponse:
 
 def test_r54_it_is_off_by_default() -> None:
     assert CompletionSettings().refine == 0
-    assert refining([GOAL, DONE], CompletionSettings(), None, "0badcafe") == ""
+    assert refine_question([GOAL, DONE], CompletionSettings(), None, "0badcafe") == ""
 
 
 def test_r54_the_question_names_the_goal_and_the_checks_and_how_to_end_it() -> None:
@@ -49,12 +49,12 @@ def test_r54_the_question_names_the_goal_and_the_checks_and_how_to_end_it() -> N
 def test_r54_only_a_worker_that_mended_something_is_asked_again(
     after: tuple[ModelMessage, ...], asked: str
 ) -> None:
-    assert refining([*ASKED, *after], TWICE, None, "0badcafe") == asked
+    assert refine_question([*ASKED, *after], TWICE, None, "0badcafe") == asked
 
 
 def test_r54_nobody_is_asked_more_often_than_the_configuration_says() -> None:
     twice = [*ASKED, call("edit_file"), ModelRequest(parts=[UserPromptPart(SECOND)])]
-    assert refining([*twice, call("edit_file"), DONE], TWICE, None, "0badcafe") == ""
+    assert refine_question([*twice, call("edit_file"), DONE], TWICE, None, "0badcafe") == ""
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_r54_nobody_is_asked_more_often_than_the_configuration_says() -> None:
     ],
 )
 def test_r54_nobody_is_asked_whose_budget_is_nearly_gone(budget: Budget, is_asked: bool) -> None:
-    assert bool(refining([GOAL, DONE], TWICE, budget, "0badcafe")) is is_asked
+    assert bool(refine_question([GOAL, DONE], TWICE, budget, "0badcafe")) is is_asked

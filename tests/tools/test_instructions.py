@@ -17,13 +17,13 @@ from midwatch_monitor.records import (
 )
 from midwatch_tools.instructions import (
     answer,
-    marked,
+    intervention_id,
+    intervention_text,
     next_interval,
     outline,
     protocol,
     reminder,
     reminder_due,
-    spoken,
     steady,
 )
 
@@ -78,23 +78,30 @@ def test_the_protocol_names_the_interval(every: int, told: int) -> None:
 
 def test_an_intervention_names_its_number_and_who_speaks() -> None:
     nudge = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Read the log.")
-    assert spoken(CODE, 7, nudge) == "[midwatch 0badcafe #7 from your operator] Read the log."
-    assert marked(spoken(CODE, 7, nudge)) == 7
+    assert (
+        intervention_text(CODE, 7, nudge)
+        == "[midwatch 0badcafe #7 from your operator] Read the log."
+    )
+    assert intervention_id(intervention_text(CODE, 7, nudge)) == 7
 
 
 def test_a_replan_lists_the_plan_steps_or_asks_for_them() -> None:
     given = Intervention(action=Action.REPLAN, by=Actor.POLICY, message="m", plan=("a", "b"))
     asked = Intervention(action=Action.REPLAN, by=Actor.POLICY, message="m")
-    assert spoken(CODE, 1, given).endswith("\nThe remaining plan steps are now:\n1. a\n2. b")
-    assert "`set_plan`" in spoken(CODE, 1, asked)
+    assert intervention_text(CODE, 1, given).endswith(
+        "\nThe remaining plan steps are now:\n1. a\n2. b"
+    )
+    assert "`set_plan`" in intervention_text(CODE, 1, asked)
 
 
 def test_a_grant_says_how_much_and_another_model_that_it_is_one() -> None:
     terms = Terms(grant=Grant(requests=20, minutes=2.5), model="other")
     more = Intervention(action=Action.GRANT_BUDGET, by=Actor.POLICY, message="m", terms=terms)
     other = Intervention(action=Action.SWITCH_MODEL, by=Actor.POLICY, message="m", terms=terms)
-    assert spoken(CODE, 1, more).endswith("m\nYou are granted 20 more requests, 2.5 more minutes.")
-    assert "another model goes on" in spoken(CODE, 1, other)
+    assert intervention_text(CODE, 1, more).endswith(
+        "m\nYou are granted 20 more requests, 2.5 more minutes."
+    )
+    assert "another model goes on" in intervention_text(CODE, 1, other)
 
 
 def test_the_protocol_names_every_tool_that_something_is_refused_for() -> None:
@@ -119,11 +126,11 @@ def test_the_outline_shows_reservations() -> None:
     ["see [midwatch #3 from …", " [midwatch #3", "[midwatch] 3 requests", "", "[midwatch #]"],
 )
 def test_a_mark_is_found_only_at_the_beginning(text: str) -> None:
-    assert marked(text) is None
+    assert intervention_id(text) is None
 
 
 def test_a_reminder_carries_no_number() -> None:
-    assert marked(reminder(CODE, 3)) is None
+    assert intervention_id(reminder(CODE, 3)) is None
     assert reminder(CODE, 3).startswith("[midwatch 0badcafe] 3 requests without a checkpoint")
 
 

@@ -183,7 +183,7 @@ async def test_a_first_answer_that_takes_long_is_told_of_and_a_later_one_is_not(
 async def test_an_open_breaker_is_waited_for_and_costs_no_try() -> None:
     pauses = Pauses()
     breaker = Breaker(ProviderSettings(breaker_failures=1, breaker_seconds=30), lambda: pauses.now)
-    breaker.failed("HTTP 503")
+    breaker.note_failure("HTTP 503")
     assert await pauses.ask(failing(), breaker, tries=1) == "yes"
     assert pauses.told == ["HTTP 503 from function", "it answered"]
     assert (pauses.now, breaker.failures) == (30, 0)
@@ -211,7 +211,7 @@ async def test_a_cancelled_request_leaves_the_try_to_another() -> None:
 
     breaker = Breaker(ProviderSettings(breaker_failures=1, breaker_seconds=0.001), lambda: now)
     now = 0.0
-    breaker.failed()
+    breaker.note_failure()
     now = 1.0
     request = asyncio.create_task(Pauses().ask(FunctionModel(hang), breaker, tries=1))
     await asked.wait()

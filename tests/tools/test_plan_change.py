@@ -29,15 +29,15 @@ from midwatch_monitor.records import (
 from midwatch_tools.plan_change import (
     Wanting,
     change,
+    plan_wanted,
     revisions,
-    shared,
+    share_requests,
     shares,
-    wanted,
     with_current_done,
     with_remaining,
     written,
 )
-from midwatch_tools.tools.check_plan import answered, ruled
+from midwatch_tools.tools.check_plan import answered, rule_on_check
 
 DONE = PlanStep(title="read", state=PlanStepState.DONE)
 
@@ -138,7 +138,7 @@ def test_new_plan_steps_are_wanted_until_they_are_written(
 ) -> None:
     at = datetime(2026, 11, 21, tzinfo=UTC)
     entries = [Entry(id=n, record=each, at=at, task=1) for n, each in enumerate(records, start=1)]
-    assert wanted(entries) is wanting
+    assert plan_wanted(entries) is wanting
 
 
 CHECKED = PlanStep(title="Write a", files=("a.txt",), acceptance=("grep a a.txt",))
@@ -207,7 +207,7 @@ def test_each_plan_step_gets_the_least_share_where_there_is_enough() -> None:
 def test_finished_plan_steps_get_nothing_of_what_is_left() -> None:
     done = PlanStep(title="a", state=PlanStepState.DONE, requests=9)
     plan = Plan(steps=(done, PlanStep(title="b"), PlanStep(title="c", confidence=20)))
-    given = shared(plan, Meter(used=20, limit=60), least=2)
+    given = share_requests(plan, Meter(used=20, limit=60), least=2)
     assert [step.requests for step in given.steps] == [9, 14, 26]
 
 
@@ -218,7 +218,7 @@ def test_nothing_is_shared_without_a_limit_or_with_one_plan_step(
     titles: str, requests: Meter
 ) -> None:
     plan = Plan(steps=tuple(PlanStep(title=title) for title in titles))
-    assert shared(plan, requests, least=2) == plan
+    assert share_requests(plan, requests, least=2) == plan
 
 
 CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
@@ -274,7 +274,9 @@ def test_a_plan_step_is_checked_once_unless_the_answer_was_no(
 def test_a_proposal_is_ruled_by_the_cap_and_by_who_approves(
     check: PlanCheck, made: int, approval: Approver, ruling: Ruling, reason: str
 ) -> None:
-    found = ruled(check, made=made, settings=PlanSettings(max_revisions=2, approval=approval))
+    found = rule_on_check(
+        check, made=made, settings=PlanSettings(max_revisions=2, approval=approval)
+    )
     assert (found.ruling, found.reason[: len(reason)]) == (ruling, reason)
 
 

@@ -126,7 +126,7 @@ class AttemptWatch(AbstractCapability[Any]):
 
     def budget(self) -> Budget | None:
         """What the run has used by this moment, with what was granted; `None` before it begins."""
-        return None if self._acts is None else self._acts.session.allowed()
+        return None if self._acts is None else self._acts.session.allowed_budget()
 
     async def permit(self, tool: str, what: str, withdrawn: "asyncio.Future[bool | None]") -> bool:
         """Whether a person lets the worker do something, as `permitted` says."""
@@ -289,7 +289,7 @@ class AttemptWatch(AbstractCapability[Any]):
 
     async def _pause(self, pause: Pause | None) -> None:
         if self._acts is not None:
-            await self._tolerate(self._acts.session.paused(pause))
+            await self._tolerate(self._acts.session.note_pause(pause))
 
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
         """Append the history after every node."""
@@ -326,7 +326,7 @@ class AttemptWatch(AbstractCapability[Any]):
     ) -> dict[str, Any]:
         """Record a call that was refused for its arguments; the model is told why."""
         if self._acts is not None and isinstance(error, Exception | ModelRetry):
-            await self._tolerate(self._acts.refused(ctx, call, error))
+            await self._tolerate(self._acts.record_invalid(ctx, call, error))
         raise error
 
     async def _tolerate(self, work: Awaitable[object]) -> None:

@@ -43,7 +43,7 @@ class DataBlocks:
     """Eight random hexadecimal digits, which no text in a block can know."""
 
     @classmethod
-    def drawn(cls) -> "DataBlocks":
+    def with_new_code(cls) -> "DataBlocks":
         """Blocks with a new code."""
         return cls(code())
 
@@ -52,15 +52,15 @@ class DataBlocks:
         """What a prompt says first to a model that is told `DATA_RULE`."""
         return f"Data blocks here are named data-{self.code}."
 
-    def quoted(self, name: str, text: str, max_chars: int) -> str:
+    def quote(self, name: str, text: str, max_chars: int) -> str:
         """A text as a block; where it is longer than `max_chars`, it loses its middle."""
-        return self.framed(name, cut(escaped(text.strip()), max_chars) or _NOTHING)
+        return self.frame(name, cut(escape(text.strip()), max_chars) or _NOTHING)
 
-    def framed(self, name: str, text: str, *, note: str = "") -> str:
+    def frame(self, name: str, text: str, *, note: str = "") -> str:
         """A whole text as a block."""
         said = f' note="{note}"' if note else ""
         title = _NAME.sub(" ", readable(name)).strip()
-        return f'<data-{self.code} name="{title}"{said}>\n{escaped(text)}\n</data-{self.code}>'
+        return f'<data-{self.code} name="{title}"{said}>\n{escape(text)}\n</data-{self.code}>'
 
 
 def code() -> str:
@@ -73,7 +73,7 @@ def readable(text: str) -> str:
     return _UNSEEN.sub("", _BREAK.sub("\n", text))
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """The readable text without anything that looks like the begin or end of a block.
 
     Only a line that holds such a marker, in any width or style of its letters, is normalised: all
@@ -100,7 +100,7 @@ def plain(text: str, max_chars: int | None = None) -> str:
     return f"{line[: max_chars - 1]}…"
 
 
-def folded(text: str) -> str:
+def fold_lines(text: str) -> str:
     """The text on one line in small letters: texts that are equal so say the same."""
     return " ".join(text.split()).casefold()
 

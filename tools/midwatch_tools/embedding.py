@@ -15,7 +15,7 @@ from pydantic_ai.messages import TextContent, UserContent
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Clock, Recorder, working
+from midwatch_monitor.recorder import Clock, Recorder, working_transition
 from midwatch_monitor.records import Action, Change, Keeper, Lifecycle, Plan, PlanStep, Run, Task
 from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.observation import cut_line
@@ -120,7 +120,7 @@ async def begin_attempt(
         lifecycle=Lifecycle.WORKING,
         acts=_SPOKEN_TO if reflects else ONLY_WATCHED,
     )
-    await recorder.record(working(), Plan(steps=(PlanStep(title=title),)), circumstances)
+    await recorder.record(working_transition(), Plan(steps=(PlanStep(title=title),)), circumstances)
     return Embedded(
         where=where,
         run=run,

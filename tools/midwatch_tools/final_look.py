@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, User
 from pydantic_ai.tools import RunContext
 from pydantic_graph import End
 
-from midwatch_monitor.budget import used
+from midwatch_monitor.budget import share_used
 from midwatch_monitor.config.settings import CompletionSettings
 from midwatch_monitor.records import Budget
 from midwatch_tools.tools.reflect import NAMES
@@ -38,12 +38,12 @@ def look_again(
     """Where the run would end, let it go on with the question; `result` is its next node."""
     if not settings.refine or not isinstance(result, End):
         return
-    question = refining(ctx.messages, settings, budget, code)
+    question = refine_question(ctx.messages, settings, budget, code)
     if question:
         ctx.enqueue(question, priority="when_idle")
 
 
-def refining(
+def refine_question(
     messages: Sequence[ModelMessage], settings: CompletionSettings, budget: Budget | None, code: str
 ) -> str:
     """What a worker is asked that says it is done; empty where nothing is asked. Pure."""
@@ -72,7 +72,7 @@ def _asks(message: ModelMessage) -> bool:
 def _nearly_gone(budget: Budget) -> bool:
     limit = budget.requests.limit
     few = limit is not None and limit - budget.requests.used < _LEAST_REQUESTS
-    return few or used(budget) >= _MOST_USED
+    return few or share_used(budget) >= _MOST_USED
 
 
 def _mended(since: Sequence[ModelMessage]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
-from midwatch_monitor.budget import raised
+from midwatch_monitor.budget import raise_limits
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
     Resolution,
 )
 from midwatch_monitor.state.intervention import Interventions
-from midwatch_tools.plan_change import change, shared, with_remaining
+from midwatch_tools.plan_change import change, share_requests, with_remaining
 
 Numbered = tuple[int, Intervention]
 """An intervention with its journal id."""
@@ -92,7 +92,7 @@ def grants(interventions: Sequence[Numbered]) -> list[Grant]:
     return [each.terms.grant for _, each in interventions if each.action is Action.GRANT_BUDGET]
 
 
-def arrived(
+def arrival_records(
     interventions: Sequence[Numbered],
     *,
     plan: Plan,
@@ -116,10 +116,10 @@ def arrived(
         records.append(stamp(id, step))
         if each.action is Action.REPLAN:
             plan = with_remaining(plan, each.plan or plan.open_titles, ordered=True)
-            plan = shared(plan, budget.requests, least=least)
+            plan = share_requests(plan, budget.requests, least=least)
             records += [plan, change(plan)]
         elif each.action is Action.GRANT_BUDGET:
-            budget = raised(budget, [each.terms.grant])
+            budget = raise_limits(budget, [each.terms.grant])
             plan, more = with_more(plan, each.terms.grant.requests)
             records += [*more, Change(budget=budget, plan_step_requests=_share(plan))]
         elif each.action is Action.SWITCH_MODEL and model and each.terms.model == model:
@@ -142,7 +142,7 @@ def _share(plan: Plan) -> int | None:
     return None if plan.in_hand is None else plan.in_hand.requests
 
 
-def expired(id: int, step: int) -> Delivery:
+def expiry_stamp(id: int, step: int) -> Delivery:
     """The stamp on an intervention that comes too late."""
     why = "what it answers was over before it arrived"
     return Delivery(intervention=id, state=DeliveryState.EXPIRED, step=step, comment=why)
@@ -193,5 +193,5 @@ async def timely(
     alerts = [entry async for entry in found]
     late = {id for id, each in due if id not in told and too_late(id, each, alerts)}
     if late:
-        await recorder.record(*(expired(id, recorder.last_step) for id in sorted(late)))
+        await recorder.record(*(expiry_stamp(id, recorder.last_step) for id in sorted(late)))
     return tuple(each for each in due if each[0] not in late)

@@ -146,7 +146,7 @@ def _reminds(part: ModelRequestPart) -> bool:
     return is_reminder(part.content)
 
 
-def spoken(code: str, id: int, intervention: Intervention, *, plans: bool = True) -> str:
+def intervention_text(code: str, id: int, intervention: Intervention, *, plans: bool = True) -> str:
     """An intervention as the worker reads it; the number lets its arrival be proved.
 
     `plans` if the worker has the tools for a plan.
@@ -161,7 +161,7 @@ def spoken(code: str, id: int, intervention: Intervention, *, plans: bool = True
         case Action.REPLAN:
             return f"{text}\nWrite new remaining plan steps with `set_plan` before you go on."
         case Action.GRANT_BUDGET:
-            return f"{text}\nYou are granted {granted(intervention.terms.grant)}."
+            return f"{text}\nYou are granted {grant_words(intervention.terms.grant)}."
         case Action.SWITCH_MODEL:
             return (
                 f"{text}\nFrom here on another model goes on with this work. You are it: look at "
@@ -171,7 +171,7 @@ def spoken(code: str, id: int, intervention: Intervention, *, plans: bool = True
             return text
 
 
-def granted(grant: Grant) -> str:
+def grant_words(grant: Grant) -> str:
     """What a grant gives, in words."""
     parts = [
         f"{more:,g} more {name}"
@@ -186,7 +186,7 @@ def granted(grant: Grant) -> str:
     return ", ".join(parts) or "nothing more"
 
 
-def exhausted(budget: Budget) -> str:
+def exhausted_limits(budget: Budget) -> str:
     """Which limits are reached, in words; empty while there is something left of each."""
     gone = [
         f"{_number(meter.used)} of {_number(meter.limit)} "
@@ -243,7 +243,7 @@ def _ahead(ahead: Outlook) -> str:
     return f"At this rate NOT enough: {shares}; {advice}."
 
 
-def marked(text: str) -> int | None:
+def intervention_id(text: str) -> int | None:
     """The id of the intervention that a message carries, if it is one."""
     match = _MARK.match(text)
     return int(match[1]) if match else None

@@ -103,7 +103,7 @@ class Wanting(Enum):
     """It was asked for them by a replan that brought none."""
 
 
-def wanted(entries: Iterable[Entry]) -> Wanting:
+def plan_wanted(entries: Iterable[Entry]) -> Wanting:
     """Whether the worker is to write new plan steps, and has not done so yet.
 
     The entries are those of one attempt, of the kinds in `WANTING`.
@@ -193,7 +193,7 @@ def _weight(confidence: int) -> float:
     return 1 + (100 - confidence) / 25
 
 
-def shared(plan: Plan, requests: Meter, *, least: int) -> Plan:
+def share_requests(plan: Plan, requests: Meter, *, least: int) -> Plan:
     """The plan with the requests that are left shared among its open plan steps.
 
     One open plan step has all of them, and no share; without a limit nothing is shared.

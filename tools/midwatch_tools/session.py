@@ -20,10 +20,10 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.budget import raised, spend
+from midwatch_monitor.budget import raise_limits, spend
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import BudgetSpentError
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
     Activity,
@@ -45,26 +45,26 @@ from midwatch_tools.inbox import (
     WAITS,
     Inbox,
     Numbered,
-    arrived,
+    arrival_records,
     grants,
     stamp,
     timely,
 )
 from midwatch_tools.instructions import (
     budget_line,
-    exhausted,
-    marked,
+    exhausted_limits,
+    intervention_id,
+    intervention_text,
     next_interval,
     reminder,
     reminder_due,
-    spoken,
     steady,
     without_reminders,
 )
 from midwatch_tools.model_switch import Switch
 from midwatch_tools.observation import act_words, cut
 from midwatch_tools.pauses import Pause, pause_records
-from midwatch_tools.plan_change import shared, written
+from midwatch_tools.plan_change import share_requests, written
 from midwatch_tools.site import Site
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ class Session:
         if self._seconds() >= self._rests_until:
             due = self._due = await timely(self.recorder, await self.inbox.due(), told=self._told)
             self._rests_until = self._seconds() + self._rest_seconds
-        if gone := exhausted(self.allowed()):
+        if gone := exhausted_limits(self.allowed_budget()):
             raise BudgetSpentError(f"out of budget: {gone}")
         while (
             (waits := self._waits(due))
@@ -159,7 +159,9 @@ class Session:
         for id, intervention in due:
             if intervention.action.spoken and not intervention.permits and id not in self._told:
                 self._told[id] = intervention
-                text = spoken(self.code, id, intervention, plans=written(self.recorder.plan))
+                text = intervention_text(
+                    self.code, id, intervention, plans=written(self.recorder.plan)
+                )
                 ctx.enqueue(text, priority="asap")
                 if intervention.action is Action.SWITCH_MODEL:
                     await self._turn_to(intervention.terms.model)
@@ -220,7 +222,7 @@ class Session:
     async def go_on(self, activity: Activity, *records: Record, why: str = "answered") -> None:
         """Store that the waiting is over; its time costs nothing."""
         change = Change(lifecycle=Lifecycle.WORKING, activity=activity)
-        await self.recorder.record(*records, change, working(why))
+        await self.recorder.record(*records, change, working_transition(why))
         self._mark = self._seconds()
 
     def _remind(self, ctx: RunContext[Any]) -> None:
@@ -239,7 +241,7 @@ class Session:
         self._seen -= len(messages) - len(kept)
         messages[:] = kept
 
-    async def paused(self, pause: Pause | None) -> None:
+    async def note_pause(self, pause: Pause | None) -> None:
         """The provider lets the attempt wait, or (`None`) it answered.
 
         Until it answers, no minutes are used up: an outage of hours is not work.
@@ -274,7 +276,7 @@ class Session:
         response = fresh[-1] if fresh and isinstance(fresh[-1], ModelResponse) else None
         budget, here = self.budget(), self._take_arrived(fresh)
         records: list[Record] = list(
-            arrived(
+            arrival_records(
                 here,
                 plan=self.recorder.plan,
                 budget=budget,
@@ -285,7 +287,7 @@ class Session:
         )
         if response is not None:
             self.requests += 1
-            records += self._bill(response, raised(budget, grants(here)))
+            records += self._bill(response, raise_limits(budget, grants(here)))
             if not response.tool_calls:
                 records.append(self._message_step(response))
         if self.resumable:
@@ -370,14 +372,14 @@ class Session:
         minutes = 0.0 if waiting else (now - self._mark) / 60
         return spend(self.recorder.budget, minutes=minutes)
 
-    def allowed(self) -> Budget:
+    def allowed_budget(self) -> Budget:
         """The same with what was granted and is on its way to the worker."""
-        return raised(self.budget(), grants(self._due))
+        return raise_limits(self.budget(), grants(self._due))
 
-    def shared(self, plan: Plan) -> Plan:
+    def share_requests(self, plan: Plan) -> Plan:
         """The plan with the requests that are left shared anew among its open plan steps."""
         least = self.settings.plan.min_requests
-        return shared(plan, self.recorder.budget.requests, least=least)
+        return share_requests(plan, self.recorder.budget.requests, least=least)
 
     def budget_line(self, plan: Plan | None = None, within: int | None = None) -> str:
         """What the worker is told of its budget: the numbers that the rules see.
@@ -458,6 +460,6 @@ def _marks(messages: Sequence[ModelMessage]) -> list[int]:
         for part in message.parts:
             if isinstance(part, UserPromptPart):
                 texts = [part.content] if isinstance(part.content, str) else part.content
-                found = [marked(text) for text in texts if isinstance(text, str)]
+                found = [intervention_id(text) for text in texts if isinstance(text, str)]
                 ids += [id for id in found if id is not None]
     return ids

@@ -244,7 +244,9 @@ class Acts:
     def _knows(self, call: ToolCallPart) -> bool:
         return self.session.recorder.knows(call.tool_call_id, request=self.session.requests)
 
-    async def refused(self, ctx: RunContext[Any], call: ToolCallPart, error: Exception) -> None:
+    async def record_invalid(
+        self, ctx: RunContext[Any], call: ToolCallPart, error: Exception
+    ) -> None:
         """Record a call whose arguments were not valid; it never ran."""
         await self._refuse(ctx, call, _reason(error))
 

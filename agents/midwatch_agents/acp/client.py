@@ -17,7 +17,14 @@ from pydantic_ai.messages import ToolCallPart
 from midwatch_agents.acp.presets import Steering
 from midwatch_agents.acp.tool_server import NAME, Answered
 from midwatch_agents.acp.transport import LineTransport
-from midwatch_agents.acp.updates import AgentCall, chosen, cost_of, is_ours, text_of, tokens_of
+from midwatch_agents.acp.updates import (
+    AgentCall,
+    choose_option,
+    cost_of,
+    is_ours,
+    text_of,
+    tokens_of,
+)
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.traces.foreign import Node
 
@@ -258,7 +265,7 @@ class AgentSession:
             self._begin(begun)
             if allow is None and not is_ours(begun.call.tool, self.ours):
                 allow = await begun.permission()
-        option = None if allow is None else chosen(asked["options"], allow=allow)
+        option = None if allow is None else choose_option(asked["options"], allow=allow)
         taken = {"outcome": "selected", "optionId": option}
         return {"outcome": {"outcome": "cancelled"} if option is None else taken}
 

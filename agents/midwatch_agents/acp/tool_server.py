@@ -67,13 +67,13 @@ class ToolServer:
             case "tools/list":
                 return {"tools": [*map(_describe, self.tools)]}
             case "tools/call":
-                return await self._called(said)
+                return await self._call_tool(said)
             case "ping":
                 return {}
             case _:
                 raise RequestError.method_not_found(method)
 
-    async def _called(self, params: Node) -> dict[str, object]:
+    async def _call_tool(self, params: Node) -> dict[str, object]:
         name = params["name"].text
         if name in {each.name for each in self.tools}:
             found = await self._call(name, params["arguments"].members)

@@ -131,7 +131,7 @@ def is_ours(tool: str, ours: Sequence[str]) -> bool:
     return any(words == each or (each in words and "midwatch" in words) for each in ours)
 
 
-def chosen(options: Node, *, allow: bool) -> str | None:
+def choose_option(options: Node, *, allow: bool) -> str | None:
     """The answer to take: once rather than for ever, and the first of a kind. `None` for none.
 
     By its kind and never by its id, which every agent names as it likes.

@@ -17,7 +17,7 @@ _TIMEOUT = 5
 Json = dict[str, object]
 
 
-def installed(text: str, adapter: HookAdapter, command: str) -> str:
+def install_hooks(text: str, adapter: HookAdapter, command: str) -> str:
     """The settings with `command` called at the agent's events; empty text is no settings yet.
 
     Where just that stands there already, the text is answered as it is; other entries of ours are
@@ -36,7 +36,7 @@ def installed(text: str, adapter: HookAdapter, command: str) -> str:
     return _write(settings | {"hooks": hooks}, text)
 
 
-def uninstalled(text: str, adapter: HookAdapter) -> str:
+def uninstall_hooks(text: str, adapter: HookAdapter) -> str:
     """The settings without our entries, and without what is empty then; empty if nothing is left.
 
     Raises UsageError for settings that cannot be rewritten without loss.

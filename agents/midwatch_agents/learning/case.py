@@ -13,7 +13,7 @@ from midwatch_monitor.records import (
     Severity,
     Sign,
 )
-from midwatch_tools.data_blocks import DataBlocks, folded
+from midwatch_tools.data_blocks import DataBlocks, fold_lines
 
 _NO_COMMENT = "No reason was given."
 _LINE = 500
@@ -120,7 +120,7 @@ def case_text(case: Case, max_chars: int, data: DataBlocks) -> str:
         ("last steps", case.transcript, max_chars // 2),
         ("lessons that are known already", "\n".join(map(_item, case.known)), max_chars // 16),
     ]
-    return "\n\n".join(data.quoted(name, text, room) for name, text, room in blocks if text.strip())
+    return "\n\n".join(data.quote(name, text, room) for name, text, room in blocks if text.strip())
 
 
 def rejecter(verdict: Feedback) -> str:
@@ -140,7 +140,7 @@ def rejecter(verdict: Feedback) -> str:
 
 def stands_in(passage: str, text: str) -> bool:
     """Whether a passage stands in a text, but for case and white space."""
-    return folded(passage) in folded(text)
+    return fold_lines(passage) in fold_lines(text)
 
 
 def line(text: str, max_chars: int = _LINE) -> str:

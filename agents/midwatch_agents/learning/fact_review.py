@@ -199,10 +199,11 @@ async def review_facts(
         retries=CORRECTIONS,
     )
     agent.output_validator(_check_answer)
+    room = settings.supervisor.max_evidence_chars
     return await consult(
         agent,
         model,
-        question(new, known, case, DataBlocks.drawn(), room=settings.supervisor.max_evidence_chars),
+        question(new, known, case, DataBlocks.with_new_code(), room=room),
         deps=(len(new), len(known)),
         role=Role.REFLECTOR,
         seconds=settings.learning.timeout_seconds,
@@ -233,9 +234,9 @@ def question(
         [
             blocks.head,
             "# New facts",
-            blocks.framed("new facts", lines),
+            blocks.frame("new facts", lines),
             "# Known facts",
-            blocks.quoted("known facts", _number_facts(known, room // 3) or "none", room // 3),
+            blocks.quote("known facts", _number_facts(known, room // 3) or "none", room // 3),
             "# The attempt that found the new ones",
             case_text(case, room - room // 3, blocks),
         ]

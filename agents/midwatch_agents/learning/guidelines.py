@@ -20,7 +20,7 @@ from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import KnownSummary, Spending
-from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, folded, plain
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, fold_lines, plain
 
 DEFAULT_GUIDELINES = GuidelinesSettings()
 """One attempt, three turns, 600 words."""
@@ -131,7 +131,7 @@ def reflection_prompt(
 ) -> str:
     """The first question: the attempts, each with its number, task, topics and turns."""
     lines = [line for each in summaries for line in _lines(each, asides)]
-    shown = blocks.framed("attempts", "\n".join(lines))
+    shown = blocks.frame("attempts", "\n".join(lines))
     return f"{blocks.head}\n\n# The attempts\n\n{shown}"
 
 
@@ -161,10 +161,10 @@ def distillation_prompt(
     """The second question: the guidelines in force, and what the first answer came to."""
     target = f"{max_words * 2 // 3} to {max_words} words"
     none = "(There are none yet: write the first ones from what follows.)"
-    old = blocks.quoted("guidelines in force", current, _CURRENT_CHARS) if current else none
+    old = blocks.quote("guidelines in force", current, _CURRENT_CHARS) if current else none
 
     def listed(name: str, texts: Iterable[str]) -> str:
-        return blocks.framed(name, "\n".join(f"- {plain(text)}" for text in texts) or "(nothing)")
+        return blocks.frame(name, "\n".join(f"- {plain(text)}" for text in texts) or "(nothing)")
 
     parts = [
         blocks.head,
@@ -268,7 +268,7 @@ async def reflect_on_runs(
     chosen = deep(summaries, config)
     shown = {each.attempt: "\n".join(_lines(each, asides)) for each in chosen}
     try:
-        prompt = reflection_prompt(chosen, asides, blocks=DataBlocks.drawn())
+        prompt = reflection_prompt(chosen, asides, blocks=DataBlocks.with_new_code())
         asked = await consult(
             _reflection_agent(), model, prompt, deps=shown, role=Role.REFLECTOR, seconds=seconds
         )
@@ -289,7 +289,7 @@ async def reflect_on_runs(
         [*earlier, *(each.content for each in insights)],
         _clean(asked.answer),
         max_words=config.max_words,
-        blocks=DataBlocks.drawn(),
+        blocks=DataBlocks.with_new_code(),
     )
     return await _distill(seen, prompt, current, model, config, seconds)
 
@@ -342,7 +342,7 @@ def _insights(answer: Reflected, shown: Mapping[int, str]) -> tuple[Insight, ...
     found: list[Insight] = []
     for each in answer.insights:
         content = " ".join(each.content.split())
-        topics = tuple(dict.fromkeys(filter(None, (folded(topic) for topic in each.topics))))
+        topics = tuple(dict.fromkeys(filter(None, (fold_lines(topic) for topic in each.topics))))
         sources = sorted({it.attempt for it in each.evidence if not _unfounded_rules(it, shown)})
         if sources and not objection(content, *topics):
             found.append(Insight(content=content, topics=topics, sources=tuple(sources)))

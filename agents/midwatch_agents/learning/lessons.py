@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.records import Candidate, KnownLesson, Method, Recalled, Wanted
 from midwatch_monitor.records.verdict import weight
-from midwatch_tools.data_blocks import folded
+from midwatch_tools.data_blocks import fold_lines
 
 MOST = 5
 """Lessons in one prompt, whatever is configured: more dilute."""
@@ -67,7 +67,7 @@ def choose_lessons(
     ranked = sorted((fit for fit in fits if fit is not None), key=lambda fit: fit.rank)
     by_text: dict[str, _Fit] = {}
     for fit in ranked:
-        by_text.setdefault(folded(fit.known.lesson.text), fit)
+        by_text.setdefault(fold_lines(fit.known.lesson.text), fit)
     return tuple(
         Recalled(lesson=fit.known.id, method=fit.method, score=round(fit.score, 4))
         for fit in list(by_text.values())[: max(0, min(limit, MOST))]

@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     Origin,
     Recalled,
 )
-from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, escaped, plain
+from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, escape, plain
 
 ItemT = TypeVar("ItemT")
 
@@ -121,13 +121,13 @@ def _guidelines(known: KnownGuidelines, tokens: int, blocks: DataBlocks) -> str:
     """The guidelines as far as they fit; empty where not even their first sentence does."""
     text = known.guidelines.text.strip()
     room = tokens * BYTES_PER_TOKEN - len(_principles(known, "", blocks).encode())
-    safe = escaped(text)
+    safe = escape(text)
     kept = cut_markdown(safe, lambda part: len(part.encode("utf-8", "replace")) <= room)
     return _principles(known, kept, blocks) if kept else ""
 
 
 def _principles(known: KnownGuidelines, text: str, blocks: DataBlocks) -> str:
-    block = blocks.framed("guidelines", text, note="principles of work, below your instructions")
+    block = blocks.frame("guidelines", text, note="principles of work, below your instructions")
     return f"## Behavioral guidelines\n\n{_approval(known)} {_BELOW}\n\n{block}"
 
 
@@ -145,7 +145,7 @@ def _lessons_section(taught: Sequence[tuple[Recalled, KnownLesson]], blocks: Dat
         lesson = known.lesson
         lines.append(f"{number}. ({_source(known, lesson)}) {plain(lesson.text, _LINE)}")
         lines += [f"   - Instead: {plain(insight, _LINE)}" for insight in lesson.insights]
-    block = blocks.framed("lessons", "\n".join(lines), note=EVIDENCE)
+    block = blocks.frame("lessons", "\n".join(lines), note=EVIDENCE)
     return f"## Lessons from earlier work\n\n{_ADVICE}\n\n{block}"
 
 
@@ -162,7 +162,7 @@ def _source(known: KnownLesson, lesson: Lesson) -> str:
 
 
 def _facts_section(noted: Sequence[KnownFact], blocks: DataBlocks) -> str:
-    block = blocks.framed("facts", "\n".join(map(_fact, noted)), note=EVIDENCE)
+    block = blocks.frame("facts", "\n".join(map(_fact, noted)), note=EVIDENCE)
     return f"## Facts about this workspace\n\n{_HELD_TRUE}\n\n{block}"
 
 

@@ -357,7 +357,7 @@ class ClientId:
         self._own = own
         self._ended = False
 
-    def lost(self, error: LinkError, *, after: float) -> LinkError:
+    def classify_loss(self, error: LinkError, *, after: float) -> LinkError:
         """Classify a connection, or an attempt to connect, that ended `after` so many seconds.
 
         The result says AWAY, REFUSED or, once, TAKEN_OVER: another process has the given id.
@@ -392,7 +392,7 @@ class OutageLog:
         self._began = 0.0
         self._reported: LinkFault | None = None
 
-    def failed(self, error: LinkError) -> None:
+    def note_failure(self, error: LinkError) -> None:
         """There is no connection, for this reason."""
         if error.fault is self._reported:
             return
@@ -417,7 +417,7 @@ class OutageLog:
             message = "no connection to the broker at %s (%s): hints are late until it is back"
             log.warning(message, self._address, error)
 
-    def connected(self) -> None:
+    def note_connection(self) -> None:
         """There is a connection."""
         if self._reported is not None:
             lasted = self._seconds() - self._began

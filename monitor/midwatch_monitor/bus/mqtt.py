@@ -240,7 +240,7 @@ class MqttBus:
             lasted = clock() - began
             tries = 1 if lasted > _STEADY else tries + 1
             if fault is not None:
-                self._outage.failed(self._client_id.lost(fault, after=lasted))
+                self._outage.note_failure(self._client_id.classify_loss(fault, after=lasted))
                 await self._pause(pause(tries, self._settings.max_wait_seconds))
 
     async def _visit(self) -> LinkError | None:
@@ -303,7 +303,7 @@ class MqttBus:
             await link.subscribe(self._topics.turns(self._share), number=FOR_US)
         self._visits += 1
         self._connected = True
-        self._outage.connected()
+        self._outage.note_connection()
 
     async def _send(self, link: Link) -> None:
         """Send what waits; what comes meanwhile grows into the next batch."""

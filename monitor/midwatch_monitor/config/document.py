@@ -41,7 +41,7 @@ class Document:
     problems: list[ConfigError] = field(default_factory=list[ConfigError])
 
 
-def dotted(path: Keys) -> str:
+def dotted_path(path: Keys) -> str:
     """A path as people write it: `tasks[0].goal`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
@@ -189,7 +189,7 @@ class _Reading:
 
     def _refuse(self, node: Node, path: Keys, problem: str) -> None:
         place = Place(file=self._document.file, line=node.start_mark.line + 1)
-        self._document.problems.append(ConfigError(place, dotted(path), problem))
+        self._document.problems.append(ConfigError(place, dotted_path(path), problem))
 
 
 def _below(node: SequenceNode) -> list[Node]:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from midwatch_monitor.config.document import Keys, dotted
+from midwatch_monitor.config.document import Keys, dotted_path
 from midwatch_monitor.config.section import Refusal, nearest_to
 from midwatch_monitor.errors import ConfigError, Place
 
@@ -66,7 +66,7 @@ class Scope:
         origin = self._origin(path)
         if detail["type"] == "missing":
             path = (*path, detail["loc"][-1])
-        return ConfigError(origin.place, origin.key or dotted(path), problem, nearest=nearest)
+        return ConfigError(origin.place, origin.key or dotted_path(path), problem, nearest=nearest)
 
     def _path(self, loc: tuple[int | str, ...]) -> Keys:
         """The keys that somebody wrote; pydantic also names members of unions."""

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, cast
 
 from pydantic import ValidationError
 
-from midwatch_monitor.config.document import Document, Keys, dotted, read_document
+from midwatch_monitor.config.document import Document, Keys, dotted_path, read_document
 from midwatch_monitor.config.problem import Origin, Origins, Scope
 from midwatch_monitor.config.rules import RuleSettings
 from midwatch_monitor.config.section import Section, nearest_to
@@ -90,7 +90,7 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
         _refuse(errors, [*files, ENVIRONMENT.file])
     for keys, origin in origins.items():
         if why := _reason_dropped(keys):
-            log.warning("%s: `%s` is no longer used: %s", origin.place, dotted(keys), why)
+            log.warning("%s: `%s` is no longer used: %s", origin.place, dotted_path(keys), why)
     return settings
 
 
@@ -170,7 +170,7 @@ def _task_origins(document: Document) -> dict[Keys, Origin]:
     for at in range(len(cast("list[object]", tasks)) if isinstance(tasks, list) else 0):
         for keys, origin in own.items():
             if keys[0] == "defaults" and len(keys) > 1 and ("tasks", at, keys[1]) not in own:
-                place = Origin(place=origin.place, key=dotted(keys))
+                place = Origin(place=origin.place, key=dotted_path(keys))
                 origins.setdefault(("tasks", at, *keys[1:]), place)
     return origins
 

@@ -65,7 +65,7 @@ class _Attempt:
     prepared: bool = False
     """Whether an analysis came before any work, or in its turn."""
 
-    def settled(self) -> Counter[tuple[bool, bool]]:
+    def close_request(self) -> Counter[tuple[bool, bool]]:
         """The retries of this request: whether they were analysed, and whether they passed."""
         return Counter((self.analyses > before, passed) for before, passed in self.tries)
 
@@ -106,7 +106,7 @@ class Retries:
 
     def _take(self, attempt: _Attempt, step: Step) -> None:
         if step.request != attempt.request or not step.request:
-            self._retries.update(attempt.settled())
+            self._retries.update(attempt.close_request())
             attempt.tries.clear()
             attempt.request = step.request
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waits(step):
@@ -125,7 +125,9 @@ class Retries:
 
     def figures(self, tasks: Iterable[TaskState]) -> RetryFigures:
         """How it stands."""
-        acts = sum((each.settled() for each in self._attempts.values()), Counter(self._retries))
+        acts = sum(
+            (each.close_request() for each in self._attempts.values()), Counter(self._retries)
+        )
         again = Counter(
             (self._attempts[each.id].prepared, ok)
             for task in tasks

@@ -21,7 +21,7 @@ from midwatch_monitor.rules.identity import (
     waits,
 )
 from midwatch_monitor.rules.memory import Mark, Memory, marks
-from midwatch_monitor.rules.speech import speaks
+from midwatch_monitor.rules.speech import speaks, to_people
 from midwatch_monitor.shell import reverts
 from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates
 
@@ -345,6 +345,7 @@ def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
     said = claims(step)
     facets = _KINDS.get(step.kind, 0) | (Facet.EDIT if edits else 0)
     facets |= Facet.CLAIM if said else 0
+    facets |= Facet.SPEECH if waiting and to_people(step.tool) else 0
     return Act(
         step.number,
         work=False,

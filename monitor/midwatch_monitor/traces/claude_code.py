@@ -13,8 +13,8 @@ from pathlib import Path
 from midwatch_monitor.records import Event, Step
 from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.json_stream import first_lines
-from midwatch_monitor.traces.session_reader import SessionReader, typed
-from midwatch_monitor.traces.tool_calls import Tools, finished
+from midwatch_monitor.traces.session_reader import SessionReader, typed_text
+from midwatch_monitor.traces.tool_calls import Tools, finish_call
 
 _TOOLS = Tools(
     shell="Bash",
@@ -70,7 +70,7 @@ class ClaudeCodeSession(SessionReader):
         for block in content:
             if block["type"].text == "tool_result":
                 yield from self._result(line, block)
-        said = "" if line["isCompactSummary"] else typed(content.said)
+        said = "" if line["isCompactSummary"] else typed_text(content.said)
         if said.startswith(_INTERRUPTED):
             yield from self._to_person(at)
         elif said and not any(block["type"].text == "tool_result" for block in content):
@@ -100,8 +100,8 @@ class ClaudeCodeSession(SessionReader):
             return
         at, output, failed = line["timestamp"].time, _output(line, block), bool(block["is_error"])
         code = _exit_code(line, output, failed=failed) if step.tool == _TOOLS.shell else None
-        done = finished(step, at=at, ok=not failed, exit_code=code, output=output)
-        yield self._calls.numbered(done)
+        done = finish_call(step, at=at, ok=not failed, exit_code=code, output=output)
+        yield self._calls.number(done)
 
 
 def _ends(message: Node) -> bool:

@@ -18,8 +18,8 @@ from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell.target import patch_blocks
 from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.json_stream import first_lines
-from midwatch_monitor.traces.session_reader import SessionReader, typed
-from midwatch_monitor.traces.tool_calls import Answer, finished
+from midwatch_monitor.traces.session_reader import SessionReader, typed_text
+from midwatch_monitor.traces.tool_calls import Answer, finish_call
 
 _KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg"})
 _SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
@@ -102,7 +102,7 @@ class CodexSession(SessionReader):
             case "token_count":
                 yield from self._count(event["info"]["total_token_usage"])
             case "user_message":
-                self.heading.add(prompt=typed(event["message"].text))
+                self.heading.add(prompt=typed_text(event["message"].text))
             case "item_completed":
                 yield from self._complete(event["item"], at)
             case _:
@@ -111,7 +111,7 @@ class CodexSession(SessionReader):
     def _complete(self, item: Node, at: datetime | None) -> Iterator[Step]:
         kind, key = item["type"].text, item["id"].text
         if kind == "UserMessage":
-            self.heading.add(prompt=typed(item["content"].said))
+            self.heading.add(prompt=typed_text(item["content"].said))
         if kind not in {"CommandExecution", "McpToolCall", "FileChange"}:
             return
         if key and not self._calls.knows(key) and item["source"].text in _SOURCES:
@@ -137,7 +137,7 @@ class CodexSession(SessionReader):
         yield from self._end_answer()
 
     def _number(self, step: Step) -> Step:
-        return self._add_tokens(self._calls.numbered(step))
+        return self._add_tokens(self._calls.number(step))
 
     def _add_tokens(self, step: Step) -> Step:
         tokens, self._tokens = self._tokens, 0
@@ -204,7 +204,7 @@ def _as_seen(step: Step, item: Node, at: datetime | None) -> Step:
         output = result["content"].said or item["error"]["message"].text
     else:
         output = "\n".join(filter(None, (item["stdout"].text, item["stderr"].text)))
-    return finished(step, at=at, ok=ok, exit_code=code, output=output)
+    return finish_call(step, at=at, ok=ok, exit_code=code, output=output)
 
 
 def _as_told(step: Step, output: Node, at: datetime | None) -> Step:
@@ -222,4 +222,4 @@ def _as_told(step: Step, output: Node, at: datetime | None) -> Step:
     elif step.tool in _SHELLS or step.tool == _PATCH:
         ok = None if _RUNNING in head else False  # refused, or it could not be started
     code = code if step.tool in _SHELLS else None
-    return finished(step, at=at, ok=ok, exit_code=code, output=text)
+    return finish_call(step, at=at, ok=ok, exit_code=code, output=text)

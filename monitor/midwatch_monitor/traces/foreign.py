@@ -214,7 +214,7 @@ class Calls:
         self._open: dict[str, Step] = {}
         self._closed: dict[str, None] = {}
 
-    def numbered(self, step: Step) -> Step:
+    def number(self, step: Step) -> Step:
         """The step as the next one of the run."""
         self._count += 1
         return replace(step, number=self._count)
@@ -250,4 +250,4 @@ class Calls:
 
     def _forsake(self, key: str) -> Step:
         """The call without its result: what it changed is not known."""
-        return self.numbered(replace(self._open.pop(key), edits=()))
+        return self.number(replace(self._open.pop(key), edits=()))

@@ -15,8 +15,8 @@ from pathlib import Path
 from midwatch_monitor.records import Event, Step
 from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.json_stream import first_lines
-from midwatch_monitor.traces.session_reader import SessionReader, typed
-from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
+from midwatch_monitor.traces.session_reader import SessionReader, typed_text
+from midwatch_monitor.traces.tool_calls import Answer, Tools, finish_call
 
 _TOOLS = Tools(
     shell="run_shell_command",
@@ -74,7 +74,7 @@ class GeminiSession(SessionReader):
         yield from self._message()
         if any("functionResponse" in part for part in line["content"]):
             return
-        said = typed((line["displayContent"] or line["content"]).said)
+        said = typed_text((line["displayContent"] or line["content"]).said)
         if said:
             self.heading.add(prompt=said)
             yield from self._to_model(line["timestamp"].time)
@@ -95,7 +95,7 @@ class GeminiSession(SessionReader):
     def _call(self, answer: Answer, call: Node, at: datetime | None) -> Iterator[Step]:
         yield from self._open_call(answer, _TOOLS, call, call["args"], at)
         if call["status"].text in _ENDED and (step := self._calls.close(call["id"].text)):
-            yield self._calls.numbered(_with_result(step, call, at))
+            yield self._calls.number(_with_result(step, call, at))
 
 
 def response_text(parts: Node) -> str:
@@ -116,4 +116,4 @@ def _with_result(step: Step, call: Node, at: datetime | None) -> Step:
     ok = not failed and code in (None, 0)
     # What the model is told of a command names its process, which is another each time.
     output = (shell and shown) or told or shown
-    return finished(step, at=at, ok=ok, exit_code=code, output=output)
+    return finish_call(step, at=at, ok=ok, exit_code=code, output=output)

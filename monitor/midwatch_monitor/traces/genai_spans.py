@@ -15,7 +15,7 @@ from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Event, Step, StepKind
 from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.session_reader import SessionReader
-from midwatch_monitor.traces.tool_calls import Answer, Tools, finished
+from midwatch_monitor.traces.tool_calls import Answer, Tools, finish_call
 
 if TYPE_CHECKING:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -151,7 +151,7 @@ class SpanSession(SessionReader):
             yield from self._to_person(at)
         elif kind is SpanKind.TOOL:
             yield from self._to_model(at)
-            yield self._calls.numbered(self._tool(line))
+            yield self._calls.number(self._tool(line))
         elif kind is SpanKind.MODEL:
             yield from self._to_model(at)
             yield from self.finish()
@@ -160,7 +160,7 @@ class SpanSession(SessionReader):
     def finish(self) -> Iterator[Event]:
         """An answer whose calls have not come."""
         if self._answer is not None and not self._answer.called:
-            yield self._calls.numbered(self._answer.step)
+            yield self._calls.number(self._answer.step)
         self._answer = None
 
     def _model(self, key: str, span: Node) -> Iterator[Step]:
@@ -181,7 +181,7 @@ class SpanSession(SessionReader):
         parts = {part["type"].text for each in answers for part in each["parts"]}
         reasons = {each.text for each in has["gen_ai.response.finish_reasons"]}
         if not _CALLED & (parts | reasons):
-            yield self._calls.numbered(step)
+            yield self._calls.number(step)
         else:
             self._answer = Answer(key=key, step=step)
 
@@ -201,7 +201,7 @@ class SpanSession(SessionReader):
         if (wrapped := result.decoded)["type"].text == "tool":  # LangChain, with the call's id
             result = wrapped["data"]["content"]
         output = result.canonical if result.value is not None else span["problem"].text
-        return finished(step, at=at, ok=not span["failed"], exit_code=None, output=output)
+        return finish_call(step, at=at, ok=not span["failed"], exit_code=None, output=output)
 
 
 def _first(has: Node, names: tuple[str, ...]) -> Node:

@@ -320,7 +320,7 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def written(event: Event) -> str:
+def write_event(event: Event) -> str:
     """An event as one line of a trace, without the end of the line.
 
     What has its default is left out, but not the edits of a tool step: where a line says nothing

@@ -347,7 +347,7 @@ class _Run:
         if act.waits:
             yield from self._calls.open(act.key, step)
         else:
-            yield self._calls.numbered(step)
+            yield self._calls.number(step)
 
     def _edits(self, act: Act) -> tuple[Edit, ...]:
         """What an action changes if it succeeds."""
@@ -367,7 +367,7 @@ class _Run:
         if step is None:
             return
         ok = answer.exit_code == 0 if answer.exit_code is not None else answer.ok
-        yield self._calls.numbered(
+        yield self._calls.number(
             replace(
                 step,
                 at=answer.at or step.at,

@@ -12,8 +12,8 @@ from midwatch_monitor.records import Event, Step
 from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.gemini import response_text
 from midwatch_monitor.traces.json_stream import first_lines
-from midwatch_monitor.traces.session_reader import SessionReader, typed
-from midwatch_monitor.traces.tool_calls import Tools, finished
+from midwatch_monitor.traces.session_reader import SessionReader, typed_text
+from midwatch_monitor.traces.tool_calls import Tools, finish_call
 
 _TOOLS = Tools(
     shell="run_shell_command",
@@ -54,7 +54,9 @@ class QwenSession(SessionReader):
     def _read_user_line(self, line: Node) -> Iterator[Event]:
         if line["subtype"] or line["provenance"].text not in {"", "real_user"}:
             return
-        said = typed(line["systemPayload"]["displayText"].text or line["message"]["parts"].said)
+        said = typed_text(
+            line["systemPayload"]["displayText"].text or line["message"]["parts"].said
+        )
         if said:
             self.heading.add(prompt=said)
             yield from self._to_model(line["timestamp"].time)
@@ -81,7 +83,7 @@ class QwenSession(SessionReader):
             step = self._calls.close(key) if response else None
             if step is not None:
                 own = told if key == told["callId"].text else Node()
-                yield self._calls.numbered(_with_result(step, part, own, line))
+                yield self._calls.number(_with_result(step, part, own, line))
 
 
 def _with_result(step: Step, part: Node, told: Node, line: Node) -> Step:
@@ -97,4 +99,4 @@ def _with_result(step: Step, part: Node, told: Node, line: Node) -> Step:
         # What the model is told of a command names its process, which is another each time.
         output = shown["output"].text or shown.text or output
     ok = not failed and code in (None, 0)
-    return finished(step, at=line["timestamp"].time, ok=ok, exit_code=code, output=output)
+    return finish_call(step, at=line["timestamp"].time, ok=ok, exit_code=code, output=output)

@@ -95,7 +95,7 @@ class SessionReader(ABC):
         """What was said without a call, once nothing can be added to it."""
         message = self._current.message() if self._current else None
         if message is not None:
-            yield self._calls.numbered(message)
+            yield self._calls.number(message)
 
     def _to_person(self, at: datetime | None) -> Iterator[Change]:
         """The model has ended its turn."""
@@ -127,6 +127,6 @@ _WRAPPED = re.compile(
 )
 
 
-def typed(text: str) -> str:
+def typed_text(text: str) -> str:
     """What a person wrote, without the blocks that programs add (`<system-reminder>…`)."""
     return _WRAPPED.sub("", text).strip()

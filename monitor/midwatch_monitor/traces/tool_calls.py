@@ -78,7 +78,7 @@ class Tools:
         )
 
 
-def finished(
+def finish_call(
     step: Step, *, at: datetime | None, ok: bool | None, exit_code: int | None, output: str
 ) -> Step:
     """A call with its result. One that failed changed nothing, other than a command that ran."""

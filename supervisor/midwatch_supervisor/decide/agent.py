@@ -28,12 +28,12 @@ from midwatch_supervisor.decide.answer import (
     LOOKING,
     Answer,
     Inquiry,
-    checked,
+    check_answer,
     decision_of,
 )
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
-from midwatch_supervisor.decide.policy import allowed, bounded, choose
+from midwatch_supervisor.decide.policy import allowed_actions, bound_decision, choose
 from midwatch_supervisor.decide.prompt import MIN_CHARS, render
 from midwatch_supervisor.decide.worker_requests import (
     RULING,
@@ -149,7 +149,7 @@ class Supervisor:
             decision = _instead(context, said.reason)
         else:
             author = self._model.model_name
-            decision = bounded(decision_of(said.answer, context, author=author), context)
+            decision = bound_decision(decision_of(said.answer, context, author=author), context)
         return Decided(decision=decision, spending=said.spending, fault=said.fault)
 
     async def rule(
@@ -160,7 +160,7 @@ class Supervisor:
         What the caps refuse, no model is asked about.
         """
         ruled = by_policy(asked, context)
-        if self._judge is None or self._model is None or asked.closed(context):
+        if self._judge is None or self._model is None or asked.reason_to_refuse(context):
             return ruled
         context = replace(context, request=request_text(asked.request))
         said = await self._ask(self._judge, "", context, evidence)
@@ -206,7 +206,7 @@ class Supervisor:
         used: list[Sequence[ModelMessage]],
     ) -> T:
         """Ask until there is an answer; the messages of every try go into `used`."""
-        settings, blocks = self._settings, DataBlocks.drawn()
+        settings, blocks = self._settings, DataBlocks.with_new_code()
         chars = max(MIN_CHARS, settings.max_evidence_chars // 2)
         shown = replace(context, diff=await _diff(evidence))
         prompt = f"{before}{render(shown, chars, blocks)}"
@@ -252,7 +252,7 @@ def _agent(model: Model) -> Agent[Inquiry, Answer]:
         retries=CORRECTIONS,
         tools=LOOKING,
     )
-    agent.output_validator(checked)
+    agent.output_validator(check_answer)
     return agent
 
 
@@ -272,7 +272,7 @@ def _choices(context: DecisionContext) -> str:
     """What may be chosen for each diagnosis, and what there is to choose from."""
     lines: dict[str, list[str]] = {}
     for diagnosis in Diagnosis:
-        may = ", ".join(action.value for action in allowed(context, diagnosis))
+        may = ", ".join(action.value for action in allowed_actions(context, diagnosis))
         lines.setdefault(may, []).append(diagnosis.value)
     means = context.means
     there = [

@@ -13,10 +13,10 @@ from midwatch_monitor.records import Action, Actor, Decision, Diagnosis, Grant, 
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
 from midwatch_supervisor.decide.grants import within
-from midwatch_supervisor.decide.policy import allowed, said, terms_for
-from midwatch_supervisor.decide.prompt import MIN_CHARS, described
+from midwatch_supervisor.decide.policy import action_message, allowed_actions, terms_for
+from midwatch_supervisor.decide.prompt import MIN_CHARS, describe_steps
 from midwatch_supervisor.present.numbers import grant_text
-from midwatch_tools.data_blocks import DataBlocks, cut, escaped
+from midwatch_tools.data_blocks import DataBlocks, cut, escape
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,8 +35,8 @@ class Inquiry:
         """A tool's answer as a data block, counted against what may still be shown."""
         if self.room < MIN_CHARS // 4:
             raise ToolFailed("No more evidence can be shown: decide on what you have.")
-        room = max(0, self.room - len(self.blocks.framed(name, "")))
-        block = self.blocks.framed(name, cut(escaped(text or "(nothing)"), room))
+        room = max(0, self.room - len(self.blocks.frame(name, "")))
+        block = self.blocks.frame(name, cut(escape(text or "(nothing)"), room))
         self.room -= len(block)
         return block
 
@@ -44,15 +44,15 @@ class Inquiry:
 def timeline(ctx: RunContext[Inquiry], first: int, last: int) -> str:
     """Show the steps from `first` to `last`, both included."""
     inquiry = ctx.deps
-    known(inquiry.context, first)
+    require_known_steps(inquiry.context, first)
     steps = inquiry.evidence.timeline(first, min(last, inquiry.context.last_step))
     each = max(200, inquiry.room // max(1, len(steps)))
-    return inquiry.show("timeline", described(steps, each))
+    return inquiry.show("timeline", describe_steps(steps, each))
 
 
 def output(ctx: RunContext[Inquiry], step: int) -> str:
     """Show the output of one step."""
-    known(ctx.deps.context, step)
+    require_known_steps(ctx.deps.context, step)
     return ctx.deps.show("output", ctx.deps.evidence.output(step))
 
 
@@ -66,7 +66,7 @@ async def diff(ctx: RunContext[Inquiry]) -> str:
 
 def checkpoints(ctx: RunContext[Inquiry]) -> str:
     """Show all checkpoints of the attempt."""
-    shown = described(ctx.deps.evidence.checkpoints, max(200, ctx.deps.room))
+    shown = describe_steps(ctx.deps.evidence.checkpoints, max(200, ctx.deps.room))
     return ctx.deps.show("checkpoints", shown)
 
 
@@ -74,7 +74,7 @@ LOOKING = (timeline, output, diff, checkpoints)
 """The tools."""
 
 
-def known(context: DecisionContext, *numbers: int) -> None:
+def require_known_steps(context: DecisionContext, *numbers: int) -> None:
     """Raise ModelRetry for numbers that no step has."""
     unknown = sorted({number for number in numbers if not 1 <= number <= context.last_step})
     if unknown:
@@ -174,10 +174,10 @@ class Answer(BaseModel):
     ] = []
 
 
-def checked(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
+def check_answer(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
     """The answer if it can be carried out; else ModelRetry with what is wrong with it."""
     context, action = ctx.deps.context, Action(answer.action)
-    may = allowed(context, answer.diagnosis)
+    may = allowed_actions(context, answer.diagnosis)
     if action not in may:
         names = ", ".join(each.value for each in may)
         raise ModelRetry(
@@ -185,7 +185,7 @@ def checked(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
         )
     if action in _SPOKEN and not answer.message.strip():
         raise ModelRetry(f"{action} needs a message.")
-    known(ctx.deps.context, *answer.evidence)
+    require_known_steps(ctx.deps.context, *answer.evidence)
     _check_terms(action, answer, context)
     if not answer.evidence and ctx.deps.context.last_step and not ctx.deps.urged:
         ctx.deps.urged = True
@@ -200,7 +200,7 @@ def decision_of(answer: Answer, context: DecisionContext, *, author: str) -> Dec
     """
     action = Action(answer.action)
     terms, cut = _terms(action, answer, context)
-    message = answer.message.strip() or said(action, context, answer.diagnosis, terms)
+    message = answer.message.strip() or action_message(action, context, answer.diagnosis, terms)
     return Decision(
         escalation=context.escalation,
         action=action,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from midwatch_monitor.budget import used
+from midwatch_monitor.budget import share_used
 from midwatch_monitor.records import (
     Action,
     Activity,
@@ -116,7 +116,7 @@ def _budget(context: DecisionContext) -> Found:
     """The budget ends before the work does, and nothing else is wrong with the work."""
     others = [each for each in context.fires(*_APPROACH) if each.severity.alarm]
     burns = context.fires("budget_burn")
-    if others or not (burns or used(context.budget) >= _GONE):
+    if others or not (burns or share_used(context.budget) >= _GONE):
         return None
     return _evidence(burns) or (context.last_step,)
 

@@ -61,7 +61,7 @@ class History:
             case Alert() as alert:
                 self.alerts[alert.key] = alert
             case Spending(role="supervisor", requests=requests):
-                self._asked[attempt] = self.asked(attempt) + requests
+                self._asked[attempt] = self.requests_spent(attempt) + requests
             case _:
                 pass
 
@@ -84,7 +84,7 @@ class History:
             and (before is None or (act.attempt or 0) < before)
         )
 
-    def rejected(self, attempt: int) -> frozenset[Action]:
+    def rejected_actions(self, attempt: int) -> frozenset[Action]:
         """What a person, or the time, did not let happen in an attempt since it last recovered.
 
         What a person issued in other words did happen.
@@ -115,7 +115,7 @@ class History:
         found = [act for act in self.interventions if act.intervention.petition == petition]
         return found[-1].rejection if found else None
 
-    def asked(self, attempt: int) -> int:
+    def requests_spent(self, attempt: int) -> int:
         """Model requests that the supervisor took for one attempt."""
         return self._asked.get(attempt, 0)
 

@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.decide import wording
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, PastIntervention
 from midwatch_supervisor.decide.grants import only, tight
-from midwatch_supervisor.decide.repeated_failure import refused, repeated_failure
+from midwatch_supervisor.decide.repeated_failure import find_refused, repeated_failure
 
 ACTIONS = (
     Action.OBSERVE,
@@ -74,7 +74,7 @@ def order_for(
     return tuple(action for action in order if action in kept)
 
 
-def allowed(context: DecisionContext, diagnosis: Diagnosis) -> tuple[Action, ...]:
+def allowed_actions(context: DecisionContext, diagnosis: Diagnosis) -> tuple[Action, ...]:
     """What may be done without asking anybody, in rising order of force; never empty.
 
     To observe and to ask a person are always allowed. What ends the attempt, gives it more or
@@ -107,7 +107,7 @@ def choose(context: DecisionContext) -> Decision:
         escalation=context.escalation,
         action=action,
         diagnosis=reading.cause,
-        message=said(action, context, reading.cause, terms),
+        message=action_message(action, context, reading.cause, terms),
         rationale=(
             f"the policy table for {rule} and {reading.cause}: {_history(context)}, "
             f"so {action.value}"
@@ -118,7 +118,7 @@ def choose(context: DecisionContext) -> Decision:
     )
 
 
-def said(action: Action, context: DecisionContext, cause: Diagnosis, terms: Terms) -> str:
+def action_message(action: Action, context: DecisionContext, cause: Diagnosis, terms: Terms) -> str:
     """What the table tells with an action: the worker, its successor or a person."""
     work = tuple(alert for alert in context.alerts if alert.key.rule not in REPORTING)
     matter = wording.Matter(
@@ -128,25 +128,25 @@ def said(action: Action, context: DecisionContext, cause: Diagnosis, terms: Term
         terms=terms,
         concurrent=context.concurrent,
         failure=repeated_failure(context.steps),
-        refused=refused(context.steps),
+        refused=find_refused(context.steps),
     )
     return wording.message(action, matter)
 
 
-def bounded(decision: Decision, context: DecisionContext) -> Decision:
+def bound_decision(decision: Decision, context: DecisionContext) -> Decision:
     """The decision if it is allowed, else the nearest allowed one of no greater force.
 
     The refusal stands in the rationale. Only where nothing so gentle is left (a cap is reached)
     a person is asked instead.
     """
-    may = allowed(context, decision.diagnosis)
+    may = allowed_actions(context, decision.diagnosis)
     if decision.action in may:
         return decision
     force = _force(decision.action)
     gentler = [action for action in may if action in _FORCE and _force(action) <= force]
     action = gentler[-1] if gentler else Action.ASK_OPERATOR
     terms = terms_for(action, context, decision.diagnosis)
-    words = decision.message or said(action, context, decision.diagnosis, terms)
+    words = decision.message or action_message(action, context, decision.diagnosis, terms)
     refusal = (
         f"{decision.action.value} was wanted, and the policy allows only "
         f"{', '.join(item.value for item in may)}"

@@ -15,8 +15,8 @@ from midwatch_supervisor.decide.context import (
 )
 from midwatch_supervisor.present.numbers import budget_text, steps_text
 from midwatch_supervisor.present.record_text import line
-from midwatch_supervisor.present.text_line import bracketed
-from midwatch_tools.data_blocks import DataBlocks, cut, escaped
+from midwatch_supervisor.present.text_line import in_brackets
+from midwatch_tools.data_blocks import DataBlocks, cut, escape
 
 MIN_CHARS = 1000
 """The frame alone takes some hundred characters; the setting starts here too."""
@@ -35,17 +35,17 @@ def render(context: DecisionContext, max_chars: int, blocks: DataBlocks) -> str:
         f"interventions so far: {len(context.delivered)}{_turned_down(context)}\n"
         f"{_read(context)}{_calibration_line(context)}"
     )
-    parts = {name: escaped(body) for name, body in _parts(context, max_chars) if body}
-    frame = sum(len(blocks.framed(name, "")) + 1 for name in parts)
+    parts = {name: escape(body) for name, body in _parts(context, max_chars) if body}
+    frame = sum(len(blocks.frame(name, "")) + 1 for name in parts)
     shares = _shares(tuple(map(len, parts.values())), max_chars - len(head) - frame)
     shown = [
-        blocks.framed(name, cut(body, share))
+        blocks.frame(name, cut(body, share))
         for (name, body), share in zip(parts.items(), shares, strict=True)
     ]
     return head + "\n".join(shown)
 
 
-def described(steps: Iterable[Step], max_chars: int) -> str:
+def describe_steps(steps: Iterable[Step], max_chars: int) -> str:
     """Steps as text, each of at most `max_chars` characters."""
     return "\n".join(cut(_step(step), max_chars) for step in steps)
 
@@ -65,15 +65,15 @@ def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], .
         ("plan check", line(context.plan_check).text if context.plan_check else ""),
         ("completions", "\n".join(line(each).text for each in context.completions)),
         ("analyses", "\n".join(map(_note_line, context.analyses))),
-        ("checkpoints", described(context.checkpoints, each)),
+        ("checkpoints", describe_steps(context.checkpoints, each)),
         ("diff", context.diff),
-        ("steps", described(context.steps, each)),
+        ("steps", describe_steps(context.steps, each)),
     )
 
 
 def _read(context: DecisionContext) -> str:
     """The table's reading. Numbers and a known word only, so it may stand outside the data."""
-    steps = bracketed(steps_text(context.reading.steps))
+    steps = in_brackets(steps_text(context.reading.steps))
     return f"first reading of the signs, by rules: {context.reading.cause}{steps}\n"
 
 
@@ -117,7 +117,7 @@ def _shares(lengths: tuple[int, ...], room: int) -> tuple[int, ...]:
 
 def _alert(alert: Alert) -> str:
     about = f" about {_line(alert.key.subject)}" if alert.key.subject else ""
-    steps = bracketed(steps_text(alert.evidence))
+    steps = in_brackets(steps_text(alert.evidence))
     return f"{alert.severity} {alert.key.rule}{about}: {_line(alert.summary)}{steps}"
 
 

@@ -105,9 +105,9 @@ class AttemptReading:
             interventions=history.earlier(attempt=attempt),
             delivered=evidence.delivered,
             before=history.earlier(before=attempt),
-            rejected=history.rejected(attempt),
+            rejected=history.rejected_actions(attempt),
             escalations=max(0, state.raised - 1),
-            asked=history.asked(attempt),
+            asked=history.requests_spent(attempt),
             means=self.means,
             concurrent=self.concurrent,
         )

@@ -75,7 +75,7 @@ class Refused:
     steps: tuple[int, ...]
 
 
-def refused(steps: Sequence[Step]) -> Refused | None:
+def find_refused(steps: Sequence[Step]) -> Refused | None:
     """The calls that were turned away among the last ones; nothing where it is a single one."""
     calls = [step for step in steps if step.kind is StepKind.TOOL][-_RECENT:]
     turned = [step for step in calls if held_back(step)]

@@ -70,7 +70,7 @@ class OpenRequest:
     slack: float = 0.0
     """How many points the work may lag behind what is used, as the worker is told it."""
 
-    def closed(self, context: DecisionContext) -> str:
+    def reason_to_refuse(self, context: DecisionContext) -> str:
         """Why it must be refused whatever anybody thinks of it; empty where it need not be."""
         if self.turned_down is not None:
             return f"it was rejected by {self.turned_down or 'an operator'}"
@@ -132,7 +132,7 @@ class RequestRuling:
 
 def by_policy(asked: OpenRequest, context: DecisionContext) -> RequestRuling:
     """The policy's answer: within the caps; more budget only for work that moves and needs it."""
-    if closed := asked.closed(context):
+    if closed := asked.reason_to_refuse(context):
         return RequestRuling(granted=False, reason=f"{closed}.")
     if not isinstance(asked.request, BudgetRequest):
         left = asked.revisions_left - 1

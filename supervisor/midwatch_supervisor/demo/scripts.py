@@ -67,7 +67,7 @@ def script_for(role: Role, key: str) -> Script:
     return scripts[key]
 
 
-def heeded(task: str) -> str:
+def lesson_mark(task: str) -> str:
     """What finds a lesson in a first prompt that a person's rejection of the same task taught.
 
     The lessons of failed attempts are passed over, or the second demo would show no trouble.
@@ -85,7 +85,7 @@ def _scripts() -> Mapping[Role, Mapping[str, Script]]:
                 phases=_phases(worker.phases),
                 again=_phases(worker.again) or _with_note(_phases(worker.taught or worker.phases)),
                 taught=_phases(worker.taught),
-                heeds=heeded(key),
+                heeds=lesson_mark(key),
             )
             for key, worker in data.workers.items()
         },

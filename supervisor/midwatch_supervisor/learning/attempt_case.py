@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.records.verdict import verdict_of, weight
 from midwatch_supervisor.decide.history import History
-from midwatch_supervisor.decide.prompt import described
+from midwatch_supervisor.decide.prompt import describe_steps
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_tools.data_blocks import cut
@@ -125,7 +125,7 @@ def _case(task: Task, attempt: Attempt, course: _Course) -> Case:
         steps=course.last_step,
         notes=course.notes,
         checks=tuple(course.checks.values()),
-        transcript=cut(described(course.steps, _STEP_CHARS), _TRANSCRIPT_CHARS),
+        transcript=cut(describe_steps(course.steps, _STEP_CHARS), _TRANSCRIPT_CHARS),
         shown=tuple(step.number for step in course.steps),
         sources=(attempt.id,),
     )

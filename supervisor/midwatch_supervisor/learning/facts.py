@@ -40,7 +40,7 @@ from midwatch_monitor.records import (
     Wanted,
 )
 from midwatch_supervisor.learning.attempt_case import case_of
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
 from midwatch_tools.tools.facts import Facts, lacks, repeats
 
@@ -88,7 +88,7 @@ async def store(
         log.info(said, attempt.id, len(sound), len(facts))
 
     async def write(fact: Fact) -> int:
-        (id_,) = await _written(journal, task.id, attempt.id, [fact], now)
+        (id_,) = await _write_fact(journal, task.id, attempt.id, [fact], now)
         return id_
 
     for fact in sound[: limits.max_per_attempt]:
@@ -220,7 +220,7 @@ class _Reviewer:
             why = str(error) if isinstance(error, WorkerError) else type(error).__name__
             log.warning(
                 "attempt %d: %s left to a person, as the review failed: %s",
-                *(self.attempt.id, counted(len(new), "fact"), brief(why, 200)),
+                *(self.attempt.id, count_noun(len(new), "fact"), brief(why, 200)),
             )
             return _Outcome(ReviewState.FALLBACK, hold_all(new, "the review failed"), why)
         if settled.empty:
@@ -273,10 +273,10 @@ class _Reviewer:
             log.info("fact %d is no longer what the review saw", of.id)
 
     async def _write(self, records: Sequence[Record]) -> list[int]:
-        return await _written(self.journal, self.task.id, self.attempt.id, records, self.now)
+        return await _write_fact(self.journal, self.task.id, self.attempt.id, records, self.now)
 
 
-async def _written(
+async def _write_fact(
     journal: Journal, task: int, attempt: int, records: Sequence[Record], at: datetime
 ) -> list[int]:
     """Write records of an attempt; their ids, in the same order."""

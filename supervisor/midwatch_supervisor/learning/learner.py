@@ -339,9 +339,9 @@ class Learner:
         except JournalError:
             raise
         except Exception:
-            self._outages.failed(subject.model, self._clock())
+            self._outages.note_failure(subject.model, self._clock())
             raise
-        self._outages.worked(subject.model)
+        self._outages.note_success(subject.model)
         return drawn
 
     async def _store(self, chore: OpenChore, drawn: ChoreResult) -> None:

@@ -51,7 +51,7 @@ from midwatch_monitor.records import (
     Record,
     Reflection,
 )
-from midwatch_tools.data_blocks import folded
+from midwatch_tools.data_blocks import fold_lines
 
 log = logging.getLogger(__name__)
 
@@ -212,8 +212,8 @@ class _Look:
         if not result.insights:
             return result
         known = every(lambda before: self.learned.lessons(project=self.project, before=before))
-        texts = {folded(each.lesson.text) async for each in known}
-        fresh = tuple(each for each in result.insights if folded(each.content) not in texts)
+        texts = {fold_lines(each.lesson.text) async for each in known}
+        fresh = tuple(each for each in result.insights if fold_lines(each.content) not in texts)
         dropped = result.dropped + len(result.insights) - len(fresh)
         return replace(result, insights=fresh, dropped=dropped)
 

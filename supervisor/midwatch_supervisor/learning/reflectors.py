@@ -106,14 +106,14 @@ class Outages:
         until = self._until.get(id(model))
         return until is not None and at < until
 
-    def failed(self, model: "Model | None", at: datetime) -> None:
+    def note_failure(self, model: "Model | None", at: datetime) -> None:
         """A question was not answered."""
         if model is not None:
             self._failures[id(model)] += 1
             if self._failures[id(model)] >= FAILURES:
                 self._until[id(model)] = at + PAUSE
 
-    def worked(self, model: "Model | None") -> None:
+    def note_success(self, model: "Model | None") -> None:
         """A question was answered."""
         self._failures.pop(id(model), None)
         self._until.pop(id(model), None)

@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.traces.foreign import Node
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_tools.data_blocks import plain
 
 MAX_CHARS = 1_500
@@ -79,10 +79,10 @@ async def _precedent(journal: Journal, task: Task) -> str:
                 pass
     if end is None or not end.lifecycle.over:
         return ""
-    attempts = counted(len(await journal.attempts(task.id)), "attempt")
+    attempts = count_noun(len(await journal.attempts(task.id)), "attempt")
     line = (
         f"- {plain(task.title or task.name, _TITLE_CHARS)} (run {task.run}): {end.lifecycle} "
-        f"after {attempts}, {counted(steps, 'step')}"
+        f"after {attempts}, {count_noun(steps, 'step')}"
     )
     if len(plan.steps) > 1:
         done = sum(each.state is PlanStepState.DONE for each in plan.steps)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from midwatch_monitor.records import Severity
 from midwatch_supervisor.notify.news import News, NewsKind
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
 
 _MOST = 20
@@ -74,7 +74,7 @@ def message(
         for each in news[:_MOST]
     )
     first = items[0]
-    more = f" (and {counted(len(news) - 1, 'other thing')})" if len(news) > 1 else ""
+    more = f" (and {count_noun(len(news) - 1, 'other thing')})" if len(news) > 1 else ""
     title = f"Midwatch: {brief(f'{first.name} {first.text}', 120)}{more}"
     return Message(title=title, items=items, more=len(news) - len(items))
 

@@ -54,7 +54,7 @@ from midwatch_supervisor.operator.learning_marks import (
     LearningMark,
 )
 from midwatch_supervisor.operator.questions import OpenQuestion
-from midwatch_supervisor.operator.tasks import Reopening, reopening, store_reopening
+from midwatch_supervisor.operator.tasks import Reopening, find_reopening, store_reopening
 from midwatch_supervisor.present.known_text import Known
 
 _NO_TERMS = Terms()
@@ -140,7 +140,7 @@ class OperatorActions(_Author):
         `about` are the alerts that still fired at its end, `step` is its last. Raises UsageError
         where the task is not over, or cannot be begun again.
         """
-        what = await reopening(self._journal, attempt)
+        what = await find_reopening(self._journal, attempt)
         order = Intervention(
             action=Action.RESTART,
             by=Actor.OPERATOR,
@@ -197,7 +197,7 @@ class OperatorActions(_Author):
         `petition` is what the decision would have answered: its worker hears that it is refused.
         """
         refusal = self._stamp(intervention, DeliveryState.REJECTED, step, comment)
-        answer = refused(petition, author=self.author, message=comment) if petition else None
+        answer = refuse_request(petition, author=self.author, message=comment) if petition else None
         await self._write(attempt, *([refusal, answer] if answer else [refusal]))
 
     async def modify(
@@ -217,12 +217,12 @@ class OperatorActions(_Author):
 
     async def grant(self, attempt: Attempt, id: int, petition: WorkerRequest) -> int:
         """Give a worker what it asked for; answers the intervention's journal id."""
-        (entry,) = await self._write(attempt, granted(id, petition, author=self.author))
+        (entry,) = await self._write(attempt, grant_request(id, petition, author=self.author))
         return entry.id
 
     async def refuse(self, attempt: Attempt, id: int, comment: str = "") -> int:
         """Refuse a worker what it asked for; answers the intervention's journal id."""
-        refusal = refused(id, author=self.author, message=comment)
+        refusal = refuse_request(id, author=self.author, message=comment)
         (entry,) = await self._write(attempt, refusal)
         return entry.id
 
@@ -303,7 +303,7 @@ def _spoken(record: Record) -> bool:
     return isinstance(record, Feedback) and record.origin is Origin.EXPLICIT
 
 
-def granted(id: int, request: WorkerRequest, *, author: str) -> Intervention:
+def grant_request(id: int, request: WorkerRequest, *, author: str) -> Intervention:
     """The act by which an operator grants what was asked for; `id` is the request's."""
     mine = Intervention(
         action=Action.RESUME, by=Actor.OPERATOR, author=author, message="Approved.", petition=id
@@ -318,7 +318,7 @@ def granted(id: int, request: WorkerRequest, *, author: str) -> Intervention:
             return mine
 
 
-def refused(id: int, *, author: str, message: str = "") -> Intervention:
+def refuse_request(id: int, *, author: str, message: str = "") -> Intervention:
     """The act by which an operator refuses what was asked for; `id` is the request's."""
     return Intervention(
         action=Action.NUDGE,

@@ -280,7 +280,7 @@ class Reopening:
         return f"{self.begins} if run {run} is at work, else by `midwatch resume --run {run}`"
 
 
-async def reopening(journal: Journal, attempt: Attempt) -> Reopening:
+async def find_reopening(journal: Journal, attempt: Attempt) -> Reopening:
     """What is opened with the task of an attempt. Raises UsageError where it cannot be begun again.
 
     What depends on it and has begun stays as it is, whatever came of it.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
 
 _SHOWN = 200
@@ -33,7 +33,7 @@ def changes_text(files: Sequence[FileChange]) -> str:
         return "no changes"
     added, removed = sum(each.added for each in files), sum(each.removed for each in files)
     lines = "" if all(each.binary for each in files) else f", +{added:,} -{removed:,}"
-    return f"{counted(len(files), 'file')}{lines}"
+    return f"{count_noun(len(files), 'file')}{lines}"
 
 
 def change_lines(files: Sequence[FileChange]) -> Iterator[str]:
@@ -43,4 +43,4 @@ def change_lines(files: Sequence[FileChange]) -> Iterator[str]:
     for each in shown:
         yield f"{each.lines:<{width}}  {brief(each.name)}"
     if len(files) > len(shown):
-        yield f"… and {counted(len(files) - len(shown), 'more file')}"
+        yield f"… and {count_noun(len(files) - len(shown), 'more file')}"

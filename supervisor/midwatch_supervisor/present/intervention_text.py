@@ -26,17 +26,17 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.attempt import AlertStatus
 from midwatch_monitor.state.intervention import WorkerRequest
-from midwatch_supervisor.present.numbers import amount, counted, grant_text, steps_text
+from midwatch_supervisor.present.numbers import amount, count_noun, grant_text, steps_text
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import (
     Parts,
     TextLine,
     Tone,
     because,
-    bracketed,
     brief,
     by,
-    numbered,
+    in_brackets,
+    number_lines,
 )
 
 _SEVERITIES: Mapping[Severity, Tone] = {
@@ -70,8 +70,8 @@ def alert_text(alert: Alert, status: AlertStatus) -> str:
 
 
 def _alert_text(alert: Alert, state: str) -> str:
-    head = f"{state} {alert.severity} {brief(alert.key.rule)}{bracketed(alert.key.subject)}"
-    return f"{head}{because(alert.summary)}{bracketed(steps_text(alert.evidence))}"
+    head = f"{state} {alert.severity} {brief(alert.key.rule)}{in_brackets(alert.key.subject)}"
+    return f"{head}{because(alert.summary)}{in_brackets(steps_text(alert.evidence))}"
 
 
 def _alert(alert: Alert) -> TextLine:
@@ -108,7 +108,7 @@ def _escalation(asked: Escalation) -> TextLine:
 
 def _decision(made: Decision) -> TextLine:
     act = f"{action_text(made.action, made.terms)}{by(made.author or made.by.value)}"
-    cause = f"{diagnosis_text(made.diagnosis)}{bracketed(steps_text(made.steps))}"
+    cause = f"{diagnosis_text(made.diagnosis)}{in_brackets(steps_text(made.steps))}"
     refused = bool(made.refused)
     return TextLine(
         "✗" if refused else "§",
@@ -122,7 +122,7 @@ def _decision(made: Decision) -> TextLine:
             ("refused", made.refused),
             ("rationale", made.rationale),
             ("message", made.message),
-            ("plan", numbered(made.plan)),
+            ("plan", number_lines(made.plan)),
         ),
     )
 
@@ -134,13 +134,13 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
 
 def action_text(action: Action, terms: Terms) -> str:
     """An action with its terms: `grant_budget (20 requests)`."""
-    return f"{action}{bracketed(terms_text(terms))}"
+    return f"{action}{in_brackets(terms_text(terms))}"
 
 
 def proposal_text(proposed: Intervention) -> str:
     """What an intervention that waits for approval would say and plan, in lines."""
     said = proposed.message or "(no message)"
-    return "\n".join(filter(None, (said, numbered(proposed.plan))))
+    return "\n".join(filter(None, (said, number_lines(proposed.plan))))
 
 
 def terms_text(terms: Terms) -> str:
@@ -195,7 +195,7 @@ def _intervention_parts(issued: Intervention) -> Parts:
         ("terms", terms_text(issued.terms)),
         ("because of", "" if unknown else diagnosis_text(issued.diagnosis)),
         ("message", issued.message),
-        ("plan", numbered(issued.plan)),
+        ("plan", number_lines(issued.plan)),
         ("answers", rules_text(issued.answers)),
     )
 
@@ -221,7 +221,7 @@ def _name(about: Intervention | None) -> str:
 
 
 def _notified_text(sent: Notified) -> TextLine:
-    text = f"{brief(sent.target)} was told: {counted(len(sent.keys), 'thing')}"
+    text = f"{brief(sent.target)} was told: {count_noun(len(sent.keys), 'thing')}"
     return TextLine("→", "notify", text, Tone.DIM, (("about", "\n".join(sent.keys)),))
 
 

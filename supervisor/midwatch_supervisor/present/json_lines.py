@@ -345,7 +345,7 @@ class Transcript:
             return about.intervention if about else None
         return self._delivered.get(entry.attempt)
 
-    def done(self, *, exit_code: int, at: datetime) -> JsonLine:
+    def done_line(self, *, exit_code: int, at: datetime) -> JsonLine:
         """The run's last line."""
         return {
             "type": "done",

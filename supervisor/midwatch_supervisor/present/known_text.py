@@ -19,8 +19,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.present.learning_text import fact_parts, lesson_parts, verdict_text
 from midwatch_supervisor.present.lesson_history import LessonHistory, Place, Use
-from midwatch_supervisor.present.numbers import counted
-from midwatch_supervisor.present.text_line import Parts, because, brief, by, listed
+from midwatch_supervisor.present.numbers import count_noun
+from midwatch_supervisor.present.text_line import Parts, because, brief, by, list_lines
 
 Known = KnownLesson | KnownFact | KnownGuidelines
 """Anything that a person can mark."""
@@ -80,7 +80,7 @@ def lesson_standing(known: KnownLesson) -> str:
 def lesson_detail(known: KnownLesson, history: LessonHistory | None = None) -> Parts:
     """All of a lesson, with what became of it, as far as that was read."""
     worth = (
-        f"given to {counted(known.used, 'attempt')}; {known.helped} of them accepted, "
+        f"given to {count_noun(known.used, 'attempt')}; {known.helped} of them accepted, "
         f"{known.hurt} rejected or failed"
         if known.used
         else "not given to anybody yet"
@@ -102,8 +102,8 @@ def lesson_detail(known: KnownLesson, history: LessonHistory | None = None) -> P
         *parts,
         ("attempts", ", ".join(f"{each.name} ({each.attempt.id})" for each in history.sources)),
         ("it explains", verdict_line(history.verdict) if history.verdict else ""),
-        ("given to", listed(map(_use_line, history.uses[-_USES:]))),
-        ("marks", listed(marks)),
+        ("given to", list_lines(map(_use_line, history.uses[-_USES:]))),
+        ("marks", list_lines(marks)),
     )
 
 
@@ -224,7 +224,10 @@ def fact_detail(
         ),
         *fact_parts(known.fact),
         ("where it comes from", _source(known, known.sources)),
-        ("marks", listed(_mark_text(at, mark.act, mark.author, mark.reason) for at, mark in marks)),
+        (
+            "marks",
+            list_lines(_mark_text(at, mark.act, mark.author, mark.reason) for at, mark in marks),
+        ),
     )
 
 
@@ -277,7 +280,7 @@ def version_standing(known: KnownGuidelines) -> str:
 def version_line(known: KnownGuidelines) -> str:
     """A version on one line, with its comment and its length."""
     version = known.guidelines
-    size = f"{len(version.text.split())} words from {counted(len(version.sources), 'attempt')}"
+    size = f"{len(version.text.split())} words from {count_noun(len(version.sources), 'attempt')}"
     return f"{version_standing(known)}{because(known.comment)}; {size}"
 
 

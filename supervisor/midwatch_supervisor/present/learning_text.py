@@ -31,7 +31,7 @@ from midwatch_monitor.records import (
     Summary,
     Trial,
 )
-from midwatch_supervisor.present.numbers import amount, counted, percent, steps_text
+from midwatch_supervisor.present.numbers import amount, count_noun, percent, steps_text
 from midwatch_supervisor.present.text_line import (
     Parts,
     TextLine,
@@ -39,7 +39,7 @@ from midwatch_supervisor.present.text_line import (
     because,
     brief,
     by,
-    listed,
+    list_lines,
 )
 
 
@@ -103,8 +103,8 @@ def recall_text(recall: Recall, given: Given) -> TextLine:
     control = recall.group is Group.CONTROL and not recall.lessons
     text = ", ".join(
         (
-            "no lessons (control group)" if control else counted(len(recall.lessons), "lesson"),
-            counted(len(recall.facts), "fact"),
+            "no lessons (control group)" if control else count_noun(len(recall.lessons), "lesson"),
+            count_noun(len(recall.facts), "fact"),
             "no guidelines" if recall.guidelines is None else guidelines,
             *((f"{amount(recall.tokens)} tokens",) if recall.tokens else ()),
         )
@@ -115,13 +115,13 @@ def recall_text(recall: Recall, given: Given) -> TextLine:
         ("given", text),
         (
             "lessons",
-            listed(
+            list_lines(
                 f"{each.lesson} (found by {each.method}, fits {percent(each.score)}) "
                 f"{lessons.get(each.lesson, '')}".rstrip()
                 for each in recall.lessons
             ),
         ),
-        ("facts", listed(f"{id} {facts.get(id, '')}".rstrip() for id in recall.facts)),
+        ("facts", list_lines(f"{id} {facts.get(id, '')}".rstrip() for id in recall.facts)),
         ("guidelines", version.text if version else ""),
         ("group", "" if recall.group is Group.NONE else recall.group.value),
         ("found in", f"{recall.seconds:.3f} seconds" if recall.seconds else ""),
@@ -134,7 +134,7 @@ def _summary(summary: Summary) -> TextLine:
     parts = (
         ("summary", summary.text),
         ("topics", ", ".join(summary.topics)),
-        ("from", f"{counted(summary.turns, 'turn')} of its model; written by {author}"),
+        ("from", f"{count_noun(summary.turns, 'turn')} of its model; written by {author}"),
     )
     return TextLine("∑", "summary", brief(summary.text), Tone.DIM, parts)
 
@@ -150,7 +150,7 @@ def lesson_parts(lesson: Lesson) -> Parts:
     return (
         ("lesson", lesson.text),
         ("failure class", lesson.failure_class),
-        ("what to do instead", listed(lesson.insights)),
+        ("what to do instead", list_lines(lesson.insights)),
         ("tags", ", ".join(lesson.tags)),
         ("files", "\n".join(lesson.files)),
         ("kind of work", lesson.kind),
@@ -189,7 +189,7 @@ def _fact_mark(mark: FactMark) -> TextLine:
 
 
 def _fact_review(review: FactReview) -> TextLine:
-    facts = counted(len(review.facts), "fact")
+    facts = count_noun(len(review.facts), "fact")
     if review.state is not ReviewState.OK:
         text = f"{review.state}: {facts} kept unreviewed{because(review.error)}"
         tone = Tone.WARN if review.state is ReviewState.FALLBACK else Tone.DIM
@@ -206,7 +206,7 @@ def _fact_review(review: FactReview) -> TextLine:
 
 
 def _guidelines(version: Guidelines) -> TextLine:
-    words = counted(len(version.text.split()), "word")
+    words = count_noun(len(version.text.split()), "word")
     parts = ((f"guidelines, version {version.version}", version.text),)
     text = f"version {version.version} proposed: {words}"
     return TextLine("?", "guidelines", text, Tone.WARN, parts)
@@ -232,7 +232,10 @@ def _study(study: Study) -> TextLine:
 
 def reflection_text(look: Reflection) -> TextLine:
     """What a look back came to."""
-    insights, attempts = counted(look.insights, "insight"), counted(len(look.attempts), "attempt")
+    insights, attempts = (
+        count_noun(look.insights, "insight"),
+        count_noun(len(look.attempts), "attempt"),
+    )
     proposed = ", and new guidelines" if look.proposed else ""
     failed = f"; failed{because(look.error)}" if look.error else ""
     text = f"skipped{because(look.skipped)}" if look.skipped else f"{insights} from {attempts}"
@@ -242,7 +245,7 @@ def reflection_text(look: Reflection) -> TextLine:
 
 def _trial(trial: Trial) -> TextLine:
     adopted = "adopted" if trial.adopted else "not adopted"
-    tasks = counted(len(trial.scores), "task")
+    tasks = count_noun(len(trial.scores), "task")
     text = f"guidelines tried on {tasks}: {adopted}{because(trial.reason)}"
     return TextLine("≟", "trial", text, Tone.DIM)
 

@@ -22,12 +22,12 @@ _RESOURCES = {
 }
 
 
-def counted(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     """A count with its noun: `1 lesson`, `2,000 lessons`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def listed(names: Sequence[str], most: int) -> str:
+def list_names(names: Sequence[str], most: int) -> str:
     """Names, and how many more there are than `most`: `fix, test and 3 more`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
@@ -114,7 +114,7 @@ def _used_words(meter: Meter, noun: str = "") -> str:
 def usage_text(*, requests: int, tokens: int, cost_usd: float) -> str:
     """What somebody used of a model: `3 requests, 1.0 M tokens, $0.12`; `nothing` for nothing."""
     parts = (
-        counted(requests, "request") if requests else "",
+        count_noun(requests, "request") if requests else "",
         f"{amount(tokens)} token{'s' * (tokens != 1)}" if tokens else "",
         f"${dollars(cost_usd)}" if cost_usd else "",
     )

@@ -56,7 +56,7 @@ from midwatch_supervisor.present.learning_text import LEARNING_TEXTS, NOTHING, G
 from midwatch_supervisor.present.numbers import (
     amount,
     checks_text,
-    counted,
+    count_noun,
     dollars,
     grant_text,
     kilobytes,
@@ -70,12 +70,12 @@ from midwatch_supervisor.present.text_line import (
     TextLine,
     Tone,
     because,
-    blocked,
-    bracketed,
+    blocker_words,
     brief,
-    numbered,
+    in_brackets,
+    number_lines,
 )
-from midwatch_supervisor.present.waiting import rounded
+from midwatch_supervisor.present.waiting import round_time
 
 _ARGUMENTS = TypeAdapter(dict[str, object])
 RULES = frozenset(Rules.model_fields)
@@ -174,12 +174,12 @@ def _outage(outage: Outage, at: datetime) -> TextLine:
     """The outage of a provider, as told at that moment."""
     url, past = brief(outage.url), at - outage.since
     if outage.over:
-        return TextLine("→", "provider", f"{url} answers, after {rounded(past)}", Tone.GOOD)
-    lasted = f" {rounded(past)}" if past >= timedelta(seconds=1) else ""
+        return TextLine("→", "provider", f"{url} answers, after {round_time(past)}", Tone.GOOD)
+    lasted = f" {round_time(past)}" if past >= timedelta(seconds=1) else ""
     if outage.next_try is None:
         then = "nobody asks it before the run is resumed"
     else:
-        then = f"next try in {rounded(outage.next_try - at)}"
+        then = f"next try in {round_time(outage.next_try - at)}"
     text = f"waiting{lasted} for {url}: {brief(outage.reason)}; {then}"
     return TextLine("✗", "provider", text, Tone.WARN)
 
@@ -216,6 +216,8 @@ def _step(step: Step) -> TextLine:
         return _checkpoint(step, step.checkpoint)
     parts = _step_parts(step)
     if step.kind is StepKind.MESSAGE:
+        if step.ok is False and not step.text:
+            return TextLine("✗", "model", f"FAILED{because(step.output)}", Tone.WARN, parts)
         return TextLine("“", "says", brief(step.text), parts=parts)
     tool = brief(step.tool) or "tool"
     if held_back(step):
@@ -271,7 +273,7 @@ def _step_parts(step: Step) -> Parts:
 
 
 def _checkpoint(step: Step, report: Checkpoint) -> TextLine:
-    said = ", ".join(filter(None, (_progress(report), blocked(report.blockers))))
+    said = ", ".join(filter(None, (_progress(report), blocker_words(report.blockers))))
     return TextLine(
         "◆",
         "checkpoint",
@@ -319,7 +321,7 @@ def _plan(plan: Plan) -> TextLine:
 def plan_lines(plan: Plan) -> tuple[str, ...]:
     """The plan, a line for each plan step: `[x] 1. Read the code (confidence 80 %)`."""
     return tuple(
-        f"[{_BOXES[step.state]}] {number}. {brief(step.title)}{bracketed(plan_step_text(step))}"
+        f"[{_BOXES[step.state]}] {number}. {brief(step.title)}{in_brackets(plan_step_text(step))}"
         for number, step in enumerate(plan.steps, start=1)
     )
 
@@ -328,7 +330,7 @@ def plan_step_text(step: PlanStep) -> str:
     """What is known of a plan step beside its title and its state; empty for nothing."""
     parts = (
         "" if step.confidence is None else f"confidence {step.confidence} %",
-        "" if step.requests is None else counted(step.requests, "request"),
+        "" if step.requests is None else count_noun(step.requests, "request"),
         f"files: {', '.join(step.files)}" if step.files else "",
         f"flag: {step.flag}" if step.flag else "",
     )
@@ -344,15 +346,15 @@ def _plan_check(check: PlanCheck, answer: Intervention | None) -> TextLine:
     return TextLine(
         "≟",
         "plan check",
-        brief(f"plan step {check.plan_step}, {ruling}{bracketed(check.reason)}: {found}"),
+        brief(f"plan step {check.plan_step}, {ruling}{in_brackets(check.reason)}: {found}"),
         _request_tone(answer) if pending else _RULINGS[check.ruling],
         (
             (f"plan check before plan step {check.plan_step}", check.assumption),
             ("reality", check.reality),
             ("impact", check.impact),
-            ("options", numbered(check.options)),
+            ("options", number_lines(check.options)),
             ("choice", check.choice),
-            ("plan steps that should remain", numbered(check.proposed)),
+            ("plan steps that should remain", number_lines(check.proposed)),
             ("ruling", ruling),
             ("reason", check.reason),
         ),
@@ -458,7 +460,7 @@ def _analysis(analysis: Analysis) -> TextLine:
 
 def _spending_text(spent: Spending) -> TextLine:
     used = usage_text(requests=spent.requests, tokens=spent.tokens, cost_usd=spent.cost_usd)
-    text = f"{brief(spent.role)}{bracketed(spent.model)}: {used}"
+    text = f"{brief(spent.role)}{in_brackets(spent.model)}: {used}"
     return TextLine("$", "spent", text, Tone.DIM)
 
 

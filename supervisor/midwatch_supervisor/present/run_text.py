@@ -27,10 +27,10 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_monitor.state.usage import Usage, spent_usage
 from midwatch_supervisor.present.file_changes import FileChange, changes_text
 from midwatch_supervisor.present.json_lines import Transcript
-from midwatch_supervisor.present.numbers import checks_text, counted, usage_text
+from midwatch_supervisor.present.numbers import checks_text, count_noun, usage_text
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.signs import status_text
-from midwatch_supervisor.present.text_line import brief, reserved
+from midwatch_supervisor.present.text_line import brief, with_reservations
 from midwatch_supervisor.present.waiting import answer_commands, task_waits_for
 
 _BLOCKS = 4
@@ -104,7 +104,7 @@ def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
         _status_words(state),
         "" if result.files is None else changes_text(result.files),
         checks_text(state.passed, state.total) if state.total else "",
-        counted(len(state.attempts), "attempt"),
+        count_noun(len(state.attempts), "attempt"),
         _usage(replace(state.used, requests=0)) if state.used.tokens else "",
     )
     line = f"{state.task.name}: {', '.join(filter(None, parts))}"
@@ -126,7 +126,7 @@ def _sum(results: Sequence[TaskResult]) -> Iterator[LabelledText]:
 def _status_words(state: TaskState) -> str:
     """The status, with what speaks against a completed one."""
     accepted = state.verdict.accepted if state.verdict else None
-    reservations = "" if accepted is False else reserved(state.reservations)
+    reservations = "" if accepted is False else with_reservations(state.reservations)
     return ", ".join(filter(None, (status_text(state.status, accepted=accepted), reservations)))
 
 
@@ -160,9 +160,9 @@ def _failure(check: Acceptance) -> str:
 
 def _tries(state: TaskState) -> str:
     delivered = len(state.delivered)
-    parts = [counted(len(state.attempts), "attempt"), counted(state.alerts, "alert")]
+    parts = [count_noun(len(state.attempts), "attempt"), count_noun(state.alerts, "alert")]
     if delivered:
-        parts.append(f"{counted(delivered, 'intervention')}, {state.recovered} recovered")
+        parts.append(f"{count_noun(delivered, 'intervention')}, {state.recovered} recovered")
     return ", ".join(parts)
 
 

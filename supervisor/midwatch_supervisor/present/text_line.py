@@ -73,18 +73,18 @@ def because(reason: str, width: int = 500) -> str:
     return f": {brief(reason, width)}" if reason else ""
 
 
-def bracketed(text: str) -> str:
+def in_brackets(text: str) -> str:
     """` (text)` behind what it belongs to; nothing without one."""
     return f" ({brief(text)})" if text else ""
 
 
-def blocked(blockers: Iterable[str]) -> str:
+def blocker_words(blockers: Iterable[str]) -> str:
     """What a worker says that it lacks: `blocked: a; b`; nothing without any."""
     said = "; ".join(filter(None, map(brief, blockers)))
     return f"blocked: {said}" if said else ""
 
 
-def reserved(reservations: Iterable[str]) -> str:
+def with_reservations(reservations: Iterable[str]) -> str:
     """With what reservations a task counts as completed; nothing without any."""
     said = "; ".join(reservations)
     return f"with reservations: {brief(said, 160)}" if said else ""
@@ -95,11 +95,11 @@ def by(author: str) -> str:
     return f" by {brief(author)}" if author else ""
 
 
-def numbered(items: Iterable[str]) -> str:
+def number_lines(items: Iterable[str]) -> str:
     """A numbered list, one item a line."""
     return "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
 
 
-def listed(items: Iterable[str]) -> str:
+def list_lines(items: Iterable[str]) -> str:
     """A list, one item a line."""
     return "\n".join(f"- {item}" for item in items)

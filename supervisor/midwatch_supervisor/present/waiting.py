@@ -153,7 +153,7 @@ def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
     )
 
 
-def lacking(labels: Sequence[str], nodes: Iterable[NodeStatus]) -> str:
+def missing_node_words(labels: Sequence[str], nodes: Iterable[NodeStatus]) -> str:
     """That no node that is up takes what asks for these labels; empty where one does."""
     up = [each for each in nodes if each.state is NodeState.UP]
     if any(_has(each, labels) for each in up):
@@ -197,14 +197,16 @@ def monitor_absent(monitors: Iterable[MonitorStatus], now: datetime) -> str:
     known = sorted(monitors, key=lambda each: each.until)
     if any(each.lives(now) for each in known):
         return ""
-    last = f" ({known[-1].name} was, until {rounded(now - known[-1].until)} ago)" if known else ""
+    last = (
+        f" ({known[-1].name} was, until {round_time(now - known[-1].until)} ago)" if known else ""
+    )
     return (
         f"no monitor is at work{last}: nobody escalates, decides or learns until one is; "
         "`midwatch monitor` starts one"
     )
 
 
-def rounded(time: timedelta) -> str:
+def round_time(time: timedelta) -> str:
     """A time in seconds, minutes or hours, as exactly as a reader wants it."""
     seconds = max(0, int(time.total_seconds()))
     if seconds < 120:

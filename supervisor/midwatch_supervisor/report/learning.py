@@ -36,7 +36,7 @@ from midwatch_supervisor.report.section import (
     rate_chart,
     rate_fields,
     role_line,
-    rounded,
+    round_figure,
     section,
     table,
 )
@@ -399,7 +399,7 @@ def _lesson_lines(figures: LessonFigures, reading: LearningReading) -> Iterator[
         "attempts_given": figures.given,
         "methods": {method.value: count for method, count in figures.methods},
         "ratings": {str(rating): count for rating, count in figures.ratings.counts},
-        "seconds": {"median": rounded(figures.seconds), "max": rounded(figures.longest)},
+        "seconds": {"median": round_figure(figures.seconds), "max": round_figure(figures.longest)},
     }
     for name, count in figures.classes:
         yield {"type": "failure_class", "failure_class": name, "lessons": count}

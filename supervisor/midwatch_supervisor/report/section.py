@@ -230,7 +230,7 @@ def _fields(name: str, value: object) -> FigureLine:
         case Enum():
             return {name: value.value}
         case float():
-            return {name: rounded(value)}
+            return {name: round_figure(value)}
         case str() | int() | None:
             return {name: value}
         case _:
@@ -242,7 +242,7 @@ def fields(figures: object, *names: str) -> FigureLine:
     return {name: getattr(figures, name) for name in names}
 
 
-def rounded(value: float | None) -> float | None:
+def round_figure(value: float | None) -> float | None:
     """Four decimals, which no count of attempts bears out anyway."""
     return None if value is None else round(value, 4)
 
@@ -250,13 +250,13 @@ def rounded(value: float | None) -> float | None:
 def rate_fields(share: Share) -> FigureLine:
     """A rate from 0 to 1 with the ends of its 95 % interval; nothing of nothing."""
     rate, spread = (share.rate, share.interval) if share.of else (None, None)
-    return {"rate": rounded(rate), **interval_fields(spread)}
+    return {"rate": round_figure(rate), **interval_fields(spread)}
 
 
 def interval_fields(spread: Interval | None, prefix: str = "") -> FigureLine:
     """The ends of an interval; `None` where there is none."""
     low, high = (spread.low, spread.high) if spread else (None, None)
-    return {f"{prefix}low": rounded(low), f"{prefix}high": rounded(high)}
+    return {f"{prefix}low": round_figure(low), f"{prefix}high": round_figure(high)}
 
 
 def usage_fields(usage: Usage) -> FigureLine:
@@ -266,5 +266,5 @@ def usage_fields(usage: Usage) -> FigureLine:
 
 def role_line(figures: SpendingFigures, role: str, usage: Usage) -> FigureLine:
     """What one role used, and its tokens as a share of the workers'."""
-    share = rounded(figures.share(usage))
+    share = round_figure(figures.share(usage))
     return {"type": "spending", "role": role, **usage_fields(usage), "share": share}

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from midwatch_monitor.budget import raised
+from midwatch_monitor.budget import raise_limits
 from midwatch_monitor.errors import ProviderRefusedError, StaleIncarnationError
 from midwatch_monitor.records import (
     Acceptance,
@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
-from midwatch_tools.instructions import exhausted
+from midwatch_tools.instructions import exhausted_limits
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,9 @@ def result(work: "asyncio.Task[Ended]") -> Ended:
     return Ended(ending=Ending.ERROR, reason=f"{type(error).__name__}: {error}")
 
 
-def ordered(due: Sequence[tuple[int, Intervention]], step: int, *, divisible: bool) -> Ended | None:
+def end_asked_for(
+    due: Sequence[tuple[int, Intervention]], step: int, *, divisible: bool
+) -> Ended | None:
     """The end that an intervention asks for; the strongest wins, and all are stamped.
 
     A split that cannot be asks for no end; see `undoable`.
@@ -145,8 +147,8 @@ def overtime(budget: Budget | None, due: Sequence[tuple[int, Intervention]]) -> 
     if budget is None:
         return None
     grants = [each.terms.grant for _, each in due if each.action is Action.GRANT_BUDGET]
-    granted = raised(budget, grants)
+    granted = raise_limits(budget, grants)
     if not granted.minutes.spent:
         return None
-    gone = exhausted(Budget(minutes=granted.minutes))
+    gone = exhausted_limits(Budget(minutes=granted.minutes))
     return Ended(ending=Ending.OUT_OF_BUDGET, reason=f"out of budget: {gone}")

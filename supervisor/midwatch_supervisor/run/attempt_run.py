@@ -20,7 +20,7 @@ from midwatch_monitor.errors import (
     WorkerError,
     WorkspaceError,
 )
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Acceptance,
     Activity,
@@ -39,10 +39,10 @@ from midwatch_monitor.records import (
     Step,
     Task,
 )
-from midwatch_monitor.shielding import heed, sheltered
+from midwatch_monitor.shielding import finish_before_cancel, heed
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.numbers import counted
-from midwatch_supervisor.run.attempt_end import Ended, ordered, overtime, result, undoable
+from midwatch_supervisor.present.numbers import count_noun
+from midwatch_supervisor.run.attempt_end import Ended, end_asked_for, overtime, result, undoable
 from midwatch_supervisor.run.attempt_start import Introduction, budget_of, circumstances, own_plan
 from midwatch_supervisor.run.completion import Work, check_all, finish, shell_for
 from midwatch_supervisor.run.context import RunResources
@@ -50,9 +50,9 @@ from midwatch_supervisor.run.parking import (
     Question,
     hung,
     park,
+    park_refused,
     passes,
     raise_refusal,
-    refused,
     sit_out,
     tell_of,
 )
@@ -176,9 +176,9 @@ class AttemptRun:
                 doing="the planner writes the plan",
                 budget=budget,
             )
-            return working(), planning
+            return working_transition(), planning
         plan = self.plan or own_plan(self.assignment.task)
-        return working(), *circumstances(plan, budget, self.resources.settings)
+        return working_transition(), *circumstances(plan, budget, self.resources.settings)
 
     async def _confidence(self) -> tuple[Change, ...]:
         """Whether the rules must not go by what the worker will state of its confidence."""
@@ -240,7 +240,7 @@ class AttemptRun:
             self.busy = recorder
             await self._run(prompt, history, watch, recorder)
         except ProviderRefusedError as error:
-            await refused(recorder, error)
+            await park_refused(recorder, error)
             raise
         except BudgetSpentError as error:
             return Ended(ending=Ending.OUT_OF_BUDGET, reason=str(error))
@@ -309,7 +309,7 @@ class AttemptRun:
         except JournalCorruptError as error:
             raise WorkerError(f"the attempt cannot go on where it was: {error}") from error
         except ValidationError as error:  # which says what stands there
-            broken = f"its history holds no messages ({counted(error.error_count(), 'error')})"
+            broken = f"its history holds no messages ({count_noun(error.error_count(), 'error')})"
             raise WorkerError(f"the attempt cannot go on where it was: {broken}") from None
 
     async def _read_work(self, recorder: Recorder) -> Work:
@@ -345,7 +345,7 @@ class AttemptRun:
             await self._gone(work)  # and what bears the mark now is the other process's
             raise
         except BaseException:
-            await sheltered(self._leave(work))
+            await finish_before_cancel(self._leave(work))
             raise
         ended, questions = (heard, ()) if isinstance(heard, Ended) else (None, heard)
         return Halt(ended=ended, questions=questions, budget=budget, abandoned=not gone)
@@ -367,7 +367,7 @@ class AttemptRun:
                 if refused := undoable(due, recorder.last_step, divisible=divisible):
                     await recorder.record(*refused)
                     continue
-                ended = ordered(due, recorder.last_step, divisible=divisible)
+                ended = end_asked_for(due, recorder.last_step, divisible=divisible)
                 ended = ended or overtime(watch.budget(), due)
                 if ended is not None:
                     return ended

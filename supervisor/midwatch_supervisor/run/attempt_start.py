@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from midwatch_agents.prompt import Past, attempt_lines, opening
+from midwatch_agents.prompt import Past, attempt_lines, first_prompt
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
 from midwatch_monitor.errors import MidwatchError, ProviderRefusedError
@@ -25,11 +25,11 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.task_agents import TaskAgents
-from midwatch_supervisor.workspaces.changes import listing
+from midwatch_supervisor.workspaces.changes import list_files
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.instructions import outline
-from midwatch_tools.plan_change import shared
+from midwatch_tools.plan_change import share_requests
 from midwatch_tools.tools.board import Board
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def budget_of(task: TaskSpec, last: Budget | None) -> Budget:
 
 def circumstances(plan: Plan, budget: Budget, settings: Settings) -> tuple[Plan, Change]:
     """The plan with its shares of the requests, and all that is true when work begins."""
-    plan = shared(plan, budget.requests, least=settings.plan.min_requests)
+    plan = share_requests(plan, budget.requests, least=settings.plan.min_requests)
     in_hand = plan.in_hand
     return plan, Change(
         reflect=True,
@@ -90,7 +90,7 @@ def circumstances(plan: Plan, budget: Budget, settings: Settings) -> tuple[Plan,
     )
 
 
-async def drafted(
+async def outline_plan(
     model: "Model | None",
     assignment: Assignment,
     *,
@@ -155,12 +155,12 @@ class Introduction:
 
         Has the planner write the plan first, unless there is one; it reads what was learned too.
         """
-        blocks = DataBlocks.drawn()
+        blocks = DataBlocks.with_new_code()
         learned = await self._learned_text(recorder, blocks)
         await self._plan(recorder, learned)
         # A planner has read how similar tasks went; its plan says what follows from it.
         before = not self.assignment.planned
-        return opening(
+        return first_prompt(
             self.assignment.task,
             outline(recorder.plan),
             number=self.attempt.number,
@@ -184,12 +184,12 @@ class Introduction:
         if recorder.plan.steps:
             return
         went = await self.resources.learning.precedents(self.task)
-        outlined = await drafted(
+        outlined = await outline_plan(
             self.agents.planner,
             self.assignment,
             past=self.past,
             precedents="\n\n".join(filter(None, (went, learned))),
-            listing=await listing(self.workspace),
+            listing=await list_files(self.workspace),
             settings=self.resources.settings,
         )
         begun = circumstances(outlined.plan, recorder.budget, self.resources.settings)

@@ -28,7 +28,7 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.workspaces.changes import changes, listing
+from midwatch_supervisor.workspaces.changes import changes, list_files
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_supervisor.workspaces.workspace_files import open_file
 
@@ -240,7 +240,7 @@ async def _review(
             diff=masked(await changes(workspace) or ""),
             claims=done.claims,
             read=Reading(workspace.folder, masked=masked).read,
-            listing=await listing(workspace),
+            listing=await list_files(workspace),
             settings=resources.settings,
         )
     except MidwatchError as error:

@@ -76,7 +76,7 @@ async def begin(
     run = await journal.add_run(source=source, settings=settings.for_run(), at=at)
     jobs = [
         Job(
-            task=await stored(journal, run, assignment, at),
+            task=await store_task(journal, run, assignment, at),
             assignment=assignment,
             agents=agents,
         )
@@ -150,7 +150,7 @@ def _breakers(settings: Settings) -> Breakers:
     return Breakers(settings.provider, refusing=not settings.provider.wait_for_first_answer)
 
 
-async def stored(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:
+async def store_task(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:
     """A task of a run, stored anew."""
     return await journal.add_task(
         run=run.id,
@@ -294,7 +294,7 @@ class Roster:
         """A new task of the run, stored; raises UsageError for whom it cannot have."""
         resources = self._resources
         agents = TaskAgents(assignment, settings=resources.settings, breakers=resources.breakers)
-        task = await stored(resources.journal, resources.run, assignment, resources.clock())
+        task = await store_task(resources.journal, resources.run, assignment, resources.clock())
         job = Job(task=task, assignment=assignment, agents=agents)
         self._enter(job)
         return job

@@ -120,7 +120,7 @@ def raise_refusal(error: WorkerError, breakers: Breakers, model: Model) -> None:
         raise refusal(fault, who=who, url=(model.base_url or "").rstrip("/")) from error
 
 
-async def refused(recorder: Recorder, error: ProviderRefusedError) -> None:
+async def park_refused(recorder: Recorder, error: ProviderRefusedError) -> None:
     """Store that the attempt waits for a provider that nobody asks before the run is resumed."""
     known, at = recorder.outage, recorder.clock()
     since = known.since if known else at

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
-from midwatch_monitor.budget import renewed
+from midwatch_monitor.budget import renew
 from midwatch_monitor.errors import (
     ElsewhereError,
     JournalError,
@@ -43,7 +43,7 @@ from midwatch_supervisor.run.next_attempt import (
     next_attempt,
     wanted_again,
 )
-from midwatch_supervisor.run.split import assemble, carried, keeps_work, parts, whole_records
+from midwatch_supervisor.run.split import assemble, carry_budget, keeps_work, parts, whole_records
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
 from midwatch_supervisor.workspaces.workspace import Workspace, reopen_workspace
 
@@ -323,7 +323,7 @@ class Runner:
         """What the attempt before left; whoever begins a task again gives it its budget anew."""
         if not wanted_again([last]):
             return last.budget
-        return renewed(last.budget, budget_of(job.assignment.task, None))
+        return renew(last.budget, budget_of(job.assignment.task, None))
 
     def _elsewhere(self, error: MidwatchError) -> bool:
         """Whether another node may do what failed here."""
@@ -380,7 +380,7 @@ class Runner:
         if not attempts:
             return None
         left = (await AttemptEvidence.read(self._resources.journal, attempts[-1])).budget
-        return carried(budget_of(job.assignment.task, None), left)
+        return carry_budget(budget_of(job.assignment.task, None), left)
 
     # -- a split ---------------------------------------------------------------------------
 

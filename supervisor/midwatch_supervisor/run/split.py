@@ -35,7 +35,7 @@ def parts(
     """The tasks that a split makes, each after the one before; none if too little is left. Pure.
 
     They share evenly what is left of the parent's budget, and what one does not use goes to the
-    next (`carried`). A part without checks of its own cannot
+    next (`carry_budget`). A part without checks of its own cannot
     be held to those of the whole, which must not pass before the last part is done: the last one
     is, and an earlier one is provisional: it has to change something, is done with a flag, and is
     proven or refuted when the whole is checked. `taken` are the names that other tasks have.
@@ -111,7 +111,7 @@ def shared_out(budget: Budget, count: int) -> BudgetSpec | None:
     )
 
 
-def carried(share: Budget, left: Budget) -> Budget:
+def carry_budget(share: Budget, left: Budget) -> Budget:
     """A part's share with what the part before it did not use. Pure."""
     return Budget(
         requests=_add(share.requests, left.requests),

@@ -20,7 +20,7 @@ _PATIENCE = 2.0
 
 
 @asynccontextmanager
-async def listening(at: Path, watch: SessionWatch) -> AsyncGenerator[None]:
+async def listen_for_hooks(at: Path, watch: SessionWatch) -> AsyncGenerator[None]:
     """Answer hooks until the end of the block, in a folder of the user's own.
 
     Raises UsageError where another process listens there already.
@@ -74,7 +74,7 @@ async def _attend(
         async with asyncio.timeout(_PATIENCE):
             has_it = await reader.readline()
         if has_it:
-            await session.told(reply)
+            await session.note_delivery(reply)
     except (OSError, TimeoutError, ValueError, JournalError, StaleIncarnationError) as error:
         log.warning("a hook was not answered: %s", error)
     finally:

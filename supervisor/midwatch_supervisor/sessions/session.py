@@ -28,7 +28,7 @@ from midwatch_monitor.traces.foreign import Item, Node
 from midwatch_monitor.traces.json_stream import Damage
 from midwatch_monitor.traces.session_reader import SessionReader
 from midwatch_monitor.traces.tail import Tail
-from midwatch_supervisor.run.attempt_end import Ended, ordered
+from midwatch_supervisor.run.attempt_end import Ended, end_asked_for
 from midwatch_supervisor.sessions.session_journal import HOOKED, SessionJournal, SessionName
 from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import ONLY_WATCHED
@@ -37,7 +37,7 @@ from midwatch_tools.inbox import (
     stamp,
     timely,
 )
-from midwatch_tools.instructions import spoken
+from midwatch_tools.instructions import intervention_text
 
 _AT_ONCE = 200
 """Events that are committed together where many are taken in."""
@@ -198,7 +198,7 @@ class ForeignSession:
         """Go on where the journal left it."""
         if self._asked:
             return
-        self._known_steps, state = await self._journal.recorded(self.name)
+        self._known_steps, state = await self._journal.find_recorded(self.name)
         if self._tail is None:  # hooks tell what is new; a file tells all of it once more
             self._read_steps = self._known_steps
         if state is not None:
@@ -302,19 +302,21 @@ class ForeignSession:
             return Reply()
         attempt, step = self._recorder.attempt.id, self._recorder.last_step
         due = await self._inbox.due()
-        ended = self._stop or ordered(due, step, divisible=False)
+        ended = self._stop or end_asked_for(due, step, divisible=False)
         if ended is not None and can_stop(event) and self._stops < _MOST_STOPS:
             text = answer(event, guidance="", stop=ended.reason)
             return Reply(text=text, attempt=attempt, stamps=ended.stamps, ended=ended)
         if self._stop is not None or not passes_guidance(event):
             return Reply()
         said = [each for each in await timely(self._recorder, due) if each[1].action.spoken]
-        words = "\n\n".join(spoken(self._code, id, each, plans=False) for id, each in said)
+        words = "\n\n".join(
+            intervention_text(self._code, id, each, plans=False) for id, each in said
+        )
         text = answer(event, guidance=words, stop="")
         stamps = tuple(stamp(id, step) for id, _ in said)
         return Reply(text=text, attempt=attempt, stamps=stamps)
 
-    async def told(self, reply: Reply) -> None:
+    async def note_delivery(self, reply: Reply) -> None:
         """The agent has an answer: store that what was said has arrived, if it is news.
 
         Raises JournalError and StaleIncarnationError.

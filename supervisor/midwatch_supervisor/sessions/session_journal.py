@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Clock, Recorder, working
+from midwatch_monitor.recorder import Clock, Recorder, working_transition
 from midwatch_monitor.records import Action, Attempt, Change, Keeper, Lifecycle, Run
 from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
@@ -59,7 +59,7 @@ class SessionJournal:
     bus: Bus
     clock: Clock
 
-    async def recorded(self, name: SessionName) -> tuple[int, AttemptState | None]:
+    async def find_recorded(self, name: SessionName) -> tuple[int, AttemptState | None]:
         """How many steps there are of a session from before, and its newest attempt.
 
         One that goes on after its end has a run for each time.
@@ -117,5 +117,5 @@ class SessionJournal:
             clock=self.clock,
         )
         begun = Change(reflect=False, lifecycle=Lifecycle.WORKING, acts=acts)
-        await recorder.record(working(), begun)
+        await recorder.record(working_transition(), begun)
         return run, recorder

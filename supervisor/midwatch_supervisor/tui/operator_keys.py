@@ -144,7 +144,7 @@ class OperatorApp(App[int]):
         chooser = self._chooser()
         return None if chooser is None else chooser.chosen
 
-    def offered(self) -> tuple[Offer, ...]:
+    def offers(self) -> tuple[Offer, ...]:
         """What can be done about the chosen row now; nothing while the cursor follows."""
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
@@ -159,7 +159,7 @@ class OperatorApp(App[int]):
         for screen in self.screen_stack[-1:]:
             for each in screen.children:
                 if isinstance(each, Footer):
-                    each.offer(self.offered())
+                    each.offer(self.offers())
 
     @on(LineList.Moved)
     def _after_move(self) -> None:

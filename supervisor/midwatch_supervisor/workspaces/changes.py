@@ -20,7 +20,7 @@ from midwatch_tools.git import Worktree, git
 MAX_NAMES = 300
 
 
-async def listing(workspace: Workspace) -> str:
+async def list_files(workspace: Workspace) -> str:
     """The files of a workspace, one a line; of many the first ones in order.
 
     In git those that git knows or would know. Raises WorkspaceError with what git said.
@@ -202,7 +202,7 @@ async def records(
         yield entry.record
 
 
-def matching(names: Iterable[str], globs: Sequence[str]) -> tuple[str, ...]:
+def match_names(names: Iterable[str], globs: Sequence[str]) -> tuple[str, ...]:
     """The names that paths or globs mean; a folder means all that is in it, `**` everything."""
     return tuple(name for name in names if any(_means(glob, name) for glob in globs))
 

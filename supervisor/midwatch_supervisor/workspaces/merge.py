@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt
-from midwatch_monitor.shielding import sheltered
+from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.changes import NUMSTAT, base_commit, numstat
@@ -24,7 +24,7 @@ from midwatch_supervisor.workspaces.snapshot import (
     mark_of,
     tip_of,
 )
-from midwatch_supervisor.workspaces.workspace import TRACES, Workspace, chunked, lock_worktrees
+from midwatch_supervisor.workspaces.workspace import TRACES, Workspace, chunk, lock_worktrees
 from midwatch_tools.git import Worktree, git
 
 log = logging.getLogger(__name__)
@@ -153,7 +153,7 @@ async def _with_files(merge: Merge) -> Merge:
 async def has_content(home: Path, tip: str, names: Sequence[str]) -> bool:
     """Whether these files are in what is checked out as they are in a commit, however they came
     there: put on top of others, or all as one."""
-    for some in chunked(names):
+    for some in chunk(names):
         literal = (f":(literal){name}" for name in some)
         if await git(home, "diff", "--name-only", "HEAD", tip, "--", *literal):
             return False
@@ -170,7 +170,7 @@ async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) ->
         environ = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
         apart = Worktree(folder=home, git_dir=git_dir, environ=environ)
         await git(apart, "read-tree", tip)
-        for paths in chunked(left_out):
+        for paths in chunk(left_out):
             literal = (f":(literal){path}" for path in paths)
             await git(apart, "rm", "-r", "-f", "--cached", "--quiet", "--", *literal)
         tree = (await git(apart, "write-tree")).strip()
@@ -218,11 +218,13 @@ async def rehearse(merge: Merge) -> None:
         add = ("worktree", "add", "--quiet", "--detach", str(trial), "HEAD")
         try:
             async with lock_worktrees(merge.home):
-                await sheltered(git(merge.home, *add))
+                await finish_before_cancel(git(merge.home, *add))
             await _merge(trial, merge)
         finally:
             with suppress(WorkspaceError):  # it could not be added
-                await sheltered(git(merge.home, "worktree", "remove", "--force", str(trial)))
+                await finish_before_cancel(
+                    git(merge.home, "worktree", "remove", "--force", str(trial))
+                )
 
 
 async def _merge(folder: Path, merge: Merge) -> None:

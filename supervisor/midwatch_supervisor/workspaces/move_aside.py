@@ -10,7 +10,7 @@ from pathlib import Path
 
 from midwatch_agents.left_processes import end_all_leftovers
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.shielding import sheltered
+from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.workspaces.workspace import clear, lock_worktrees
 from midwatch_tools.git import git, is_repository, worktree_of
 
@@ -57,7 +57,7 @@ async def make_way(
         await asyncio.to_thread(_rename, folder, moved)
     else:
         async with lock_worktrees(repository):
-            await sheltered(_move(folder, repository, branch, moved))
+            await finish_before_cancel(_move(folder, repository, branch, moved))
     return moved
 
 

@@ -9,7 +9,7 @@ from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
 from midwatch_supervisor.present.assignment import Assignment, branch_of
-from midwatch_supervisor.workspaces.changes import changed_files, matching, take_over_files
+from midwatch_supervisor.workspaces.changes import changed_files, match_names, take_over_files
 from midwatch_supervisor.workspaces.clone import Origin, clone_of, origin_of
 from midwatch_supervisor.workspaces.move_aside import make_way
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
@@ -127,7 +127,7 @@ class Placement:
             return None, ()
         old = await self.find(plan, plan.inherits_from)
         names = await changed_files(self.journal, plan.inherits_from, old, bare=plan.source is None)
-        return old, matching(names, plan.keep)
+        return old, match_names(names, plan.keep)
 
     async def save_whole(self, attempt: Attempt, workspace: Workspace) -> None:
         """Save the whole of a split task in place of the attempt that was split.

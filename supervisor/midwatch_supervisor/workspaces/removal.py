@@ -24,7 +24,7 @@ def repository_of(workspace: Workspace) -> Path | None:
     return above if is_repository(above) else None
 
 
-async def unmerged(workspace: Workspace, source: Path | None) -> tuple[FileChange, ...]:
+async def unmerged_changes(workspace: Workspace, source: Path | None) -> tuple[FileChange, ...]:
     """The changes in a workspace that are nowhere else: nothing where it was merged.
 
     `source` is the folder that it was made from, and that takes its work. Raises WorkspaceError

@@ -29,7 +29,7 @@ from midwatch_monitor.records import (
     name_of,
 )
 from midwatch_supervisor.present.assignment import branch_of, place_of
-from midwatch_supervisor.present.numbers import listed
+from midwatch_supervisor.present.numbers import list_names
 from midwatch_supervisor.workspaces.changes import base_commit
 from midwatch_supervisor.workspaces.clone import Origin
 from midwatch_supervisor.workspaces.snapshot import (
@@ -87,7 +87,7 @@ def outdated_notice(names: tuple[str, ...], *, saved: int, last: int) -> Interve
         author=SNAPSHOT_AUTHOR,
         message=(
             f"This attempt goes on on another machine. Its files are {state}; {since} changed: "
-            f"{listed(names, _MAX_NAMES)}; look before you rely on them."
+            f"{list_names(names, _MAX_NAMES)}; look before you rely on them."
         ),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import AttemptTransition, Fault, Lifecycle, Record, Result
-from midwatch_monitor.shielding import sheltered
+from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import Workspace
 
@@ -81,7 +81,7 @@ class SnapshotWriter:
         """Save for whoever goes on with an attempt that is left as it is; a failure is logged."""
         try:
             # Who is told again to leave saves all the same: nobody does it later.
-            await sheltered(self.save())
+            await finish_before_cancel(self.save())
         except MidwatchError as error:
             log.warning("the work in %s was not saved: %s", self._workspace.folder, error)
         finally:

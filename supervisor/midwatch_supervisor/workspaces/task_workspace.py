@@ -73,10 +73,10 @@ class TaskWorkspace:
             workspace = await self.open()
             files = await file_changes(workspace, self.source)
             return await diff_from(workspace, self.source), files
-        merged = await self.merged()
+        merged = await self.find_merge()
         return await diff_between(*merged) if merged else None
 
-    async def merged(self) -> tuple[Path, str, str] | None:
+    async def find_merge(self) -> tuple[Path, str, str] | None:
         """The repository that took its branch, and the commits with which that began and ended.
 
         `None` where `midwatch merge` took none.

@@ -11,7 +11,7 @@ from itertools import chain, count
 from pathlib import Path, PurePosixPath
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.shielding import sheltered
+from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.workspaces.rubbish import NOT_ADDED
 from midwatch_supervisor.workspaces.workspace_files import entries_below
@@ -72,7 +72,7 @@ async def prepare(
     command = (*forced, "-b", branch, str(folder), base or "HEAD")
     async with lock_worktrees(source):
         # Until git ends nobody else may have the list.
-        await sheltered(git(source, *command))
+        await finish_before_cancel(git(source, *command))
     workspace = await reopen_workspace(folder, source, branch=branch)
     for other in merges:
         await _merge(workspace, other)
@@ -190,7 +190,7 @@ async def keep(workspace: Workspace, message: str) -> None:
     It is brought to its end: whoever came next would find git's lock, and could not commit.
     """
     if workspace.worktree is not None:
-        await sheltered(_keep(workspace.worktree, message))
+        await finish_before_cancel(_keep(workspace.worktree, message))
 
 
 async def _keep(worktree: Worktree, message: str) -> None:
@@ -209,7 +209,7 @@ async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) 
     the nested configuration, with its filters. So it leaves the index first, to be found anew.
     """
     nested = await _nested_repositories(worktree)
-    for names in chunked(list(nested)):
+    for names in chunk(list(nested)):
         await git(worktree, "update-index", "--force-remove", "--", *names)
     try:
         if paths:
@@ -234,12 +234,12 @@ async def _submodules_back(worktree: Worktree, nested: Mapping[str, str]) -> Non
     above = {str(each) for name in known for each in PurePosixPath(name).parents}
     gone = [each for each in nested if each not in known | above]
     there = [each for each in gone if await asyncio.to_thread((worktree.folder / each).is_dir)]
-    for names in chunked(there):
+    for names in chunk(there):
         infos = [("--cacheinfo", f"160000,{nested[name]},{name}") for name in names]
         await git(worktree, "update-index", "--add", *chain(*infos))
 
 
-def chunked(names: Sequence[str]) -> list[Sequence[str]]:
+def chunk(names: Sequence[str]) -> list[Sequence[str]]:
     """As many at a time as stand in one command."""
     return [names[start : start + 100] for start in range(0, len(names), 100)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_agents.acp.updates import (
     AgentCall,
-    chosen,
+    choose_option,
     cost_of,
     is_ours,
     text_of,
@@ -136,10 +136,10 @@ def test_a_permission_is_chosen_by_its_kind_and_only_once() -> None:
         {"optionId": "no", "kind": "reject_once"},
         {"optionId": 3},
     ]
-    assert chosen(Node(options), allow=True) == "first"
-    assert chosen(Node(options), allow=False) == "no"
-    assert chosen(Node([options[0]]), allow=True) == "always"
-    assert chosen(Node("none"), allow=True) is None
+    assert choose_option(Node(options), allow=True) == "first"
+    assert choose_option(Node(options), allow=False) == "no"
+    assert choose_option(Node([options[0]]), allow=True) == "always"
+    assert choose_option(Node("none"), allow=True) is None
 
 
 def test_cost_and_tokens_are_taken_where_they_are_told() -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from midwatch_agents.hooks.adapters import ADAPTERS
-from midwatch_agents.hooks.settings_file import installed, uninstalled
+from midwatch_agents.hooks.settings_file import install_hooks, uninstall_hooks
 from midwatch_monitor.errors import UsageError
 
 CLAUDE, GEMINI, CODEX = ADAPTERS["claude-code"], ADAPTERS["gemini"], ADAPTERS["codex"]
@@ -21,18 +21,18 @@ SETTINGS = {
 @pytest.mark.parametrize("agent", ADAPTERS)
 def test_every_event_calls_midwatch(agent: str) -> None:
     adapter, command = ADAPTERS[agent], f"midwatch hook {agent}"
-    found = json.loads(installed("", adapter, command))["hooks"]
+    found = json.loads(install_hooks("", adapter, command))["hooks"]
     assert found.keys() == adapter.events.keys()
     assert [group["hooks"][0]["command"] for (group,) in found.values()] == [command] * len(found)
 
 
 def test_the_entry_is_laid_out_as_the_agent_reads_it() -> None:
-    (claude,) = json.loads(installed("", CLAUDE, COMMAND))["hooks"]["Stop"]
+    (claude,) = json.loads(install_hooks("", CLAUDE, COMMAND))["hooks"]["Stop"]
     assert claude == {
         "matcher": "*",
         "hooks": [{"type": "command", "command": COMMAND, "timeout": 5}],
     }
-    (gemini,) = json.loads(installed("", GEMINI, "midwatch hook gemini"))["hooks"]["AfterTool"]
+    (gemini,) = json.loads(install_hooks("", GEMINI, "midwatch hook gemini"))["hooks"]["AfterTool"]
     assert gemini["hooks"][0]["timeout"] == 5000
 
 
@@ -46,39 +46,39 @@ def test_uninstalling_gives_back_every_byte(
     settings: object, end: str, *, indent: int | str | None, ascii_only: bool
 ) -> None:
     text = json.dumps(settings, indent=indent, ensure_ascii=ascii_only) + end
-    done = installed(text, CLAUDE, COMMAND)
+    done = install_hooks(text, CLAUDE, COMMAND)
     assert done.count(COMMAND) == len(CLAUDE.events)
-    assert installed(done, CLAUDE, COMMAND) == done
-    assert uninstalled(done, CLAUDE) == text
-    assert uninstalled(text, CLAUDE) == text
+    assert install_hooks(done, CLAUDE, COMMAND) == done
+    assert uninstall_hooks(done, CLAUDE) == text
+    assert uninstall_hooks(text, CLAUDE) == text
 
 
 def test_settings_laid_out_otherwise_mean_the_same_afterwards() -> None:
     text = f'{{"a":1,\n      "hooks":{{"Stop":[{json.dumps(THEIRS)}]}} }}'
-    back = uninstalled(installed(text, CLAUDE, COMMAND), CLAUDE)
+    back = uninstall_hooks(install_hooks(text, CLAUDE, COMMAND), CLAUDE)
     assert json.loads(back) == json.loads(text)
 
 
 @pytest.mark.parametrize("text", ["", "\n"])
 def test_settings_that_held_nothing_before_hold_nothing_again(text: str) -> None:
-    assert uninstalled(installed(text, CODEX, "midwatch hook codex"), CODEX) == ""
+    assert uninstall_hooks(install_hooks(text, CODEX, "midwatch hook codex"), CODEX) == ""
 
 
 def test_other_hooks_keep_their_place_before_ours() -> None:
-    done = json.loads(installed(json.dumps(SETTINGS), CLAUDE, COMMAND))
+    done = json.loads(install_hooks(json.dumps(SETTINGS), CLAUDE, COMMAND))
     assert list(done) == ["z", "hooks", "a"]
     assert done["hooks"]["Stop"][:2] == [THEIRS, THEIRS]
     assert done["hooks"]["Made"] == []
 
 
 def test_a_path_that_has_moved_is_replaced() -> None:
-    old = installed("{}", CLAUDE, "'/old place/bin/midwatch' hook claude-code")
-    assert installed(old, CLAUDE, COMMAND) == installed("{}", CLAUDE, COMMAND)
+    old = install_hooks("{}", CLAUDE, "'/old place/bin/midwatch' hook claude-code")
+    assert install_hooks(old, CLAUDE, COMMAND) == install_hooks("{}", CLAUDE, COMMAND)
 
 
 def test_a_group_that_somebody_shares_with_us_keeps_theirs() -> None:
     shared = {"matcher": "*", "hooks": [{"command": "mine.sh"}, {"command": COMMAND}]}
-    left = json.loads(uninstalled(json.dumps({"hooks": {"Stop": [shared]}}), CLAUDE))
+    left = json.loads(uninstall_hooks(json.dumps({"hooks": {"Stop": [shared]}}), CLAUDE))
     assert left == {"hooks": {"Stop": [{"matcher": "*", "hooks": [{"command": "mine.sh"}]}]}}
 
 
@@ -87,7 +87,7 @@ def test_a_group_that_somebody_shares_with_us_keeps_theirs() -> None:
 )
 def test_what_only_looks_like_ours_stays(command: str) -> None:
     text = json.dumps({"hooks": {"Stop": [{"hooks": [{"command": command}]}, "odd"]}})
-    assert uninstalled(text, CLAUDE) == text
+    assert uninstall_hooks(text, CLAUDE) == text
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_settings_that_would_lose_something_are_refused_with_what_to_add(
     text: str, why: str
 ) -> None:
     with pytest.raises(UsageError, match=why) as refused:
-        installed(text, CLAUDE, COMMAND)
+        install_hooks(text, CLAUDE, COMMAND)
     assert "PreToolUse, PostToolUse" in str(refused.value)
     assert f'"command": "{COMMAND}"' in str(refused.value)
     with pytest.raises(UsageError, match="take what calls `midwatch hook claude-code` out by hand"):
-        uninstalled(text, CLAUDE)
+        uninstall_hooks(text, CLAUDE)

@@ -37,15 +37,15 @@ def test_an_outage_is_told_once(
 ) -> None:
     it = outage()
     for _ in range(3):
-        it.failed(LinkError(fault, "no route"))
+        it.note_failure(LinkError(fault, "no route"))
     assert caplog.text.count(told) == len(caplog.records) == 1
 
 
 def test_a_second_outage_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
     it = outage()
-    it.failed(LinkError(LinkFault.AWAY, "no route"))
-    it.connected()
-    it.failed(LinkError(LinkFault.AWAY, "no route"))
+    it.note_failure(LinkError(LinkFault.AWAY, "no route"))
+    it.note_connection()
+    it.note_failure(LinkError(LinkFault.AWAY, "no route"))
     assert len(caplog.records) == 2
 
 
@@ -55,11 +55,11 @@ def test_that_it_is_over_is_told_once_with_how_long_it_lasted(
     caplog.set_level(logging.INFO)
     times = iter([100.0, 125.4])
     it = OutageLog(SETTINGS, "node-a", seconds=lambda: next(times))
-    it.connected()
+    it.note_connection()
     for fault in (LinkFault.AWAY, LinkFault.REFUSED):
-        it.failed(LinkError(fault, "no route"))
+        it.note_failure(LinkError(fault, "no route"))
     for _ in range(2):
-        it.connected()
+        it.note_connection()
     last = "connected to the broker at broker.example.org:8883 again after 25 s"
     assert [each.levelno for each in caplog.records] == [*2 * [logging.WARNING], logging.INFO]
     assert caplog.records[-1].getMessage() == last
@@ -68,8 +68,8 @@ def test_that_it_is_over_is_told_once_with_how_long_it_lasted(
 def test_who_is_refused_is_told_where_the_password_comes_from(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    outage().failed(LinkError(LinkFault.REFUSED, ""))
-    outage(password_file=Path("/etc/word")).failed(LinkError(LinkFault.REFUSED, ""))
+    outage().note_failure(LinkError(LinkFault.REFUSED, ""))
+    outage(password_file=Path("/etc/word")).note_failure(LinkError(LinkFault.REFUSED, ""))
     first, second = (record.getMessage() for record in caplog.records)
     assert "password in $MIDWATCH_BROKER_PASSWORD;" in first
     assert "password in /etc/word;" in second
@@ -132,7 +132,9 @@ def client_id(client: str = "node-a") -> ClientId:
 
 
 def faults(client_id: ClientId, *ends: tuple[LinkFault, float]) -> list[LinkFault]:
-    return [client_id.lost(LinkError(fault, "why"), after=after).fault for fault, after in ends]
+    return [
+        client_id.classify_loss(LinkError(fault, "why"), after=after).fault for fault, after in ends
+    ]
 
 
 def test_who_is_told_that_another_came_goes_on_by_an_id_of_its_own() -> None:

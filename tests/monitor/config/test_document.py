@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.config.document import dotted, read_document
+from midwatch_monitor.config.document import dotted_path, read_document
 
 
 def write(folder: Path, text: str) -> Path:
@@ -112,4 +112,4 @@ def test_a_folder_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_path_is_written_with_dots_and_brackets() -> None:
-    assert dotted(("tasks", 0, "acceptance", 1, "file")) == "tasks[0].acceptance[1].file"
+    assert dotted_path(("tasks", 0, "acceptance", 1, "file")) == "tasks[0].acceptance[1].file"

@@ -10,7 +10,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings, SupervisorSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -59,7 +59,7 @@ def taken(id: int, step: int = 1) -> Delivery:
 @pytest.fixture
 async def recorder(claim: Callable[[], Awaitable[Recorder]]) -> Recorder:
     recorder = await claim()
-    await recorder.record(working())
+    await recorder.record(working_transition())
     return recorder
 
 

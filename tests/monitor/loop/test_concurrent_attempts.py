@@ -10,7 +10,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Alert,
     AlertKey,
@@ -77,7 +77,7 @@ async def join(journal: Journal, claim: Claim, at: datetime) -> Join:
             task=task.id, number=1, worker="coder", model="m", node="n", workspace="/w", at=at
         )
         recorder = await claim(of=attempt)
-        await recorder.record(working())
+        await recorder.record(working_transition())
         return recorder
 
     return begin

@@ -11,7 +11,7 @@ from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -84,7 +84,7 @@ def watching(journal: Journal, bus: LocalBus, at: datetime) -> Callable[[Guards]
 @pytest.fixture
 async def recorder(claim: Callable[..., Awaitable[Recorder]]) -> Recorder:
     recorder = await claim()
-    await recorder.record(working())
+    await recorder.record(working_transition())
     return recorder
 
 
@@ -174,7 +174,7 @@ async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_
     await Watches(journal, clock=lambda: at).release(holder="a")  # in the journal, unknown to it
     await other.take([attempt.id])
     later = await claim(of=second)
-    await later.record(working(), UNSURE)
+    await later.record(working_transition(), UNSURE)
     await recorder.record(UNSURE)
     await monitor.look()
     assert [each.attempt for each in await records_of(journal, Escalation)] == [second.id]

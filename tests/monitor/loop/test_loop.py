@@ -17,7 +17,7 @@ from midwatch_monitor.config.settings import (
 )
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -84,7 +84,7 @@ def settings() -> Settings:
 @pytest.fixture
 async def recorder(claim: Claim) -> Recorder:
     recorder = await claim()
-    await recorder.record(working())
+    await recorder.record(working_transition())
     return recorder
 
 
@@ -324,7 +324,7 @@ async def test_a_restart_is_judged_on_the_next_attempt(
         at=attempt.started_at,
     )
     successor = await claim(of=second)
-    await successor.record(working(), act(1), act(0), act())
+    await successor.record(working_transition(), act(1), act(0), act())
     await monitor.look()
     (entry,) = await journal.entries(kinds=[OutcomeReport])
     assert entry.attempt == second.id

@@ -14,7 +14,7 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Alert,
     Attempt,
@@ -103,7 +103,7 @@ async def two(journal: Journal, attempt: Attempt, claim: Claim, at: datetime) ->
     )
     recorders = [await claim(of=each) for each in (attempt, second)]
     for recorder in recorders:
-        await recorder.record(working(), UNSURE)
+        await recorder.record(working_transition(), UNSURE)
     return recorders
 
 

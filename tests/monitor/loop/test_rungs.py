@@ -10,7 +10,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, Settings, SupervisorSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -70,7 +70,7 @@ def monitor(journal: Journal, bus: LocalBus, at: datetime) -> Monitor:
 async def recorder(claim: Claim, monitor: Monitor) -> Recorder:
     """An attempt that fired an alarm and was asked about."""
     recorder = await claim()
-    await recorder.record(working(), DOUBTFUL)
+    await recorder.record(working_transition(), DOUBTFUL)
     await monitor.look()
     return recorder
 

@@ -11,7 +11,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Activity,
     Alert,
@@ -97,7 +97,7 @@ def scene(claim: Claim, bus: LocalBus, at: datetime) -> Callable[..., Awaitable[
 
     async def begin(*, mode: Mode = Mode.ACT, **silence: Any) -> Scene:
         recorder = await claim()
-        await recorder.record(working(), Change(lifecycle=Lifecycle.WORKING))
+        await recorder.record(working_transition(), Change(lifecycle=Lifecycle.WORKING))
         settings = {"unmoved": 0, "cooldown": 0, **silence}
         return Scene(recorder, bus, at, settings, mode)
 

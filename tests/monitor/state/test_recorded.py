@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import Attempt, Change, Entry, Step, Task
 from midwatch_monitor.state.task import TaskState
 from midwatch_monitor.traces import find_traces, open_trace
@@ -87,7 +87,7 @@ async def test_recorded_runs_of_any_format_have_one_state_live_and_rebuilt(
         recorder = await claim(of=of)
         live = folded(task, [of], [])
         recorder.listeners.append(partial(_fold_all, live))
-        await recorder.record(working())
+        await recorder.record(working_transition())
         events = [each for each in open_trace(path) if isinstance(each, Step | Change)]
         every = 1 + len(events) // REBUILDS
         for count, event in enumerate(events):

@@ -263,7 +263,7 @@ def opened(*keys: str) -> Calls:
 def test_steps_are_numbered_in_the_order_of_completion() -> None:
     calls = opened("a", "b")
     assert calls.close("b") == step("b")
-    assert calls.numbered(step("b")) == step("b", 1)
+    assert calls.number(step("b")) == step("b", 1)
     assert list(calls.rest()) == [step("a", 2)]
 
 

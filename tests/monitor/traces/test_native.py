@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.shell.claimed_edits import digest
 from midwatch_monitor.traces import Damage, find_traces, native, open_trace
-from midwatch_monitor.traces.native import Reader, written
+from midwatch_monitor.traces.native import Reader, write_event
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -381,7 +381,7 @@ def test_other_texts_stay_as_they_are(args: str) -> None:
 @pytest.mark.parametrize("args", ['{"b":1,  "a":2}', ' {"a": 1}', '{"a": 1}'])
 def test_written_arguments_come_back_to_the_letter(kind: StepKind, args: str) -> None:
     step = Step(number=1, kind=kind, tool="goto", args=args)
-    assert Reader().read(json.loads(written(step))) == step
+    assert Reader().read(json.loads(write_event(step))) == step
 
 
 def test_states_may_have_underscores() -> None:

@@ -12,7 +12,7 @@ from midwatch_monitor.replay.replay import AlertLine, replay
 from midwatch_monitor.traces import Damage, claude_code, codex, gemini, open_trace, qwen, recognise
 from midwatch_monitor.traces.foreign import Node
 from midwatch_monitor.traces.json_stream import MAX_LINE
-from midwatch_monitor.traces.session_reader import SessionReader, typed
+from midwatch_monitor.traces.session_reader import SessionReader, typed_text
 from midwatch_stage.sessions import DIALECTS, NOON, Dialect, Lines, write
 
 READERS: dict[str, Callable[[], SessionReader]] = {
@@ -171,4 +171,4 @@ def test_a_damaged_line_loses_nothing_else(tmp_path: Path, format: str, dialect:
     ],
 )
 def test_what_programs_put_around_a_prompt_is_left_out(text: str, prompt: str) -> None:
-    assert typed(text) == prompt
+    assert typed_text(text) == prompt

@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.traces import open_trace
-from midwatch_monitor.traces.native import Reader, written
+from midwatch_monitor.traces.native import Reader, write_event
 
 ACT = Step(number=1, kind=StepKind.TOOL, tool="run_command")
 ODD = (
@@ -37,7 +37,7 @@ ODD = (
 
 def back(event: Event) -> Event | str:
     """The event, written and read."""
-    return Reader().read(json.loads(written(event).encode()))
+    return Reader().read(json.loads(write_event(event).encode()))
 
 
 def text(random: Random) -> str:
@@ -112,32 +112,32 @@ def test_odd_text_survives_wherever_it_stands(odd: str) -> None:
 def test_a_written_run_is_read_as_it_was_and_judged_the_same(tmp_path: Path, seed: int) -> None:
     told = events(seed, 100)
     path = tmp_path / "run.jsonl"
-    path.write_text("".join(written(event) + "\n" for event in told), encoding="utf-8")
+    path.write_text("".join(write_event(event) + "\n" for event in told), encoding="utf-8")
     assert list(open_trace(path)) == told
     assert judged(open_trace(path)) == judged(told)
     assert any(judged(told))
 
 
 def test_every_event_is_one_line_whoever_cuts_the_lines() -> None:
-    assert [len(written(event).splitlines()) for event in events(7, 100)] == [1] * 100
+    assert [len(write_event(event).splitlines()) for event in events(7, 100)] == [1] * 100
 
 
 def test_what_has_its_default_is_left_out_but_the_edits_of_a_tool_step() -> None:
-    assert written(ACT) == '{"step":1,"kind":"tool","tool":"run_command","edits":[]}'
-    assert written(Step(number=2, kind=StepKind.MESSAGE)) == '{"step":2,"kind":"message"}'
-    assert written(Change()) == '{"kind":"state"}'
+    assert write_event(ACT) == '{"step":1,"kind":"tool","tool":"run_command","edits":[]}'
+    assert write_event(Step(number=2, kind=StepKind.MESSAGE)) == '{"step":2,"kind":"message"}'
+    assert write_event(Change()) == '{"kind":"state"}'
 
 
 def test_what_is_zero_or_false_is_said_where_that_is_not_the_default() -> None:
     change = Change(reflect=False, reflect_every=0, revision=0, plan_step_files=())
-    assert json.loads(written(change)) == {
+    assert json.loads(write_event(change)) == {
         "kind": "state",
         "reflect": False,
         "reflect_every": 0,
         "revision": 0,
         "plan_step_files": [],
     }
-    assert '"exit_code":0' in written(replace(ACT, exit_code=0))
+    assert '"exit_code":0' in write_event(replace(ACT, exit_code=0))
 
 
 def test_a_command_without_edits_infers_none_when_it_is_read_back() -> None:
@@ -159,11 +159,11 @@ def test_a_command_without_edits_infers_none_when_it_is_read_back() -> None:
 )
 def test_arguments_are_an_object_where_they_stay_the_same_as_one(args: str, said: object) -> None:
     act = replace(ACT, args=args)
-    assert json.loads(written(act))["args"] == said
+    assert json.loads(write_event(act))["args"] == said
     assert back(act) == act
 
 
 def test_a_budget_says_used_and_limit_of_what_it_has() -> None:
     budget = Budget(requests=Meter(used=12.0, limit=60.0), minutes=Meter(used=0.5))
-    line = written(Change(budget=budget))
+    line = write_event(Change(budget=budget))
     assert line == '{"kind":"state","budget":{"requests":[12,60],"minutes":[0.5,null]}}'

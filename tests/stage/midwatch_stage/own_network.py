@@ -1,8 +1,8 @@
-"""All that Midwatch does, in a network of its own: what was to leave it, and what was received.
+"""What Midwatch does, in a network of its own: what was to leave it, and what was received.
 
 A program for a network namespace with nothing but loopback, a folder with `midwatch.yaml` and
-`tasks.yaml`, and a home with one session of Claude Code. At RECEIVER something takes whatever is
-sent. It prints JSON, or fails with a reason.
+`tasks.yaml`, and a home with one session of Claude Code. Its argument says how much is done. At
+RECEIVER something takes whatever is sent. It prints JSON, or fails with a reason.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from mcp import Client, StdioServerParameters
@@ -31,6 +32,16 @@ MIDWATCH = (
 )
 
 
+class Extent(StrEnum):
+    """How much is done."""
+
+    SESSION = "session"
+    """One command: the session is taken in and judged."""
+    SENDING = "sending"
+    """Whatever has something to send: a run as well, and spans of another agent."""
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
     """What went through the network."""
@@ -41,10 +52,10 @@ class Traffic:
     """What the receiver was sent, as Latin-1."""
 
 
-async def traffic(folder: Path) -> Traffic:
-    """Do it all in a folder."""
+async def traffic(folder: Path, extent: Extent) -> Traffic:
+    """Do so much in a folder."""
     process = await asyncio.create_subprocess_exec(
-        *(*WALLS, sys.executable, "-m", __name__),
+        *(*WALLS, sys.executable, "-m", __name__, extent),
         cwd=folder,
         env={**os.environ, "MIDWATCH_STATE": str(folder / "state")},
         stdout=PIPE,
@@ -99,20 +110,23 @@ async def _answer_by_mcp() -> None:
         assert not (await client.call_tool("list_attempts", {})).is_error
 
 
-async def _do_all(session: Path) -> None:
-    event = {"session_id": "s1", "hook_event_name": "Stop", "transcript_path": str(session)}
-    await _run("run", "tasks.yaml", "--headless", code=4)
-    await _run("hook", "claude-code", given=json.dumps(event))
+async def _do(extent: Extent, session: Path) -> None:
+    if extent is Extent.ALL:
+        event = {"session_id": "s1", "hook_event_name": "Stop", "transcript_path": str(session)}
+        await _run("hook", "claude-code", given=json.dumps(event))
     await _run("attach", "--once")
-    await _run("replay", str(session))
-    await _run("metrics")
-    await _run("hook", "install", "claude-code", "--yes")
-    await _take_spans()
-    await _answer_by_mcp()
+    if extent is not Extent.SESSION:
+        await _run("run", "tasks.yaml", "--headless", code=4)
+        await _take_spans()
+    if extent is Extent.ALL:
+        await _run("replay", str(session))
+        await _run("metrics")
+        await _run("hook", "install", "claude-code", "--yes")
+        await _answer_by_mcp()
 
 
 if __name__ == "__main__":
     with collector(PORT) as receiver:
-        asyncio.run(_do_all(next(Path.home().rglob("*.jsonl"))))
+        asyncio.run(_do(Extent(sys.argv[1]), next(Path.home().rglob("*.jsonl"))))
     received = tuple(each.decode("latin-1") for each in receiver.bodies)
     sys.stdout.write(json.dumps(asdict(Traffic(left=_lost(), received=received))))

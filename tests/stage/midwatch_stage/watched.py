@@ -11,7 +11,7 @@ from midwatch_monitor.bus import BusCounters, Departures, LocalBus, Subscription
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import Keeper
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor, LeaseChange
 from midwatch_supervisor.fleet.monitors.leases import RoleChange
@@ -84,7 +84,7 @@ class Fleet:
             holder="worker",
             clock=lambda: self.now,
         )
-        await recorder.record(working())
+        await recorder.record(working_transition())
         return recorder
 
     def keeping(

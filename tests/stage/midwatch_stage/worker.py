@@ -19,7 +19,7 @@ from pydantic_ai.run import AgentRunResult
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import Attempt, Budget, Change, Lifecycle, Plan, PlanStep
 from midwatch_tools.attempt_watch import AttemptWatch
 
@@ -95,7 +95,7 @@ class Performer:
             begun = Change(
                 reflect=True, plan_step=1, plan_steps=len(plan), revision=0, budget=budget
             )
-            await recorder.record(working(), Plan(steps=plan), begun)
+            await recorder.record(working_transition(), Plan(steps=plan), begun)
         watch = AttemptWatch(
             recorder,
             root=self.workspace,

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_stage.matrix import matrix
+
 PROGRAM = """
 import atexit, os, signal, sys
 
@@ -40,15 +42,15 @@ def interrupted(moment: str, *words: str, folder: Path) -> subprocess.CompletedP
 
 @pytest.mark.parametrize(
     ("moment", "words"),
-    [
+    matrix(
+        ("midwatch_supervisor.cli.app", ("status",)),
         ("cyclopts", ("--help",)),
         ("rich.console", ("--help",)),
-        ("midwatch_supervisor.cli.app", ("status",)),
         ("sqlalchemy", ("status",)),
         ("pydantic", ("config", "show")),
         ("pydantic_ai", ("demo", "--headless")),
         ("midwatch_supervisor.cli.run.conduct", ("demo", "--headless")),
-    ],
+    ),
 )
 def test_an_interrupt_during_imports_leaves_no_traceback(
     tmp_path: Path, moment: str, words: tuple[str, ...]

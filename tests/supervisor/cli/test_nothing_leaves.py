@@ -10,7 +10,7 @@ from midwatch_monitor.config.tasks import Role
 from midwatch_stage.foreign import FILES, asked, loop
 from midwatch_stage.harness import STAGE
 from midwatch_stage.matrix import matrix
-from midwatch_stage.own_network import FOUND, RECEIVER, traffic
+from midwatch_stage.own_network import FOUND, RECEIVER, Extent, traffic
 from midwatch_stage.sessions import DIALECTS, write
 
 SAID = "Xylophone"
@@ -55,14 +55,17 @@ async def test_without_a_word_of_it_in_the_configuration_nothing_is_sent(
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", RECEIVER)
     configure(folder, "")
-    found = await traffic(folder)
+    found = await traffic(folder, Extent.ALL)
     assert (found.left, found.received) == (0, ())
 
 
 @pytest.mark.usefixtures("bubblewrap")
-async def test_what_is_configured_gets_it_without_any_content_and_nobody_else(folder: Path) -> None:
+@pytest.mark.parametrize("extent", matrix(Extent.SENDING, Extent.ALL))
+async def test_what_is_configured_gets_it_without_any_content_and_nobody_else(
+    folder: Path, extent: Extent
+) -> None:
     configure(folder, RECEIVER)
-    found = await traffic(folder)
+    found = await traffic(folder, extent)
     assert found.left == 0
     assert any("repeated_call" in each and "items" in each for each in found.received)
     assert any("invoke_agent" in each for each in found.received)
@@ -73,4 +76,4 @@ async def test_what_is_configured_gets_it_without_any_content_and_nobody_else(fo
 @pytest.mark.parametrize("away", matrix("http://192.0.2.1", "http://collector.test"))
 async def test_what_would_leave_is_seen_leaving(folder: Path, away: str) -> None:
     configure(folder, away)
-    assert (await traffic(folder)).left > 0
+    assert (await traffic(folder, Extent.SESSION)).left > 0

@@ -84,6 +84,7 @@ async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     assert (code, errors, len(server.asked)) == (0, "", 2)
 
 
+@pytest.mark.matrix
 async def test_whoever_wants_it_waits_and_is_told_of_the_outage_and_its_end(
     midwatch: Midwatch, server: ModelServer
 ) -> None:

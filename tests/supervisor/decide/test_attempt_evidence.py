@@ -143,7 +143,7 @@ async def test_requirement_22_the_supervisor_reads_whether_the_budget_is_enough(
     assert (
         "45 of 60 requests, 0 tokens, $0.00, 0 min. "
         "about 50 % done; at this rate the requests are not enough"
-    ) in render(await context_of(journal, attempt), 5000, DataBlocks.drawn())
+    ) in render(await context_of(journal, attempt), 5000, DataBlocks.with_new_code())
 
 
 async def test_a_forecast_counts_from_where_the_attempt_began(

@@ -110,7 +110,7 @@ def test_requirement_17_what_the_supervisor_used_is_counted_by_attempt() -> None
     used = Spending(role="supervisor", model="m", requests=3)
     other = Spending(role="planner", model="m", requests=9)
     found = history((1, used), (1, used), (2, used), (1, other))
-    assert [found.asked(1), found.asked(2), found.asked(3)] == [6, 3, 0]
+    assert [found.requests_spent(1), found.requests_spent(2), found.requests_spent(3)] == [6, 3, 0]
 
 
 def attempt(number: int, worker: str) -> Attempt:
@@ -183,5 +183,7 @@ def test_what_a_person_issued_in_other_words_was_not_turned_down() -> None:
     proposed = replace(act(Action.NUDGE), escalation=3, needs_approval=True)
     reworded = replace(proposed, by=Actor.OPERATOR, needs_approval=False)
     turned_down = stamp(1, DeliveryState.REJECTED)
-    assert history((1, proposed), (1, turned_down)).rejected(1) == {Action.NUDGE}
-    assert history((1, proposed), (1, turned_down), (1, reworded)).rejected(1) == frozenset()
+    assert history((1, proposed), (1, turned_down)).rejected_actions(1) == {Action.NUDGE}
+    assert (
+        history((1, proposed), (1, turned_down), (1, reworded)).rejected_actions(1) == frozenset()
+    )

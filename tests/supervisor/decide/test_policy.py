@@ -18,7 +18,13 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means, PastIntervention
-from midwatch_supervisor.decide.policy import allowed, approval_needed, bounded, choose, said
+from midwatch_supervisor.decide.policy import (
+    action_message,
+    allowed_actions,
+    approval_needed,
+    bound_decision,
+    choose,
+)
 
 DEFAULTS = PolicySettings()
 UNKNOWN = Diagnosis.UNKNOWN
@@ -56,11 +62,11 @@ def context(
 
 
 def may(now: DecisionContext, diagnosis: Diagnosis = UNKNOWN) -> tuple[Action, ...]:
-    return allowed(now, diagnosis)
+    return allowed_actions(now, diagnosis)
 
 
 def words(action: Action, now: DecisionContext) -> str:
-    return said(action, now, UNKNOWN, Terms())
+    return action_message(action, now, UNKNOWN, Terms())
 
 
 def failed(*actions: Action) -> tuple[PastIntervention, ...]:
@@ -295,7 +301,7 @@ def test_every_action_but_observe_says_what_was_seen(action: Action, rule: str) 
 
 def test_an_allowed_decision_stays_as_it_is() -> None:
     decision = wanted(Action.REPLAN)
-    assert bounded(decision, context("repeated_edits")) == decision
+    assert bound_decision(decision, context("repeated_edits")) == decision
 
 
 @pytest.mark.parametrize(
@@ -310,11 +316,11 @@ def test_an_allowed_decision_stays_as_it_is() -> None:
 def test_a_forbidden_decision_becomes_the_nearest_gentler_one(
     action: Action, expected: Action
 ) -> None:
-    assert bounded(wanted(action), context("low_confidence")).action is expected
+    assert bound_decision(wanted(action), context("low_confidence")).action is expected
 
 
 def test_a_refusal_is_told_and_leaves_no_plan() -> None:
-    decision = bounded(wanted(Action.REPLAN), context("low_confidence"))
+    decision = bound_decision(wanted(Action.REPLAN), context("low_confidence"))
     assert (decision.message, decision.plan) == ("Do this.", ())
     assert decision.rationale == (
         "I say so. [replan was wanted, and the policy allows only observe, nudge, ask_operator]"
@@ -323,9 +329,9 @@ def test_a_refusal_is_told_and_leaves_no_plan() -> None:
 
 def test_at_a_cap_a_gentle_decision_goes_to_a_person() -> None:
     now = context("repeated_edits", escalations=20)
-    decision = bounded(wanted(Action.OBSERVE, message=""), now)
+    decision = bound_decision(wanted(Action.OBSERVE, message=""), now)
     assert decision.action is Action.ASK_OPERATOR
-    assert decision.message == said(Action.ASK_OPERATOR, now, decision.diagnosis, Terms())
+    assert decision.message == action_message(Action.ASK_OPERATOR, now, decision.diagnosis, Terms())
 
 
 @pytest.mark.parametrize(

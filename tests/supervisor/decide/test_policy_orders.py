@@ -25,7 +25,7 @@ from midwatch_supervisor.decide.context import (
     Means,
     PastIntervention,
 )
-from midwatch_supervisor.decide.policy import allowed, bounded, choose, order_for
+from midwatch_supervisor.decide.policy import allowed_actions, bound_decision, choose, order_for
 
 DEFAULTS = PolicySettings()
 EVERYTHING = Means(
@@ -162,20 +162,20 @@ def test_the_table_does_not_split_a_single_plan_step() -> None:
 
 def test_a_model_reaches_no_more_than_its_own_diagnosis_opens() -> None:
     now = context(earlier=failed(Action.NUDGE))
-    assert Action.SPLIT not in allowed(now, Diagnosis.WRONG_APPROACH)
-    assert Action.STOP not in allowed(now, Diagnosis.BUDGET)
+    assert Action.SPLIT not in allowed_actions(now, Diagnosis.WRONG_APPROACH)
+    assert Action.STOP not in allowed_actions(now, Diagnosis.BUDGET)
 
 
 @pytest.mark.parametrize("diagnosis", Diagnosis)
 def test_no_diagnosis_opens_force_before_anything_was_tried(diagnosis: Diagnosis) -> None:
-    found = set(allowed(context(cause=diagnosis), diagnosis))
+    found = set(allowed_actions(context(cause=diagnosis), diagnosis))
     own = {Action.RESTART} if diagnosis is Diagnosis.WRONG_WORKER else set[Action]()
     assert found - own <= {Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERATOR}
 
 
 def test_several_alerts_open_what_any_of_them_opens() -> None:
     now = context(alert("low_confidence"), alert("cycle"), earlier=failed(Action.NUDGE))
-    assert allowed(now, Diagnosis.UNKNOWN) == allowed(
+    assert allowed_actions(now, Diagnosis.UNKNOWN) == allowed_actions(
         replace(now, alerts=(alert("cycle"),)), Diagnosis.UNKNOWN
     )
 
@@ -209,7 +209,7 @@ def test_a_restart_that_is_not_judged_yet_is_not_repeated() -> None:
 
 def test_requirement_17_the_cap_of_the_task_counts_all_its_attempts() -> None:
     now = replace(context(), before=failed(*[Action.NUDGE] * 12))
-    assert allowed(now, Diagnosis.UNKNOWN) == (Action.ASK_OPERATOR, Action.STOP)
+    assert allowed_actions(now, Diagnosis.UNKNOWN) == (Action.ASK_OPERATOR, Action.STOP)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_what_a_person_orders_counts_against_no_cap(action: Action, cap: int) ->
     own = failed(Action.NUDGE, *[action] * cap)
     theirs = tuple(replace(each, by=Actor.OPERATOR) for each in own)
     open_ones = [
-        action in allowed(replace(context(), before=before), Diagnosis.WRONG_APPROACH)
+        action in allowed_actions(replace(context(), before=before), Diagnosis.WRONG_APPROACH)
         for before in (own, theirs)
     ]
     assert open_ones == [False, action is Action.REPLAN]
@@ -232,13 +232,13 @@ ALONE = replace(EVERYTHING, attempts=0)
 def test_a_person_is_called_while_there_is_budget_left(then: float, expected: Action) -> None:
     now = replace(context(earlier=failed(Action.NUDGE)), then_used=then, means=ALONE)
     assert choose(now).action is expected
-    assert (Action.REPLAN in allowed(now, Diagnosis.UNKNOWN)) is (expected is Action.REPLAN)
+    assert (Action.REPLAN in allowed_actions(now, Diagnosis.UNKNOWN)) is (expected is Action.REPLAN)
 
 
 def test_another_attempt_comes_before_the_person_who_is_called_in_time() -> None:
     now = replace(context(earlier=failed(Action.NUDGE)), then_used=0.6)
     assert choose(now).action is Action.RESTART
-    assert bounded(choose(now), now).action is Action.RESTART
+    assert bound_decision(choose(now), now).action is Action.RESTART
     again = replace(now, before=failed(Action.RESTART), interventions=failed(Action.NUDGE))
     assert choose(again).action is Action.ASK_OPERATOR
 

@@ -33,7 +33,7 @@ from midwatch_supervisor.decide.context import (
     Noted,
     PastIntervention,
 )
-from midwatch_supervisor.decide.prompt import MIN_CHARS, described, render
+from midwatch_supervisor.decide.prompt import MIN_CHARS, describe_steps, render
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
@@ -199,7 +199,7 @@ def test_less_than_the_frame_is_refused() -> None:
 
 
 def test_a_step_tells_what_it_did() -> None:
-    assert described([STEP], 1000) == (
+    assert describe_steps([STEP], 1000) == (
         'step 5: shell, failed, exit code 1\n  args: {"command":"pytest"}'
     )
 

@@ -8,7 +8,7 @@ from midwatch_stage.factories import alert
 from midwatch_supervisor.decide.repeated_failure import (
     Refused,
     RepeatedFailure,
-    refused,
+    find_refused,
     repeated_failure,
 )
 from midwatch_supervisor.decide.wording import Matter, message
@@ -96,7 +96,7 @@ def held(number: int) -> Step:
 
 
 def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None:
-    found = refused((edit(1), held(2), held(3)))
+    found = find_refused((edit(1), held(2), held(3)))
     assert found == Refused(told="this is attempt 2. Call `a` first.", steps=(2, 3))
     told = message(Action.NUDGE, Matter(alerts=(alert("cycle"),), refused=found))
     assert told.startswith(
@@ -106,5 +106,5 @@ def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None
 
 
 def test_one_refusal_is_nothing_to_speak_of() -> None:
-    assert refused((held(1), edit(2))) is None
-    assert refused((held(1), held(2), *map(edit, range(3, 13)))) is None
+    assert find_refused((held(1), edit(2))) is None
+    assert find_refused((held(1), held(2), *map(edit, range(3, 13)))) is None

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.budget import forecast, used
+from midwatch_monitor.budget import forecast, share_used
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.tasks import BudgetSpec
 from midwatch_monitor.records import (
@@ -133,8 +133,8 @@ def test_what_is_wanted_is_cut_to_what_may_be_granted() -> None:
 
 
 def test_the_tightest_limit_says_how_much_is_used() -> None:
-    assert used(CONTEXT.budget) == 0.9
-    assert used(Budget(requests=Meter(used=10))) == 0
+    assert share_used(CONTEXT.budget) == 0.9
+    assert share_used(Budget(requests=Meter(used=10))) == 0
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from midwatch_supervisor.decide.worker_requests import (
     by_policy,
     by_verdict,
 )
-from midwatch_tools.instructions import spoken
+from midwatch_tools.instructions import intervention_text
 
 STUCK = Alert(
     key=AlertKey(rule="cycle"),
@@ -148,7 +148,7 @@ def test_what_is_plenty_is_not_granted_because_something_else_runs_out() -> None
 
 def test_what_is_granted_is_told_once() -> None:
     act = by_policy(MORE, CONTEXT).intervention(MORE, needs_approval=False)
-    assert spoken("0badcafe", 7, act).count("10") == 1
+    assert intervention_text("0badcafe", 7, act).count("10") == 1
 
 
 def test_work_that_goes_round_is_refused_with_the_reason() -> None:
@@ -180,7 +180,7 @@ def test_what_the_caps_refuse_nobody_is_asked_about(
 ) -> None:
     now = replace(CONTEXT, means=means)
     ruled = by_policy(asked, now)
-    assert (ruled.granted, bool(asked.closed(now))) == (False, True)
+    assert (ruled.granted, bool(asked.reason_to_refuse(now))) == (False, True)
     assert ruled.reason.endswith(told)
 
 

@@ -7,7 +7,7 @@ import pytest
 from midwatch_monitor.bus import Subscription
 from midwatch_monitor.records import Hint
 from midwatch_supervisor.fleet.monitors.leases import LeaderRole, RoleChange
-from midwatch_supervisor.fleet.queue.dispatch import called
+from midwatch_supervisor.fleet.queue.dispatch import wait_for_hint
 
 
 class Willing:
@@ -59,7 +59,7 @@ async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> Non
 async def test_only_what_may_let_a_task_go_on_wakes_who_hands_out(kind: str, wakes: bool) -> None:
     hints = Subscription()
     hints.offer([Hint(entry=1, kind=kind)])
-    waiting = asyncio.create_task(called(hints, 3600))
+    waiting = asyncio.create_task(wait_for_hint(hints, 3600))
     await asyncio.sleep(0)
     hints.offer([Hint(entry=2, kind="change")])
     for _ in range(5):

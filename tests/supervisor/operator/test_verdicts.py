@@ -69,7 +69,7 @@ async def test_a_lesson_that_is_drawn_at_that_moment_is_taken_back_too(
 
         async def read(self, function: Any, *given: Any, **named: Any) -> Any:
             found = await super().read(function, *given, **named)
-            self.left -= function in {lessons.known, chores.still_open}
+            self.left -= function in {lessons.known_lessons, chores.still_open}
             if self.left == 0:
                 self.left -= 1
                 await past.say(attempt, text, done)

@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import WorkerRequest, worker_request
-from midwatch_supervisor.operator.actions import granted, refused
+from midwatch_supervisor.operator.actions import grant_request, refuse_request
 from midwatch_supervisor.present.intervention_text import request_name, request_text
 
 REVISION = PlanCheck(
@@ -48,7 +48,7 @@ def test_what_was_ruled_or_asks_for_nothing_is_none(record: Record) -> None:
 
 
 def test_a_granted_revision_is_a_replan_with_what_was_proposed() -> None:
-    assert granted(7, REVISION, author="ada") == Intervention(
+    assert grant_request(7, REVISION, author="ada") == Intervention(
         action=Action.REPLAN,
         by=Actor.OPERATOR,
         author="ada",
@@ -59,7 +59,7 @@ def test_a_granted_revision_is_a_replan_with_what_was_proposed() -> None:
 
 
 def test_a_granted_request_is_a_grant_of_what_was_wanted() -> None:
-    assert granted(7, BUDGET, author="ada") == Intervention(
+    assert grant_request(7, BUDGET, author="ada") == Intervention(
         action=Action.GRANT_BUDGET,
         by=Actor.OPERATOR,
         author="ada",
@@ -71,7 +71,7 @@ def test_a_granted_request_is_a_grant_of_what_was_wanted() -> None:
 
 @pytest.mark.parametrize(("message", "heard"), [("", "Refused."), ("Simplify.", "Simplify.")])
 def test_a_refusal_is_a_nudge_with_the_reason(message: str, heard: str) -> None:
-    assert refused(7, author="ada", message=message) == Intervention(
+    assert refuse_request(7, author="ada", message=message) == Intervention(
         action=Action.NUDGE, by=Actor.OPERATOR, author="ada", message=heard, petition=7
     )
 

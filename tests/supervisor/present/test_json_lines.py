@@ -349,7 +349,7 @@ def test_the_end_sums_up_every_task() -> None:
         ]
     ):
         transcript.line(entry)
-    assert json.loads(json.dumps(transcript.done(exit_code=1, at=make.AT))) == {
+    assert json.loads(json.dumps(transcript.done_line(exit_code=1, at=make.AT))) == {
         "type": "done",
         "at": "2026-11-21T20:00:00.000Z",
         "exit_code": 1,

@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.run_text import progress_line
-from midwatch_supervisor.present.text_line import reserved
+from midwatch_supervisor.present.text_line import with_reservations
 
 DONE = make.task_transition(Lifecycle.COMPLETED, passed=2, total=2)
 
@@ -140,4 +140,4 @@ def test_the_time_is_that_of_the_zone() -> None:
 
 
 def test_long_reservations_are_cut() -> None:
-    assert len(reserved(("x" * 500,))) < 220
+    assert len(with_reservations(("x" * 500,))) < 220

@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.waiting import lacking, turn_of, wait_of
+from midwatch_supervisor.present.waiting import missing_node_words, turn_of, wait_of
 from midwatch_supervisor.tui.state.board import FleetBoard
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -105,7 +105,7 @@ def test_a_cell_of_a_table_says_it_shortly_and_whether_it_is_in_vain(
 def test_what_no_node_that_is_up_takes_is_said_before_it_waits(
     labels: tuple[str, ...], nodes: list[NodeStatus], said: str
 ) -> None:
-    assert lacking(labels, nodes) == said
+    assert missing_node_words(labels, nodes) == said
 
 
 @pytest.mark.parametrize(

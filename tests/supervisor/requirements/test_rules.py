@@ -11,7 +11,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_settings
 from midwatch_monitor.errors import ConfigError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Alert,
     Attempt,
@@ -188,7 +188,7 @@ async def test_requirement_7_a_new_attempt_begins_with_clean_windows_and_keeps_t
     claim: Claim, journal: Journal, attempt: Attempt
 ) -> None:
     first = await claim(SEED)
-    await first.record(working(), OFFERED, *progressing(0, 0))
+    await first.record(working_transition(), OFFERED, *progressing(0, 0))
     second = await journal.add_attempt(
         task=attempt.task,
         number=2,
@@ -199,7 +199,7 @@ async def test_requirement_7_a_new_attempt_begins_with_clean_windows_and_keeps_t
         at=attempt.started_at,
     )
     successor = await claim(SEED, of=second)
-    await successor.record(working(), OFFERED, *progressing(0))
+    await successor.record(working_transition(), OFFERED, *progressing(0))
     assert successor.firing == ()
     kept = [each for each in await journal.entries(attempt=attempt.id) if _is_report(each.record)]
     assert len(kept) == 2

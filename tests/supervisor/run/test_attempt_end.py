@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.run.attempt_end import ordered, overtime, undoable
+from midwatch_supervisor.run.attempt_end import end_asked_for, overtime, undoable
 from midwatch_supervisor.run.completion import PROVISIONAL, Work, completion
 
 PART = Part(title="a", goal="A.")
@@ -48,7 +48,7 @@ STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR)
 def test_the_strongest_order_ends_an_attempt_and_all_are_stamped(
     orders: tuple[Intervention, ...], ending: Ending, reason: str
 ) -> None:
-    ended = ordered(list(enumerate(orders, start=7)), 3, divisible=True)
+    ended = end_asked_for(list(enumerate(orders, start=7)), 3, divisible=True)
     assert ended is not None
     assert (ended.ending, ended.reason) == (ending, reason)
     assert [stamp.intervention for stamp in ended.stamps] == list(range(7, 7 + len(orders)))
@@ -65,7 +65,7 @@ def test_a_split_that_cannot_be_is_refused_and_ends_nothing(
     terms: Terms, divisible: bool, comment: str
 ) -> None:
     due = [(7, Intervention(action=Action.SPLIT, by=Actor.OPERATOR, terms=terms))]
-    assert ordered(due, 3, divisible=divisible) is None
+    assert end_asked_for(due, 3, divisible=divisible) is None
     assert undoable(due, 3, divisible=divisible) == (
         Delivery(intervention=7, state=DeliveryState.REJECTED, step=3, comment=comment),
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_supervisor.run.next_attempt import circular
-from midwatch_supervisor.workspaces.changes import matching
+from midwatch_supervisor.workspaces.changes import match_names
 
 WAITS = {"a": ("b",), "b": ("c",), "c": (), "d": ("d",)}
 
@@ -41,4 +41,4 @@ NAMES = ("a.py", "src/a.py", "src/deep/b.py", "src.txt")
     ],
 )
 def test_paths_folders_and_globs_name_files(globs: tuple[str, ...], kept: tuple[str, ...]) -> None:
-    assert matching(NAMES, globs) == kept
+    assert match_names(NAMES, globs) == kept

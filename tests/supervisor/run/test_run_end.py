@@ -1,5 +1,6 @@
 """What a person reads before a run begins and when it is over, from the command line."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -10,15 +11,14 @@ from pydantic_ai import RunContext
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
-from midwatch_stage.harness import RunHarness
 from midwatch_stage.repository import commit_all
-from midwatch_tools.git import git
+from midwatch_supervisor.cli import main
+from midwatch_tools.git import run_git
 
-MODULE = Path(__file__).stem
 TASKS = f"""
-models: {{worker: "scripted:{MODULE}@0", supervisor: none}}
+models: {{worker: "scripted:{__name__}@0", supervisor: none}}
 defaults: {{workspace: repository, max_attempts: 1}}
-workers: {{clerk: {{kind: task, tools: ["{MODULE}:mend", "{MODULE}:linger"]}}}}
+workers: {{clerk: {{kind: task, tools: ["{__name__}:mend", "{__name__}:linger"]}}}}
 tasks:
   - {{id: fix, goal: Mend a.py., acceptance: [file: a.py], budget: {{requests: 500}}}}
 """
@@ -55,31 +55,36 @@ def script_for(role: Role, key: str) -> Script:
     )
 
 
+Capture = pytest.CaptureFixture[str]
+
+
 @pytest.fixture
-async def repository(harness: RunHarness) -> Path:
-    folder = harness.folder / "repository"
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "auto")
+    folder = tmp_path / "repository"
     folder.mkdir()
-    await git(folder, "init", "--quiet", "--initial-branch=main")
+    run_git(folder, "init", "--quiet", "--initial-branch=main")
     (folder / "a.py").write_text("a = 1\n")
-    await commit_all(folder, "Begin")
-    (harness.folder / "tasks.yaml").write_text(TASKS)
+    asyncio.run(commit_all(folder, "Begin"))
+    (tmp_path / "tasks.yaml").write_text(TASKS)
     return folder
 
 
-async def said(harness: RunHarness, *words: str) -> tuple[int | None, str, str]:
-    process = await harness.start(*words)
-    out, errors = await process.communicate()
-    return process.returncode, out.decode(), errors.decode()
+def said(capsys: Capture, *words: str) -> tuple[int, str, str]:
+    """What a command says; in the main thread, where `midwatch run` can hear signals."""
+    code = main(words)
+    return code, *capsys.readouterr()
 
 
-async def run(harness: RunHarness, *more: str) -> tuple[int | None, str, str]:
-    return await said(harness, "run", "tasks.yaml", "--headless", *more)
+def run(capsys: Capture, *more: str) -> tuple[int, str, str]:
+    return said(capsys, "run", "tasks.yaml", "--headless", *more)
 
 
-async def test_the_end_says_what_was_done_how_to_look_at_it_and_how_to_take_it(
-    harness: RunHarness, repository: Path
+def test_the_end_says_what_was_done_how_to_look_at_it_and_how_to_take_it(
+    repository: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    code, out, errors = await run(harness)
+    code, out, errors = run(capsys)
     assert (code, errors) == (0, "")
     end = out[out.index("\nfix: completed\n") :].splitlines()
     assert "  changes  1 file, +2 -1" in end
@@ -89,50 +94,50 @@ async def test_the_end_says_what_was_done_how_to_look_at_it_and_how_to_take_it(
     assert end[-4:-2] == ["  look     midwatch diff fix", "  take     midwatch merge fix"]
     assert end[-1] == "exit code 0: all tasks completed"
 
-    _, diff, _ = await said(harness, "diff", "fix")
+    _, diff, _ = said(capsys, "diff", "fix")
     assert "-a = 1\n+a = 2\n+b = 3\n" in diff
     assert ("\x1b" in diff, "__pycache__" in diff) == (False, False)
 
-    code, merged, _ = await said(harness, "merge", "fix")
+    code, merged, _ = said(capsys, "merge", "fix")
     assert (code, merged.splitlines()[0]) == (0, "+2 -1  a.py")
-    assert await git(repository, "status", "--porcelain", "--ignored") == ""
-    assert await git(repository, "branch", "--list", "midwatch/*") == ""
-    assert not (harness.home / "work" / "r1" / "fix-1").exists()
+    assert run_git(repository, "status", "--porcelain", "--ignored") == ""
+    assert run_git(repository, "branch", "--list", "midwatch/*") == ""
+    assert not (tmp_path / ".midwatch" / "work" / "r1" / "fix-1").exists()
 
 
-async def test_files_that_are_not_committed_are_named_before_a_run_and_not_in_its_workspace(
-    harness: RunHarness, repository: Path
+def test_files_that_are_not_committed_are_named_before_a_run_and_not_in_its_workspace(
+    repository: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (repository / "a.py").write_text("a = 9\n")
     (repository / "new.py").touch()
-    _, _, errors = await run(harness)
+    _, _, errors = run(capsys)
     assert errors == (
         f"warning: 2 uncommitted files in {repository}: workers begin with the last commit and "
         "do not see them (a.py, new.py)\n"
     )
-    _, diff, _ = await said(harness, "diff", "fix")
+    _, diff, _ = said(capsys, "diff", "fix")
     assert "-a = 1\n" in diff
 
 
-async def test_a_task_that_waits_for_a_person_is_said_to_and_how_to_answer_it(
-    harness: RunHarness, repository: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_task_that_waits_for_a_person_is_said_to_and_how_to_answer_it(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("ASKS", "1")
-    (harness.folder / "midwatch.yaml").write_text(ASKING)
-    code, out, _ = await run(harness, "--config", "midwatch.yaml")
+    (tmp_path / "midwatch.yaml").write_text(ASKING)
+    code, out, _ = run(capsys, "--config", "midwatch.yaml")
     assert code == 3
     end = out[out.index("\nfix: waits for you\n") :]
     assert "\n  waits    for an answer: " in end
     assert '\n  answer   midwatch tell fix "your answer"\n  go on    midwatch resume\n' in end
-    _, status, _ = await said(harness, "status", "--json")
+    _, status, _ = said(capsys, "status", "--json")
     assert json.loads(status.splitlines()[0])["status"] == "input-required"
 
 
-async def test_programs_hear_that_a_task_waits_for_a_person(
-    harness: RunHarness, repository: Path, monkeypatch: pytest.MonkeyPatch
+def test_programs_hear_that_a_task_waits_for_a_person(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("ASKS", "1")
-    (harness.folder / "midwatch.yaml").write_text(ASKING)
-    code, out, _ = await run(harness, "--json", "--config", "midwatch.yaml")
+    (tmp_path / "midwatch.yaml").write_text(ASKING)
+    code, out, _ = run(capsys, "--json", "--config", "midwatch.yaml")
     (task,) = json.loads(out.splitlines()[-1])["tasks"]
     assert (code, task["status"]) == (3, "input-required")

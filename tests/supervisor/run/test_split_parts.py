@@ -7,7 +7,7 @@ import pytest
 from midwatch_monitor.config.tasks import BudgetSpec, FileCheck, TaskSpec, WorkerSpec
 from midwatch_monitor.records import Budget, Meter, Part, Plan, PlanStep, PlanStepState, Terms
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.run.split import carried, keeps_work, parts, shared_out
+from midwatch_supervisor.run.split import carry_budget, keeps_work, parts, shared_out
 
 WHOLE = Assignment(
     task=TaskSpec(
@@ -64,7 +64,7 @@ def test_the_parts_share_what_is_left_of_the_budget() -> None:
 def test_what_one_part_does_not_use_goes_to_the_next() -> None:
     share = Budget(requests=Meter(limit=20), minutes=Meter(limit=2))
     left = Budget(requests=Meter(used=14, limit=20), minutes=Meter(used=3, limit=2))
-    assert carried(share, left) == Budget(requests=Meter(limit=26), minutes=Meter(limit=2))
+    assert carry_budget(share, left) == Budget(requests=Meter(limit=26), minutes=Meter(limit=2))
 
 
 def test_a_part_is_told_the_whole_and_that_it_is_a_part() -> None:

@@ -15,7 +15,12 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import AttemptTransition, Ending, TaskTransition, Writer
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.workspaces.changes import changed_names, changes, listing, take_over_files
+from midwatch_supervisor.workspaces.changes import (
+    changed_names,
+    changes,
+    list_files,
+    take_over_files,
+)
 from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, rehearse
 from midwatch_supervisor.workspaces.move_aside import make_way
 from midwatch_supervisor.workspaces.snapshot import Mark, check_out, files_of, take_snapshot
@@ -148,7 +153,7 @@ async def keep_twice(workspace: Workspace, _: Path) -> None:
 async def compare(workspace: Workspace, _: Path) -> None:
     await changes(workspace)
     await changed_names(workspace.at)
-    await listing(workspace)
+    await list_files(workspace)
 
 
 async def compare_what_is_kept(workspace: Workspace, source: Path) -> None:
@@ -235,7 +240,7 @@ async def test_a_plain_folder_in_which_the_worker_makes_a_repository_is_not_aske
     trap.configure(plain)
     await keep(workspace, "First")
     assert await changes(workspace) is None
-    assert "new.txt" in await listing(workspace)
+    assert "new.txt" in await list_files(workspace)
     await snapshot(workspace, tmp_path / "project")
     assert trap.sprung == ""
 

@@ -22,7 +22,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, loop
 from midwatch_stage.sessions import DIALECTS, NOON
-from midwatch_supervisor.sessions.hook_listener import listening
+from midwatch_supervisor.sessions.hook_listener import listen_for_hooks
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 Fields = dict[str, object]
@@ -74,7 +74,7 @@ async def test_guidance_is_given_until_the_agent_has_it(
     again = await agents.hook(hook("PreToolUse", transcript))
     assert "Read the error." in lost.text
     assert lost.text == again.text
-    await agents.heard.told(again)
+    await agents.heard.note_delivery(again)
     assert len(await agents.records(Delivery)) == 1
     assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
 
@@ -93,7 +93,7 @@ async def test_a_stop_ends_the_attempt_once_the_agent_is_silent(
     await say(agents, Action.STOP, "Enough.")
     reply = await agents.hook(hook("PreToolUse", transcript))
     assert json.loads(reply.text)["continue"] is False
-    await agents.heard.told(reply)
+    await agents.heard.note_delivery(reply)
     agents.write(SESSION, loop(CLAUDE, 1, first=3))  # the call that was under way
     await agents.watch.look()
     assert not (await agents.attempt()).over
@@ -112,7 +112,7 @@ async def test_an_agent_that_does_not_heed_a_stop_is_told_three_times(
     for _ in range(5):
         reply = await agents.hook(hook("PreToolUse", transcript))
         answers.append(bool(reply.text))
-        await agents.heard.told(reply)
+        await agents.heard.note_delivery(reply)
     assert answers == [True, True, True, False, False]
 
 
@@ -121,7 +121,7 @@ async def test_a_new_prompt_after_a_stop_begins_anew(
 ) -> None:
     await say(agents, Action.STOP)
     reply = await agents.hook(hook("PreToolUse", transcript))
-    await agents.heard.told(reply)
+    await agents.heard.note_delivery(reply)
     await agents.hook(hook("UserPromptSubmit", transcript))
     agents.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 1, first=3)])
     assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
@@ -186,7 +186,7 @@ async def test_a_hook_asks_over_the_socket_and_its_word_is_delivered(
 ) -> None:
     await say(agents, Action.NUDGE, "Read the error.")
     event = {"session_id": "s1", "transcript_path": transcript, **before(3)}
-    async with listening(folder / "hook.sock", agents.watch):
+    async with listen_for_hooks(folder / "hook.sock", agents.watch):
         payload = json.dumps(event).encode()
         answer = await asyncio.to_thread(
             hand_over, "claude-code", payload, folder=folder, now=agents.now.timestamp()
@@ -202,7 +202,7 @@ async def test_a_hook_asks_over_the_socket_and_its_word_is_delivered(
 async def test_a_hostile_line_is_answered_with_nothing(
     agents: ForeignAgents, folder: Path, line: bytes
 ) -> None:
-    async with listening(folder / "hook.sock", agents.watch):
+    async with listen_for_hooks(folder / "hook.sock", agents.watch):
         reader, writer = await asyncio.open_unix_connection(folder / "hook.sock")
         writer.write(line)
         writer.write_eof()
@@ -217,8 +217,8 @@ async def test_only_one_process_listens_and_a_dead_ones_place_is_taken(
     at = folder / "hook.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(at))
-    async with listening(at, agents.watch):
+    async with listen_for_hooks(at, agents.watch):
         with pytest.raises(UsageError, match="midwatch watch"):
-            async with listening(at, agents.watch):
+            async with listen_for_hooks(at, agents.watch):
                 pass
     assert not at.exists()

@@ -200,7 +200,7 @@ async def test_what_two_hooks_are_told_at_once_is_delivered_once(
     replies = [await agents.hook(hook), await agents.hook(hook)]
     for reply in replies:
         assert "Look." in reply.text
-        await agents.heard.told(reply)
+        await agents.heard.note_delivery(reply)
     assert len(await agents.records(Delivery)) == 1
 
 
@@ -214,6 +214,6 @@ async def test_a_stop_that_comes_after_the_end_does_not_end_what_follows(
     await agents.hook({"hook_event_name": "SessionEnd", "transcript_path": path})
     agents.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 1, first=2)])
     await agents.watch.look()
-    await agents.heard.told(reply)
+    await agents.heard.note_delivery(reply)
     await agents.hook({"hook_event_name": "Stop", "transcript_path": path})
     assert (await agents.attempts())[1].lifecycle is not Lifecycle.FAILED

@@ -11,7 +11,7 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundles
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
@@ -79,7 +79,7 @@ def bench(
             )
         )
         snapshot_writer.follow(recorder)
-        await recorder.record(working())
+        await recorder.record(working_transition())
         return made[0]
 
     return build

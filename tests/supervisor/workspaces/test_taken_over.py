@@ -13,7 +13,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundles
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
@@ -90,7 +90,7 @@ async def begun(
     recorder = await nodes[0].claim(attempt)
     snapshot_writer = SnapshotWriter(nodes[0].snapshot_store, workspace)
     snapshot_writer.follow(recorder)
-    await recorder.record(working(), Change(node="a"))
+    await recorder.record(working_transition(), Change(node="a"))
     await act(recorder, workspace, "one")
     return recorder, workspace, snapshot_writer
 

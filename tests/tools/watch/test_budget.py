@@ -19,7 +19,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import ReflectSettings, Settings
 from midwatch_monitor.errors import BudgetSpentError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
     Activity,
@@ -259,7 +259,7 @@ async def test_time_waited_for_a_provider_uses_up_no_minutes(
     claim: Callable[..., Awaitable[Recorder]], bus: LocalBus, journal: Journal, recovers: bool
 ) -> None:
     outage, recorder = Outage(recovers=recovers), await claim(Settings())
-    await recorder.record(working(), Change(budget=Budget(minutes=Meter(limit=30))))
+    await recorder.record(working_transition(), Change(budget=Budget(minutes=Meter(limit=30))))
     watch = AttemptWatch(recorder, settings=Settings(), bus=bus, seconds=outage.now)
     agent = Agent(FunctionModel(outage.answer))
     with nullcontext() if recovers else pytest.raises(ConnectionError):

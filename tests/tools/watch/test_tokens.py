@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Attempt,
     Budget,
@@ -101,7 +101,7 @@ def started(
         recorder = await claim(of=attempt)
         steps = tuple(PlanStep(title=title) for title in plan)
         limited = Budget(requests=Meter(limit=60))
-        await recorder.record(working(), Plan(steps=steps), Change(budget=limited))
+        await recorder.record(working_transition(), Plan(steps=steps), Change(budget=limited))
         asked = Asked()
         watch = AttemptWatch(
             recorder,

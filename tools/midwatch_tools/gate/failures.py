@@ -38,7 +38,7 @@ class Alike:
         self.last = 0
         """How the last command that failed did."""
 
-    def failed(self, outcome: int, request: int, words: str) -> None:
+    def take_failure(self, outcome: int, request: int, words: str) -> None:
         """A command failed in that way."""
         self.last = outcome
         kind = self._kinds.pop(outcome, None) or Kind(words=words, times=0, request=-1)
@@ -47,18 +47,18 @@ class Alike:
         if len(self._kinds) > _KINDS:
             del self._kinds[next(iter(self._kinds))]
 
-    def passed(self, outcome: int) -> None:
+    def take_success(self, outcome: int) -> None:
         """What had failed in that way succeeds."""
         self._kinds.pop(outcome, None)
 
-    def analysed(self, request: int) -> None:
+    def take_analysis(self, request: int) -> None:
         """An analysis answers what came before its own request."""
         self._kinds = {
             outcome: replace(kind, answered=kind.before(request))
             for outcome, kind in self._kinds.items()
         }
 
-    def unanswered(self, outcome: int, request: int, most: int) -> Kind | None:
+    def find_unanswered(self, outcome: int, request: int, most: int) -> Kind | None:
         """The failure of that way, if it came so often by then, and since the last analysis too."""
         kind = self._kinds.get(outcome)
         if kind is None or kind.before(request) < most or kind.before(request) <= kind.answered:
@@ -82,7 +82,7 @@ def action(step: Step) -> int:
     return identify(replace(step, edits=precise), command(step))
 
 
-def called(step: Step) -> str:
+def call_words(step: Step) -> str:
     """The call in words that the worker knows again: the command, or the tool with its file."""
     line = " ".join(command(step).split()) or f"{step.tool} {step.path}".strip()
     return f"`{cut_line(line, _WORDS)}`"

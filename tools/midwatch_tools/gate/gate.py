@@ -34,7 +34,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.act import Normaliser
 from midwatch_monitor.rules.failure import failure_line, signature, surroundings, telling
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
-from midwatch_tools.gate.failures import Alike, action, called, only_looks
+from midwatch_tools.gate.failures import Alike, action, call_words, only_looks
 from midwatch_tools.tools.proof import checks
 from midwatch_tools.tools.statement import Statements, statements_in
 
@@ -191,7 +191,7 @@ class Gate:
             self._take_failure(done, step)
         elif act.failed is False:
             if (before := self._failing.pop(done, None)) is not None:
-                self._alike.passed(before.outcome)
+                self._alike.take_success(before.outcome)
             if not only_looks(step):
                 self._moved = self._tick
 
@@ -200,8 +200,8 @@ class Gate:
         before = self._failing.pop(done, None)
         tells = failure_line(step.output)
         if telling(step.output) and (command(step) or checks(step.tool)):
-            self._alike.failed(outcome, step.request, tells)
-        act, silent = called(step), tells.startswith(_SILENT)
+            self._alike.take_failure(outcome, step.request, tells)
+        act, silent = call_words(step), tells.startswith(_SILENT)
         now = _Failing(
             words=f"{act} failed{f' ({tells})' if tells and not silent else ''}",
             tick=self._tick,
@@ -230,7 +230,7 @@ class Gate:
     def _take_analysis(self, analysis: Analysis) -> None:
         """An analysis answers every failure of the requests before its own."""
         self._analysed = True
-        self._alike.analysed(self._request)
+        self._alike.take_analysis(self._request)
         for done, failing in self._failing.items():
             if failing.began < self._request:
                 tried = failing.request == self._request
@@ -326,7 +326,7 @@ class Gate:
             return None  # that analysis allows some tries
         news = self._alike.last if checks(line or step.tool) else 0
         outcome = news if failing is None else failing.outcome
-        kind = self._alike.unanswered(outcome, step.request, most)
+        kind = self._alike.find_unanswered(outcome, step.request, most)
         if kind is None:
             return None
         return _ask_for_analysis(

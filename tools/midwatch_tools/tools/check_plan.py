@@ -65,7 +65,7 @@ class CheckPlan(WorkerTool):
             choice=choice,
             proposed=() if remaining == plan.open_titles else remaining,
         )
-        check = ruled(check, made=made, settings=settings)
+        check = rule_on_check(check, made=made, settings=settings)
         plan, records = _carried_out(acts.session, check)
         acts.report(ctx, choice, check, *records)
         return f"{_answer(check)} The plan is now:\n{outline(plan)}"
@@ -111,7 +111,7 @@ def answered(entries: Sequence[Entry], plan_step: int) -> bool:
     return last is not None
 
 
-def ruled(check: PlanCheck, *, made: int, settings: PlanSettings) -> PlanCheck:
+def rule_on_check(check: PlanCheck, *, made: int, settings: PlanSettings) -> PlanCheck:
     """The check with what the policy says to its proposal; `made` revisions were made before."""
     if not check.proposed:
         return check
@@ -128,7 +128,7 @@ def _carried_out(session: Session, check: PlanCheck) -> tuple[Plan, tuple[Record
     plan = session.recorder.plan
     if not check.proposed or check.ruling is not Ruling.GRANTED:
         return plan, ()
-    plan = session.shared(with_remaining(plan, check.proposed))
+    plan = session.share_requests(with_remaining(plan, check.proposed))
     return plan, (plan, change(plan))
 
 

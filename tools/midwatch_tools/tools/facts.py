@@ -29,7 +29,7 @@ from midwatch_monitor.records import (
     Wanted,
 )
 from midwatch_monitor.secrets.masking import secret_in
-from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, folded, plain
+from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, fold_lines, plain
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def repeats(fact: Fact, known: Fact) -> bool:
     It is as certain at most, and names no other value and no other files.
     """
     return (
-        folded(fact.text) == folded(known.text)
+        fold_lines(fact.text) == fold_lines(known.text)
         and (fact.certainty is Certainty.INFERRED or known.certainty is Certainty.CONFIRMED)
         and fact.value in {"", known.value}
         and {*fact.files} <= {*known.files}
@@ -204,7 +204,7 @@ def as_json(value: JsonValue) -> str:
 def facts_block(known: Sequence[KnownFact], blocks: DataBlocks) -> str:
     """Facts as a block of data for a worker; empty if there are none."""
     lines = "\n".join(map(line, known))
-    return blocks.framed("facts", lines, note=EVIDENCE) if known else ""
+    return blocks.frame("facts", lines, note=EVIDENCE) if known else ""
 
 
 def line(known: KnownFact) -> str:

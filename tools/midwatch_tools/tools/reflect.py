@@ -13,8 +13,8 @@ from midwatch_tools.plan_change import (
     WANTING,
     Wanting,
     change,
+    plan_wanted,
     revisions_made,
-    wanted,
     with_remaining,
     written,
 )
@@ -77,7 +77,7 @@ class OwnTools(WorkerTool):
         """Write the remaining plan steps anew, in order, each so that one can check it."""
         acts = self._present()
         await _may_revise(acts)
-        plan = acts.session.shared(with_remaining(acts.session.recorder.plan, steps))
+        plan = acts.session.share_requests(with_remaining(acts.session.recorder.plan, steps))
         acts.report(ctx, outline(plan), plan, change(plan))
         return f"The plan is now:\n{outline(plan)}"
 
@@ -85,7 +85,7 @@ class OwnTools(WorkerTool):
 async def _may_revise(acts: Acts) -> None:
     """Refuse a revision that is one too many, or that the supervisor is to approve first."""
     settings, recorder = acts.session.settings.plan, acts.session.recorder
-    wanting = wanted(await acts.session.all_of(WANTING))
+    wanting = plan_wanted(await acts.session.all_of(WANTING))
     if wanting is Wanting.ORDERED:
         return  # who asks for new plan steps gets them
     made = await revisions_made(recorder)

@@ -23,4 +23,7 @@ class SearchFacts(WorkerTool):
         found = await look_up(facts.search(query, paths), acts.session.recorder)
         if found is None:
             return "Facts cannot be looked up just now; go on with the work."
-        return facts_block(found, DataBlocks.drawn()) or "Nobody has recorded a fact like that."
+        return (
+            facts_block(found, DataBlocks.with_new_code())
+            or "Nobody has recorded a fact like that."
+        )

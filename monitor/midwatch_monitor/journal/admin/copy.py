@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Table, bindparam, func, insert, select, 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import read
-from midwatch_monitor.journal.core.engine import Store, explaining, transaction
+from midwatch_monitor.journal.core.engine import Store, explain_errors, transaction
 from midwatch_monitor.journal.core.schema import migrate, read_version, require_place
 from midwatch_monitor.journal.core.tables import NUMBERED, REVISION, metadata
 from midwatch_monitor.journal.learned import facts, lessons, search
@@ -47,14 +47,14 @@ class _Content:
 
 def contents(store: Store) -> dict[str, int]:
     """The rows of each table that would be copied."""
-    with explaining(store.name), _open_to_read(store) as connection:
+    with explain_errors(store.name), _open_to_read(store) as connection:
         _require_current(connection, store.name)
         return {table.name: count_rows(connection, table) for table in COPIED}
 
 
 def require_room(store: Store) -> None:
     """Raise JournalError where something stands already in what is to be copied to."""
-    with explaining(store.name), _open_to_read(store) as connection:
+    with explain_errors(store.name), _open_to_read(store) as connection:
         _require_empty(connection, store.name)
 
 
@@ -66,9 +66,9 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     """
     if target.writing is None:
         raise JournalError(f"{target.name} was opened to be read only")
-    with explaining(source.name), _open_to_read(source) as old:
+    with explain_errors(source.name), _open_to_read(source) as old:
         _require_current(old, source.name)
-        with explaining(target.name), transaction(target.writing) as new:
+        with explain_errors(target.name), transaction(target.writing) as new:
             _patient(new)
             _make_room(new, target.name)
             copied = {table.name: _copy(old, new, table, progress) for table in COPIED}

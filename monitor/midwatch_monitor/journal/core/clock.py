@@ -33,7 +33,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def elapsed() -> float:
+def monotonic_seconds() -> float:
     """Seconds since some moment; they go on while the machine sleeps, where it can tell."""
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -48,7 +48,7 @@ class JournalClock:
         journal: Journal,
         own: Callable[[], datetime],
         *,
-        seconds: Callable[[], float] = elapsed,
+        seconds: Callable[[], float] = monotonic_seconds,
     ) -> None:
         """Set up the clock; it is not right before it is tuned.
 

@@ -163,8 +163,8 @@ def _elsewhere(url: URL, access: Access) -> Store:
     lines = postgres.Lines(url)
     return Store(
         name=url_name(url),
-        writing=None if access is Access.READ else lines.writing(),
-        reading=lines.reading(READERS),
+        writing=None if access is Access.READ else lines.writing_engine(),
+        reading=lines.reading_engine(READERS),
         lines=lines,
     )
 
@@ -293,7 +293,7 @@ def database_time(connection: Connection) -> datetime:
 
 
 @contextmanager
-def explaining(name: str, waited: float = 0) -> Generator[None]:
+def explain_errors(name: str, waited: float = 0) -> Generator[None]:
     """Raise what the database raises as what it means for the journal called `name`."""
     try:
         yield

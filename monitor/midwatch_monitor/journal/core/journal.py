@@ -35,13 +35,13 @@ _PAGE = 1_000
 
 
 class JournalPart:
-    """Reads and writes about one thing, under one name: see `reading` and `writing`."""
+    """Reads and writes about one thing, under one name: see `read_method` and `write_method`."""
 
     def __init__(self, journal: "Journal") -> None:
         self.journal = journal
 
 
-def writing(
+def write_method(
     do: Callable[Concatenate[Connection, P], T],
 ) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
     """A function of a write transaction as a method of the journal, or of a part of it."""
@@ -53,7 +53,7 @@ def writing(
     return method
 
 
-def reading(
+def read_method(
     ask: Callable[Concatenate[Connection, P], T],
 ) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
     """A question to the database as a method of the journal, or of a part of it."""
@@ -179,11 +179,11 @@ class Journal:
         """Transactions since it was opened; fewer than the commits where those were grouped."""
         return 0 if self._writer is None else self._writer.transactions
 
-    add_run = writing(work.add_run)
-    add_task = writing(work.add_task)
-    add_attempt = writing(work.add_attempt)
-    claim = writing(work.claim)
-    open_escalation = writing(work.open_escalation)
+    add_run = write_method(work.add_run)
+    add_task = write_method(work.add_task)
+    add_attempt = write_method(work.add_attempt)
+    claim = write_method(work.claim)
+    open_escalation = write_method(work.open_escalation)
 
     async def commit(self, commit: Commit) -> tuple[Entry, ...]:
         """Store what belongs together, all or nothing; its entries, in the order of the drafts.
@@ -284,11 +284,11 @@ class Journal:
             full = len(page) == _PAGE
             after = page[-1].id if page else after
 
-    active = reading(work.active)
-    messages = reading(work.messages)
-    results = reading(work.results)
-    last_id = reading(work.last_id)
-    now = reading(database_time)
+    active = read_method(work.active)
+    messages = read_method(work.messages)
+    results = read_method(work.results)
+    last_id = read_method(work.last_id)
+    now = read_method(database_time)
 
     async def flush(self) -> None:
         """Put into the file itself what stands beside it, as far as readers let it; SQLite only."""

@@ -33,7 +33,7 @@ from midwatch_monitor.journal.core.engine import (
     Store,
     connect,
     database_time,
-    explaining,
+    explain_errors,
     transaction,
 )
 from midwatch_monitor.journal.core.outage import OPENING_SECONDS, Patience, is_refusal
@@ -125,7 +125,7 @@ def _key(store: Store, found: Version) -> bytes:
 
 def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:
     """Make the tables of `store` those of this version, or say why that cannot be."""
-    with explaining(store.name, patience_seconds):
+    with explain_errors(store.name, patience_seconds):
         return Patience(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
 
 
@@ -326,7 +326,7 @@ def upgrade(store: Store, *, dry_run: bool = False, config: "Config | None" = No
     config = config or alembic_config()
     if store.writing is None:
         raise JournalReadOnlyError(f"{store.name} was opened to be read only")
-    with explaining(store.name), transaction(store.writing) as connection:
+    with explain_errors(store.name), transaction(store.writing) as connection:
         if store.lines is not None:
             require_reading(connection, store.name)
         plan = _plan_upgrade(connection, store.name, config)

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal.core import commits
-from midwatch_monitor.journal.core.engine import READERS, explaining, is_hopeless, journal_error
+from midwatch_monitor.journal.core.engine import READERS, explain_errors, is_hopeless, journal_error
 from midwatch_monitor.journal.core.outage import Patience, is_passing
 from midwatch_monitor.records import Commit, Entry
 
@@ -429,7 +429,7 @@ class Reader:
                 cut()
 
     def _answer(self, work: Callable[[Connection], T], unwanted: Event) -> T:
-        with explaining(self._name, self._patience.seconds):
+        with explain_errors(self._name, self._patience.seconds):
             return self._patience.hold(lambda: self._ask(work), lambda _: unwanted.is_set())
 
     def _ask(self, work: Callable[[Connection], T]) -> T:

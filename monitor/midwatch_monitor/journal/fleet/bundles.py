@@ -21,7 +21,7 @@ from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.journal.core import commits, tables, work
 from midwatch_monitor.journal.core.encoding import kind_of, record_json, rows_of
 from midwatch_monitor.journal.core.engine import parts
-from midwatch_monitor.journal.core.journal import JournalPart, reading, writing
+from midwatch_monitor.journal.core.journal import JournalPart, read_method, write_method
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
@@ -196,13 +196,13 @@ def _issue_once(connection: Connection, draft: Draft, *, incarnation: int | None
 class Bundles(JournalPart):
     """The saved work in a journal."""
 
-    put = writing(_put)
-    get = reading(_bundle)
-    commit_of = reading(_commit_of)
-    lease_of = reading(_lease)
-    attempts = reading(_attempts)
-    issue_once = writing(_issue_once)
-    standings = reading(_standings)
+    put = write_method(_put)
+    get = read_method(_bundle)
+    commit_of = read_method(_commit_of)
+    lease_of = read_method(_lease)
+    attempts = read_method(_attempts)
+    issue_once = write_method(_issue_once)
+    standings = read_method(_standings)
 
     async def snapshots(self, attempt: int) -> list[Snapshot]:
         """All that was saved of an attempt, oldest first."""

@@ -28,7 +28,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, rows_of
 from midwatch_monitor.journal.core.engine import database_time, parts
-from midwatch_monitor.journal.core.journal import Journal, JournalPart, reading, writing
+from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method, write_method
 from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.watches import EMBEDDED, NOBODY
 from midwatch_monitor.records import (
@@ -308,12 +308,12 @@ class Nodes(JournalPart):
         super().__init__(journal)
         self._ours = [] if fleet is None else [tables.node.c.fleet == fleet]
 
-    enter = writing(_enter)
-    beat = writing(_beat)
-    doubt = writing(_doubt)
-    in_hand = reading(_in_hand)
-    named = reading(_name_attempts)
-    monitors = reading(_monitors)
+    enter = write_method(_enter)
+    beat = write_method(_beat)
+    doubt = write_method(_doubt)
+    in_hand = read_method(_in_hand)
+    named = read_method(_name_attempts)
+    monitors = read_method(_monitors)
 
     async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
         """Give up all nodes that were not heard in time; those that were.

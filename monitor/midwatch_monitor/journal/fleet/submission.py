@@ -51,7 +51,7 @@ def submit(connection: Connection, new: NewRun, *, at: datetime) -> tuple[Run, b
     Writers take turns, so that of two who ask at the same moment the second one finds the first
     one's run. Raises UsageError where the key was used for something else.
     """
-    there = new.key and submitted(connection, new.key)
+    there = new.key and find_submission(connection, new.key)
     if there is not None:
         return there, True
     run = work.add_run(
@@ -73,7 +73,7 @@ def submit(connection: Connection, new: NewRun, *, at: datetime) -> tuple[Run, b
     return run, False
 
 
-def submitted(connection: Connection, key: Key) -> Run | None:
+def find_submission(connection: Connection, key: Key) -> Run | None:
     """The run that was handed over under a key; `None` if there is none.
 
     Raises UsageError where the key was used for something else.

@@ -30,7 +30,7 @@ from midwatch_monitor.journal.core import tables, work
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.core.encoding import kind_of, record_of
 from midwatch_monitor.journal.core.engine import database_time, parts
-from midwatch_monitor.journal.core.journal import Journal, JournalPart, reading
+from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method
 from midwatch_monitor.journal.core.tables import Moment
 from midwatch_monitor.records import AttemptTransition, Hint, Keeper
 
@@ -247,5 +247,5 @@ class Watches(JournalPart):
         of = tables.post.c.name == name
         await self.journal.write(_release, tables.post, self._term(holder), of)
 
-    news = reading(_news)
-    unfinished = reading(_unfinished_runs)
+    news = read_method(_news)
+    unfinished = read_method(_unfinished_runs)

@@ -133,7 +133,9 @@ def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
     search.put(connection, TextIndex.FACTS, before.project, {before.entry: wording_of(fact)})
 
 
-def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> list[KnownFact]:
+def known_facts(
+    connection: Connection, *wanted: ColumnElement[bool], limit: int
+) -> list[KnownFact]:
     """Facts with what became of them, newest first."""
     fact, entry, task, project = tables.fact, tables.entry, tables.task, tables.project
     query = (
@@ -149,7 +151,7 @@ def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> l
     return [_known_fact(row, said, sources.get(row.entry, ())) for row, said in rows]
 
 
-def waiting(connection: Connection) -> int:
+def count_waiting(connection: Connection) -> int:
     """How many facts wait for a person."""
     fact = tables.fact
     query = select(func.count()).where(
@@ -199,7 +201,7 @@ def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFac
         _of_words(connection, project, wanted.text, limit),
     )
     keys = list(dict.fromkeys(key for way in ways for key in way))[:limit]
-    found = known(connection, fact.c.entry.in_(keys), limit=limit)
+    found = known_facts(connection, fact.c.entry.in_(keys), limit=limit)
     place = {key: number for number, key in enumerate(keys)}
     return sorted(found, key=lambda each: place[each.id])
 

@@ -74,13 +74,13 @@ class Learned:
             wanted.append(lessons.of_class(failure_class))
         if not obsolete:
             wanted.append(lesson.c.obsolete.is_(False))
-        return await self._journal.read(lessons.known, *wanted, limit=limit)
+        return await self._journal.read(lessons.known_lessons, *wanted, limit=limit)
 
-    async def waiting(self) -> tuple[int, int]:
+    async def count_waiting(self) -> tuple[int, int]:
         """How many lessons and facts of all projects wait for a person."""
         obsolete = tables.lesson.c.obsolete.is_(True)
-        unused = await self._journal.read(lessons.known, obsolete, limit=_UNUSED)
-        held = await self._journal.read(facts.waiting)
+        unused = await self._journal.read(lessons.known_lessons, obsolete, limit=_UNUSED)
+        held = await self._journal.read(facts.count_waiting)
         return sum(each.waiting for each in unused), held
 
     async def lesson(self, id: int) -> KnownLesson:
@@ -112,7 +112,7 @@ class Learned:
             wanted.append(fact.c.entry.in_(of))
         if live:
             wanted.append(fact.c.live.is_(True))
-        return await self._journal.read(facts.known, *wanted, limit=limit)
+        return await self._journal.read(facts.known_facts, *wanted, limit=limit)
 
     async def fact(self, id: int) -> KnownFact:
         """The fact with that id. Raises JournalError if there is none."""
@@ -125,17 +125,19 @@ class Learned:
     async def guidelines(self, project: str | None = None) -> list[KnownGuidelines]:
         """All versions, newest first."""
         wanted = [] if project is None else [tables.project.c.name == project]
-        return await self._journal.read(versions.known, *wanted)
+        return await self._journal.read(versions.known_versions, *wanted)
 
     async def guidelines_version(self, id: int) -> KnownGuidelines:
         """The version with that journal id. Raises JournalError if there is none."""
-        found = await self._journal.read(versions.known, tables.guidelines.c.entry == id)
+        found = await self._journal.read(versions.known_versions, tables.guidelines.c.entry == id)
         return self._only(found, f"version of guidelines {id}")
 
     async def live_guidelines(self, project: str) -> KnownGuidelines | None:
         """The version in force in a project."""
         live = tables.guidelines.c.state == GuidelinesState.LIVE.value
-        found = await self._journal.read(versions.known, tables.project.c.name == project, live)
+        found = await self._journal.read(
+            versions.known_versions, tables.project.c.name == project, live
+        )
         return found[0] if found else None
 
     async def summaries(

@@ -177,7 +177,9 @@ def uses(connection: Connection, attempt: int) -> list[Recalled]:
     return [Recalled(lesson=row.lesson, method=Method(row.method), score=row.score) for row in rows]
 
 
-def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> list[KnownLesson]:
+def known_lessons(
+    connection: Connection, *wanted: ColumnElement[bool], limit: int
+) -> list[KnownLesson]:
     """Lessons with what became of them, newest first."""
     lesson, entry, project = tables.lesson, tables.entry, tables.project
     query = (
@@ -278,7 +280,7 @@ def candidates(connection: Connection, wanted: Wanted, *, limit: int) -> list[Ca
     )
     keys = _in_turn(ways)[:limit]
     lesson = tables.lesson
-    found = known(connection, lesson.c.entry.in_(keys), live, limit=limit)
+    found = known_lessons(connection, lesson.c.entry.in_(keys), live, limit=limit)
     place = {key: number for number, key in enumerate(keys)}
     asked = {*search.search_words(wanted.text)}
     return [

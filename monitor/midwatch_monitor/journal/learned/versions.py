@@ -129,7 +129,7 @@ def _watermark(connection: Connection, project: int) -> int:
     return connection.execute(query.order_by(table.c.entry.desc()).limit(1)).scalar() or 0
 
 
-def known(connection: Connection, *wanted: ColumnElement[bool]) -> list[KnownGuidelines]:
+def known_versions(connection: Connection, *wanted: ColumnElement[bool]) -> list[KnownGuidelines]:
     """Versions and where they stand, newest first."""
     table, entry, project = tables.guidelines, tables.entry, tables.project
     query = (

@@ -109,11 +109,11 @@ class Lines:
         self._open: WeakSet[psycopg.Connection] = WeakSet()
         self._closed = Event()
 
-    def reading(self, connections: int) -> Engine:
+    def reading_engine(self, connections: int) -> Engine:
         """Connections that only read."""
         return self._engine(connections, {**_SESSION, **_READING})
 
-    def writing(self) -> Engine:
+    def writing_engine(self) -> Engine:
         """The one connection that writes."""
         engine = self._engine(1, {**_SESSION, **_WRITING})
         event.listen(engine, "connect", _compress)

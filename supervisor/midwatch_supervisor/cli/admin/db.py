@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_tools.journal_location import journal_location
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ def upgrade(
 def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
     """Say what a journal's database holds and whether it is in order; exit code 1 if not."""
     from midwatch_monitor.journal.admin.check import check as looked_through
-    from midwatch_monitor.journal.core.engine import Access, explaining
+    from midwatch_monitor.journal.core.engine import Access, explain_errors
     from midwatch_monitor.journal.postgres.rights import require_reading
 
     store = _connected(_location(journal), Access.READ)
     try:
         engine = store.reading or store.writing
         assert engine is not None
-        with explaining(store.name), engine.connect() as connection:
+        with explain_errors(store.name), engine.connect() as connection:
             if store.lines is not None:
                 require_reading(connection, store.name)
             health = looked_through(connection)
@@ -150,7 +150,7 @@ def _tell_copied(
         fields = {"from": source, "to": target, "tables": dict(counts), "dry_run": dry_run}
         write_json({"type": "copy", **fields})
         return
-    rows = counted(sum(counts.values()), "row")
+    rows = count_noun(sum(counts.values()), "row")
     if dry_run:
         write_line(f"would copy {rows} of {source} to {target}")
     else:

@@ -17,7 +17,7 @@ from cyclopts import App, Parameter
 
 from midwatch_agents.hooks.adapter import HookAdapter
 from midwatch_agents.hooks.adapters import ADAPTERS
-from midwatch_agents.hooks.settings_file import installed, uninstalled
+from midwatch_agents.hooks.settings_file import install_hooks, uninstall_hooks
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.journals import DryRunOption
 from midwatch_supervisor.cli.output import write_diff, write_error, write_line
@@ -40,7 +40,7 @@ def install(
     """
     adapter = _adapter(agent)
     command = f"{shlex.quote(_program())} hook {adapter.name}"
-    file, before, after = _planned(adapter, lambda text: installed(text, adapter, command))
+    file, before, after = _planned(adapter, lambda text: install_hooks(text, adapter, command))
     if after == before:
         write_line(f"{file} calls Midwatch already")
         return 0
@@ -58,7 +58,7 @@ def uninstall(
 ) -> int:
     """Take out of an agent's settings what `install` has put there."""
     adapter = _adapter(agent)
-    file, before, after = _planned(adapter, lambda text: uninstalled(text, adapter))
+    file, before, after = _planned(adapter, lambda text: uninstall_hooks(text, adapter))
     if after == (before or ""):
         write_line(f"{file} does not call Midwatch")
         return 0

@@ -9,7 +9,7 @@ from midwatch_monitor.records import NodeStatus, name_of
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.waiting import missing_lines, rounded
+from midwatch_supervisor.present.waiting import missing_lines, round_time
 
 _SILENT = timedelta(seconds=30)
 """From here on a node that nobody gave up is said to be up no more than when it was heard."""
@@ -89,11 +89,11 @@ def _text(status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now
         words.append(_left_behind(left))
     if status.doubted:
         words.append("the broker says that it is gone")
-    return f"{', '.join(words)}, version {status.version}, heard {rounded(silent)} ago"
+    return f"{', '.join(words)}, version {status.version}, heard {round_time(silent)} ago"
 
 
 def _has(attempts: Iterable[InHand], now: datetime) -> str:
-    each = (f"{one.name} ({one.attempt}) for {rounded(now - one.since)}" for one in attempts)
+    each = (f"{one.name} ({one.attempt}) for {round_time(now - one.since)}" for one in attempts)
     return f"has {', '.join(each)}"
 
 

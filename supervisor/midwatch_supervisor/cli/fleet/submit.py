@@ -12,7 +12,7 @@ from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_of_work
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.present.numbers import counted, listed
+from midwatch_supervisor.present.numbers import count_noun, list_names
 
 if TYPE_CHECKING:
     from midwatch_monitor.config.settings import Settings
@@ -94,7 +94,7 @@ async def _submit(
         else:
             there = f" is there already, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
             write_line(
-                f"Run {run.id}{there}: {counted(len(wanted), 'task')}, journal {journal.name}"
+                f"Run {run.id}{there}: {count_noun(len(wanted), 'task')}, journal {journal.name}"
             )
             write_line(f"`midwatch watch --run {run.id}` shows it, `midwatch status` sums it up")
             for warning in warnings:
@@ -118,12 +118,12 @@ async def _hand_out(
 
 def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> list[str]:
     """What tasks wait for that no node which is up can give them."""
-    from midwatch_supervisor.present.waiting import lacking
+    from midwatch_supervisor.present.waiting import missing_node_words
 
     tasks: dict[str, list[str]] = defaultdict(list)
     for each in wanted:
-        tasks[lacking(each.task.labels, nodes)].append(each.task.id)
-    return [f"{listed(names, _NAMED)}: {what}" for what, names in tasks.items() if what]
+        tasks[missing_node_words(each.task.labels, nodes)].append(each.task.id)
+    return [f"{list_names(names, _NAMED)}: {what}" for what, names in tasks.items() if what]
 
 
 async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
@@ -147,14 +147,14 @@ async def _say_all(
     wanted: "Sequence[Assignment]", location: str, *, fleet: str, json: bool
 ) -> None:
     """Say of each task where it is to be worked on; each repository is asked once."""
-    from midwatch_supervisor.present.waiting import lacking
+    from midwatch_supervisor.present.waiting import missing_node_words
 
     known: dict[str, _Start] = {}
     nodes = await _nodes(location, fleet)
     for each in wanted:
         if each.source not in known:
             known[each.source] = await _start(each)
-        warning = "" if nodes is None else lacking(each.task.labels, nodes)
+        warning = "" if nodes is None else missing_node_words(each.task.labels, nodes)
         _say(each, known[each.source], warning, json=json)
 
 

@@ -154,7 +154,7 @@ async def _watch(
 ) -> "SessionWatch":
     """Who follows the sessions, and listens to their hooks until the end of the stack."""
     from midwatch_agents.hooks.inbox import socket_path, state_folder, take_inbox
-    from midwatch_supervisor.sessions.hook_listener import listening
+    from midwatch_supervisor.sessions.hook_listener import listen_for_hooks
     from midwatch_supervisor.sessions.session_watch import SessionWatch
 
     watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
@@ -166,7 +166,7 @@ async def _watch(
     if at is None:
         write_error(f"warning: hooks are not heard: {folder} cannot be this user's alone")
     else:
-        await stack.enter_async_context(listening(at, watch))
+        await stack.enter_async_context(listen_for_hooks(at, watch))
     await watch.take_in(take_inbox(folder))
     return watch
 

@@ -10,12 +10,12 @@ from cyclopts import Parameter
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, AttemptTransition, Change, Entry, Event, Plan, Step
-from midwatch_monitor.traces.native import written
+from midwatch_monitor.traces.native import write_event
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import new_file, refuse_existing, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, find
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 
 OneAttempt = Annotated[
     str | None,
@@ -119,7 +119,7 @@ async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
                 before, files = files, event.plan_step_files
                 event = None if before == files else event
             if event is not None:
-                stream.write(written(event).encode() + b"\n")
+                stream.write(write_event(event).encode() + b"\n")
                 steps += isinstance(event, Step)
         after = page[-1].id
     return steps
@@ -144,4 +144,4 @@ def _tell(target: str, attempt: Attempt, steps: int, *, json: bool) -> None:
     if json:
         write_json({"type": "export", "file": target, "attempt": attempt.id, "steps": steps})
     else:
-        write_line(f"wrote {target}: {counted(steps, 'step')}")
+        write_line(f"wrote {target}: {count_noun(steps, 'step')}")

@@ -26,7 +26,7 @@ from midwatch_monitor.replay.replay import replay as replay_trace
 from midwatch_monitor.traces import AUTO, FORMATS
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.present.numbers import counted, number
+from midwatch_supervisor.present.numbers import count_noun, number
 from midwatch_supervisor.present.text_line import brief, cut_middle
 from midwatch_supervisor.report.section import table, table_lines
 
@@ -128,7 +128,8 @@ def _alert(line: AlertLine) -> str:
 def _trace(line: TraceLine) -> str:
     first = line.first_alarm_step
     alarm = "no alarm" if first is None else f"first alarm at step {first}"
-    return f"{line.trace}: {counted(line.steps, 'step')}, {counted(line.alerts, 'alert')}, {alarm}"
+    steps, alerts = count_noun(line.steps, "step"), count_noun(line.alerts, "alert")
+    return f"{line.trace}: {steps}, {alerts}, {alarm}"
 
 
 _HEADS = ("session", "steps", "alarms", "first")
@@ -190,15 +191,15 @@ def session_table(
     if found:
         yield from _rows(found, width)
         if calm := len(sessions) - len(found):
-            yield f"{counted(calm, 'more session')} without an alarm"
+            yield f"{count_noun(calm, 'more session')} without an alarm"
         yield ""
     critical = sum(worst.severity is Severity.CRITICAL for _, worst in found)
     alarmed = f"{number(len(found))} with alarms" if found else "none with an alarm"
     parts = (
-        counted(len(sessions), "session"),
-        counted(sum(each.steps for each in sessions), "step"),
+        count_noun(len(sessions), "session"),
+        count_noun(sum(each.steps for each in sessions), "step"),
         f"{alarmed} ({number(critical)} critical)" if critical else alarmed,
-        f"{counted(skipped, 'other file')} skipped" if skipped else "",
+        f"{count_noun(skipped, 'other file')} skipped" if skipped else "",
     )
     yield ", ".join(filter(None, parts))
     if found:

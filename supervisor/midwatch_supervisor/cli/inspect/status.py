@@ -22,7 +22,7 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
 from midwatch_supervisor.present.signs import status_text
-from midwatch_supervisor.present.text_line import brief, reserved
+from midwatch_supervisor.present.text_line import brief, with_reservations
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
 
 _NODE = "node"
@@ -98,7 +98,7 @@ async def status(
         known = Nodes(opened)
         nodes = {each.name: each for each in await known.all()}
         now, needy = await opened.now(), False
-        async for each, tasks in standing(opened, runs[::-1] if all else latest(runs), nodes):
+        async for each, tasks in read_states(opened, runs[::-1] if all else latest(runs), nodes):
             shared = each.keeper is Keeper.MONITOR
             needy = needy or (shared and any(map(_open_to_nodes, tasks)))
             lines = [status_line(state, nodes if shared else {}) for state in tasks]
@@ -108,7 +108,7 @@ async def status(
             else:
                 _print(each, lines, nodes=shared)
         monitors = await Nodes(opened).monitors() if needy and not json else []
-        lessons, facts = await Learned(opened).waiting()
+        lessons, facts = await Learned(opened).count_waiting()
     if json:
         if lessons or facts:
             write_json({"type": "waiting", "lessons": lessons, "facts": facts})
@@ -124,7 +124,7 @@ async def status(
         write_line(text)
 
 
-async def standing(
+async def read_states(
     journal: Journal, runs: Sequence[Run], nodes: Mapping[str, NodeStatus]
 ) -> AsyncIterator[tuple[Run, list[TaskState]]]:
     """Each run with its tasks as they stand; `nodes` are those of the fleet, by name."""
@@ -235,7 +235,7 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
     if bare := [line.task for line in lines if line.sandbox == SandboxKind.NONE]:
         write_line(f"No sandbox for {', '.join(bare)}: {OPEN}")
     for line in lines:
-        if said := reserved(line.reservations):
+        if said := with_reservations(line.reservations):
             write_line(f"{line.task}: {line.status}, {said}")
 
 

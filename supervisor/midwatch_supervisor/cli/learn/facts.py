@@ -101,7 +101,7 @@ async def restore(number: FactNumber, *, options: MarkOptions = UNMARKED) -> Non
 
 
 async def _mark(number: int, mark: LearningMark, options: MarkOptions) -> None:
-    async with await options.opened() as opened:
+    async with await options.open_journal() as opened:
         await options.mark(opened, mark, await _find_fact(opened, number))
 
 

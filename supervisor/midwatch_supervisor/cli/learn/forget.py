@@ -20,7 +20,7 @@ from midwatch_supervisor.cli.learn.options import project_named
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 
 KEPT = "Git is not touched: worktrees, branches and what was merged stay where they are."
 
@@ -98,6 +98,6 @@ def _tell(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:
 
 
 def _count_words(erasure: Erasure) -> str:
-    tasks, attempts = counted(erasure.tasks, "task"), counted(erasure.attempts, "attempt")
+    tasks, attempts = count_noun(erasure.tasks, "task"), count_noun(erasure.attempts, "attempt")
     entries = "1 entry" if erasure.entries == 1 else f"{erasure.entries} entries"
     return f"{tasks}, {attempts} and {entries}"

@@ -50,7 +50,7 @@ class _Versions:
     def _first(self, state: GuidelinesState) -> KnownGuidelines | None:
         return next((each for each in self.known if each.state is state), None)
 
-    def named(self, version: int) -> KnownGuidelines:
+    def find(self, version: int) -> KnownGuidelines:
         """The one with that number, or with that journal id. Raises UsageError."""
         by_number = [each for each in self.known if each.guidelines.version == version]
         if found := by_number or [each for each in self.known if each.id == version]:
@@ -98,7 +98,7 @@ async def show(
     """Print a version; without a number the one in force."""
     async with await journal_to_read(journal) as opened:
         versions = await _versions(opened, project)
-    known = versions.live if version is None else versions.named(version)
+    known = versions.live if version is None else versions.find(version)
     if known is None:
         write_note(_none_in_force(versions), json=json)
     elif json:
@@ -124,7 +124,7 @@ async def diff(
     if version is None and versions.proposed is None:
         write_note(f"no version of {versions.project} waits", json=json)
         return
-    known = _find_waiting(versions, version) if version is None else versions.named(version)
+    known = _find_waiting(versions, version) if version is None else versions.find(version)
     changes = version_diff(versions.live, known)
     if json:
         write_json(_change_fields(versions.live, known, changes))
@@ -175,7 +175,7 @@ async def approve(
     options: MarkOptions = UNMARKED,
 ) -> None:
     """Put a version in force; without a number the newest one that waits."""
-    async with await options.opened() as opened:
+    async with await options.open_journal() as opened:
         versions = await _versions(opened, project)
         chosen = _find_waiting(versions, version)
         if _outdated(chosen, versions.live):
@@ -191,7 +191,7 @@ async def reject(
     options: MarkOptions = UNMARKED,
 ) -> None:
     """Turn a version down; without a number the newest one that waits."""
-    async with await options.opened() as opened:
+    async with await options.open_journal() as opened:
         chosen = _find_waiting(await _versions(opened, project), version)
         await options.mark(opened, LearningMark.REJECT, chosen)
 
@@ -204,7 +204,7 @@ async def rollback(
     options: MarkOptions = UNMARKED,
 ) -> None:
     """Take the version in force back; the text before it is in force again, to the letter."""
-    async with await options.opened() as opened:
+    async with await options.open_journal() as opened:
         versions = await _versions(opened, project)
         await options.mark(opened, LearningMark.ROLL_BACK, _in_force(versions, version))
         if not options.dry_run:
@@ -221,7 +221,7 @@ async def retire(
     options: MarkOptions = UNMARKED,
 ) -> None:
     """Have no guidelines: those in force and all before them. One that waits is turned down."""
-    async with await options.opened() as opened:
+    async with await options.open_journal() as opened:
         versions = await _versions(opened, project)
         chosen: KnownGuidelines | None = _in_force(versions, version)
         if chosen.state is GuidelinesState.PROPOSED:
@@ -235,7 +235,7 @@ async def retire(
 
 def _find_waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
     """The version that is meant, without a number the one that waits. Raises UsageError."""
-    chosen = versions.proposed if version is None else versions.named(version)
+    chosen = versions.proposed if version is None else versions.find(version)
     if chosen is None:
         raise UsageError(f"no version of {versions.project} waits")
     return chosen
@@ -243,7 +243,7 @@ def _find_waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
 
 def _in_force(versions: _Versions, version: int | None) -> KnownGuidelines:
     """The version that is meant, without a number the one in force. Raises UsageError."""
-    chosen = versions.live if version is None else versions.named(version)
+    chosen = versions.live if version is None else versions.find(version)
     if chosen is None:
         raise UsageError(_none_in_force(versions))
     return chosen

@@ -24,7 +24,7 @@ from midwatch_supervisor.cli.learn.options import ProjectOption, project_named
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.learning_text import reflection_text
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 
 if TYPE_CHECKING:
     from midwatch_supervisor.learning.learner import Learner
@@ -123,7 +123,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
     if json:
         write_json({"type": "chores", "open": len(chores), "dry_run": True})
     else:
-        write_line(f"would take up {counted(len(chores), 'chore')}")
+        write_line(f"would take up {count_noun(len(chores), 'chore')}")
     for name in await _projects(journal, project):
         mark = await learned.watermark(name)
         batch = await read_batch(learned, name, learning.guidelines, after=mark)
@@ -132,7 +132,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
             fields = {"type": "reflection", "project": name, "watermark": mark}
             write_json({**fields, "attempts": attempts, "dry_run": True})
         else:
-            write_line(f"would look back at {counted(len(attempts), 'attempt')} of {name}")
+            write_line(f"would look back at {count_noun(len(attempts), 'attempt')} of {name}")
 
 
 async def _look(

@@ -158,7 +158,7 @@ async def rate(
 
 
 async def _mark(id: int, mark: LearningMark, options: MarkOptions, *, rating: int = 0) -> None:
-    async with await options.opened() as opened:
+    async with await options.open_journal() as opened:
         await options.mark(opened, mark, await _lesson_with(opened, id), rating=rating)
 
 
@@ -225,7 +225,7 @@ async def add(
         raise UsageError("the text of a lesson needs no --comment")
     classes = settings_in_force(config).learning.lessons.classes
     lesson = fields.lesson(await _from_stdin() if text is None else text, classes)
-    async with await options.opened() as opened:
+    async with await options.open_journal() as opened:
         name, attempt = await _place(opened, project, task)
         await options.store(
             opened,
@@ -257,7 +257,7 @@ async def give(
 
     A task of a comparison of runs with and without lessons then belongs to neither group.
     """
-    async with await options.opened() as opened:
+    async with await options.open_journal() as opened:
         known = await _lesson_with(opened, id)
         found = (await find(opened, task, run=run)).task
         await _require_use(opened, known, found)

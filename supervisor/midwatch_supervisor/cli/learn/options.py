@@ -102,7 +102,7 @@ class MarkOptions:
     journal: JournalOption = None
     json: JsonOption = False
 
-    async def opened(self) -> Journal:
+    async def open_journal(self) -> Journal:
         """The journal; to try something it is only read. Raises JournalError, UsageError."""
         opening = journal_to_read if self.dry_run else journal_to_write
         return await opening(self.journal)
@@ -137,7 +137,7 @@ class MarkOptions:
         """Store something, unless it is only tried, and print what was done.
 
         Args:
-            journal: As `opened` gave it.
+            journal: As `open_journal` gave it.
             write: Stores it, and answers its journal id.
             kind: The `type` of the JSON object.
             fields: What else the object has.

@@ -20,7 +20,7 @@ from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.actions import GRANTED
 from midwatch_supervisor.operator.questions import act_refusal, alerts_answered, is_held
-from midwatch_supervisor.operator.tasks import reopening
+from midwatch_supervisor.operator.tasks import find_reopening
 from midwatch_supervisor.present.lookup import assignment_of, find, models_of, task_state
 from midwatch_supervisor.present.numbers import grant_text
 
@@ -129,7 +129,7 @@ async def _begin_again(
 ) -> None:
     state, name = target.state, target.task.name
     if dry_run:
-        write_line(f"{name}: {(await reopening(journal, state.attempt)).follows}")
+        write_line(f"{name}: {(await find_reopening(journal, state.attempt)).follows}")
         return
     async with operator_in(journal, author) as operator:
         about = [alert.key for alert in state.unresolved]

@@ -19,7 +19,7 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.present.file_changes import FileChange, change_lines, changes_text
 from midwatch_supervisor.present.lookup import chosen_runs, find, task_state, task_states
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.merge import (
     Merge,
@@ -30,7 +30,7 @@ from midwatch_supervisor.workspaces.merge import (
     plan_merge,
     rehearse,
 )
-from midwatch_supervisor.workspaces.removal import remove_workspace, uncommitted, unmerged
+from midwatch_supervisor.workspaces.removal import remove_workspace, uncommitted, unmerged_changes
 from midwatch_supervisor.workspaces.task_workspace import (
     TaskWorkspace,
     diff_between,
@@ -107,7 +107,7 @@ async def merge(
         found = await find(opened, task, run=run)
         state = await task_state(opened, found.task)
         result = _completed_workspace(state)
-        if not await result.there() and await result.merged():
+        if not await result.there() and await result.find_merge():
             write_line(f"{branch_of(result.folder)} was merged before, and removed")
             return
         plan = await plan_of(opened, result)
@@ -132,7 +132,7 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
             f"left out: {brief(', '.join(plan.left_out))} (build rubbish, or ignored by git here)"
         )
     await (rehearse if dry_run else merge_branch)(plan)
-    commits = counted(plan.commits, "commit") + (" as one" if plan.left_out else "")
+    commits = count_noun(plan.commits, "commit") + (" as one" if plan.left_out else "")
     done = "would merge" if dry_run else "merged"
     write_line(
         f"{done} {plan.branch} into {plan.into} ({changes_text(plan.files)}; {commits}) "
@@ -271,7 +271,7 @@ async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:
     """Remove it, or say why not; whether it goes."""
     try:
         workspace = await left.at.open()
-        lost = await unmerged(workspace, left.at.source)
+        lost = await unmerged_changes(workspace, left.at.source)
         if lost and not named:
             write_line(f"kept {left.name}: {changes_text(lost)} not merged")
             return False

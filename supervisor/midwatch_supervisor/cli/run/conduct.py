@@ -31,7 +31,7 @@ from midwatch_supervisor.notify.sending import senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
 from midwatch_supervisor.present.lookup import task_states
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.run_text import progress_line
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
@@ -156,7 +156,7 @@ async def _stay(
             async with telling:
                 code = await conduct(resources, jobs, reporter.follow)
         except ProviderRefusedError:
-            reporter.refused()
+            reporter.report_refusal()
             raise
         await reporter.end(code, options=options)
         return code
@@ -164,8 +164,9 @@ async def _stay(
 
 def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
     """What is about to happen, in lines: which run, sandbox and models."""
+    tasks = count_noun(len(jobs), "task")
     lines = [
-        f"Run {resources.run.id}: {counted(len(jobs), 'task')}, journal {resources.journal.name}",
+        f"Run {resources.run.id}: {tasks}, journal {resources.journal.name}",
         f"Sandbox for commands: {sandbox_words(resources.sandbox_kind)}",
     ]
     for name in sorted({model for job in jobs for model in _models(job)}):
@@ -226,15 +227,15 @@ class Reporter:
         if lines:
             await asyncio.to_thread(_print, lines)
 
-    def refused(self) -> None:
+    def report_refusal(self) -> None:
         """A provider refused: a program is told of the end, a person reads the error."""
         if self._json:
-            write_json(self._transcript.done(exit_code=2, at=self._clock()))
+            write_json(self._transcript.done_line(exit_code=2, at=self._clock()))
 
     async def end(self, code: int, *, options: str = "") -> None:
         """Print what came of it; `options` stand behind every command that is named."""
         if self._json:
-            write_json(self._transcript.done(exit_code=code, at=self._clock()))
+            write_json(self._transcript.done_line(exit_code=code, at=self._clock()))
         else:
             await print_end(self._transcript.tasks, code, options=options)
 

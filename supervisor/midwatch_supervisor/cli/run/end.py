@@ -11,7 +11,7 @@ from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.lookup import say_turns
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.run_text import TaskResult, run_end
 from midwatch_supervisor.workspaces.changes import file_changes
 from midwatch_supervisor.workspaces.removal import uncommitted_names
@@ -53,7 +53,7 @@ async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -
         if names:
             more = ", …" if len(names) > _NAMED else ""
             told.append(
-                f"{counted(len(names), 'uncommitted file')} in {source}: workers begin with the "
+                f"{count_noun(len(names), 'uncommitted file')} in {source}: workers begin with the "
                 f"last commit and do not see {'it' if len(names) == 1 else 'them'} "
                 f"({', '.join(names[:_NAMED])}{more})"
             )

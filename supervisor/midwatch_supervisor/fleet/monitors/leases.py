@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from midwatch_monitor.errors import JournalError, MidwatchError
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import Watches
-from midwatch_supervisor.present.numbers import listed
+from midwatch_supervisor.present.numbers import list_names
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) 
 
     def names(attempts: Collection[int]) -> str:
         found = [known[id].name if id in known else f"attempt {id}" for id in sorted(attempts)]
-        return listed(found, _MOST_NAMED)
+        return list_names(found, _MOST_NAMED)
 
     if changes.lost:
         log.warning("another monitor looks after these now: %s", names(changes.lost))

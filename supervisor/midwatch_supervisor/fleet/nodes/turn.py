@@ -31,7 +31,7 @@ from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, Place
-from midwatch_supervisor.run.launch import job_again, stored
+from midwatch_supervisor.run.launch import job_again, store_task
 from midwatch_supervisor.run.runner import Runner
 from midwatch_supervisor.run.task_agents import TaskAgents
 
@@ -165,7 +165,7 @@ async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runn
 
     async def hire(assignment: Assignment) -> Job:
         agents = TaskAgents(assignment, settings=settings, breakers=breakers, built=False)
-        made = await stored(journal, run, assignment, resources.clock())
+        made = await store_task(journal, run, assignment, resources.clock())
         return Job(task=made, assignment=assignment, agents=agents)
 
     async def abroad() -> Mapping[str, Iterable[str]]:

@@ -114,7 +114,7 @@ class TurnPool:
         await self._end_older(ticket.task)
         if not await self._has_slot(ticket.task) or era != self._dropped:
             return await self._put_back(ticket, labels, era)
-        turn = self._turns[ticket.task] = asyncio.ensure_future(self._taken(ticket.task))
+        turn = self._turns[ticket.task] = asyncio.ensure_future(self._take_turns(ticket.task))
         self._changed()
         try:
             # Not awaited itself: who cancels the turn does not mean to cancel this.
@@ -130,7 +130,7 @@ class TurnPool:
         await self._heed(turn.result(), ticket, labels, era)
         return turn.result().value
 
-    async def _taken(self, task: int) -> Outcome:
+    async def _take_turns(self, task: int) -> Outcome:
         outcome: Outcome | None = None
         try:
             outcome = await self._take(task)

@@ -38,7 +38,7 @@ from midwatch_supervisor.fleet.queue.queue import (
     system_url,
 )
 from midwatch_supervisor.fleet.queue.ready_tasks import KINDS, ReadyTasks
-from midwatch_supervisor.present.numbers import listed
+from midwatch_supervisor.present.numbers import list_names
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ def due(
     )
 
 
-def outlived(
+def find_outlived(
     handed: Iterable[TurnUnderWay], runs: Iterable[Run], nodes: Iterable[NodeStatus]
 ) -> list[TurnUnderWay]:
     """The turns of runs that are over, which no process has that lives. Pure.
@@ -223,7 +223,7 @@ class Dispatcher:
         nodes = await self._nodes.starts()
         runs = await self._runs()
         self._handed = bool(handed or runs)
-        for each in outlived(handed, runs, nodes):
+        for each in find_outlived(handed, runs, nodes):
             await self._turn_queue.drop(each.ticket)
         for run in runs:
             ready_tasks = await self._unfinished_runs.of(run.id)
@@ -322,7 +322,7 @@ def loss(status: NodeStatus) -> str:
 
 def rescue(node: str, tasks: Sequence[str]) -> str:
     """What people hear of the tasks that a node has left behind. Pure."""
-    return f"others go on with what node {node} had in hand: {listed(tasks, _MOST_NAMED)}"
+    return f"others go on with what node {node} had in hand: {list_names(tasks, _MOST_NAMED)}"
 
 
 def fleet_of(run: Run) -> str:
@@ -377,10 +377,10 @@ async def dispatch(
         while True:
             trouble = await _look(dispatcher.look(), trouble)
             await asyncio.sleep(_BREATH)
-            await called(hints, _LOOK_SECONDS - _BREATH)
+            await wait_for_hint(hints, _LOOK_SECONDS - _BREATH)
 
 
-async def called(hints: Subscription, seconds: float) -> None:
+async def wait_for_hint(hints: Subscription, seconds: float) -> None:
     """Wait for a hint of what may let a task go on, so many seconds at most."""
     kinds = {kind_of(kind) for kind in KINDS}
     with suppress(TimeoutError):

@@ -19,7 +19,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from midwatch_monitor.errors import JournalError, MissingExtraError, UsageError
-from midwatch_monitor.journal.core.engine import explaining, url_name
+from midwatch_monitor.journal.core.engine import explain_errors, url_name
 from midwatch_monitor.records import Run
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class TurnQueue:
 @contextmanager
 def _explain_errors(name: str) -> Generator[None]:
     """Raise what DBOS and its database raise as what it means for the journal."""
-    with explaining(name):
+    with explain_errors(name):
         try:
             yield
         except ImportError as error:

@@ -40,7 +40,7 @@ async def submit(
     """
     named = key and Key(fleet=settings.fleet.name, name=key, digest=digest(wanted))
     # Asked first: a repository that is out of reach by now does not matter any more.
-    if named and (there := await journal.read(submission.submitted, named)):
+    if named and (there := await journal.read(submission.find_submission, named)):
         return there, True
     tasks = [
         NewTask(

@@ -11,7 +11,7 @@ from midwatch_monitor.records import (
     KnownLesson,
 )
 from midwatch_supervisor.present.known_text import Known, fact_standing
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette
@@ -196,7 +196,7 @@ def _version_length(known: KnownGuidelines, colours: Palette) -> Cell:
 
 
 def _version_sources(known: KnownGuidelines, colours: Palette) -> Cell:
-    return counted(len(known.guidelines.sources), "attempt"), colours.dim
+    return count_noun(len(known.guidelines.sources), "attempt"), colours.dim
 
 
 def _version_words(known: KnownGuidelines) -> str:

@@ -241,7 +241,7 @@ class LearnedPane(Vertical):
             case KnownLesson() as lesson:
                 return lesson_detail(lesson)
             case KnownFact() as fact:
-                return fact_detail(fact, self.view.successor(fact), self.view.replaced(fact))
+                return fact_detail(fact, self.view.successor(fact), self.view.replaced_facts(fact))
             case KnownGuidelines() as version:
                 return version_detail(version, self.view.before(version))
             case None:

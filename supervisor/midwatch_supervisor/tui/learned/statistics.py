@@ -12,7 +12,7 @@ from midwatch_monitor.metrics.learning import LearningFigures
 from midwatch_monitor.metrics.lessons import AcceptanceFigures, LessonFigures
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_supervisor.present.learning_text import verdict_text
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.tui.state.learning import LearningCounts
 from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of
@@ -91,8 +91,9 @@ def _parts(
 
 def _lessons(figures: LearningFigures) -> Iterator[str]:
     lessons = figures.lessons
-    yield f"drawn      {counted(lessons.lessons, 'lesson')}; {lessons.obsolete} obsolete"
-    yield f"given      {counted(lessons.uses, 'time')}, to {counted(lessons.given, 'attempt')}"
+    yield f"drawn      {count_noun(lessons.lessons, 'lesson')}; {lessons.obsolete} obsolete"
+    attempts = count_noun(lessons.given, "attempt")
+    yield f"given      {count_noun(lessons.uses, 'time')}, to {attempts}"
     if lessons.methods:
         found = ", ".join(f"{method.value} {count}" for method, count in lessons.methods)
         yield f"found by   {found}"

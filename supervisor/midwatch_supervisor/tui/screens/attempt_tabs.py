@@ -22,7 +22,7 @@ from midwatch_supervisor.present.learning_text import verdict_text
 from midwatch_supervisor.present.plain import plain
 from midwatch_supervisor.present.record_text import detail
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
-from midwatch_supervisor.present.text_line import Tone, because, bracketed, brief, paragraphs
+from midwatch_supervisor.present.text_line import Tone, because, brief, in_brackets, paragraphs
 from midwatch_supervisor.tui.state.attempt_timeline import (
     KINDS,
     AlertTabLine,
@@ -273,7 +273,7 @@ def _outcome(each: InterventionState, colours: Palette) -> Cell:
 
 def _message(each: InterventionState, colours: Palette) -> Cell:
     issued = each.intervention
-    said = brief(f"{issued.message}{bracketed(terms_text(issued.terms))}")
+    said = brief(f"{issued.message}{in_brackets(terms_text(issued.terms))}")
     return said or "-", colours.text
 
 

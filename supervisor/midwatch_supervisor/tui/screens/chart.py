@@ -61,7 +61,7 @@ def series(timeline: AttemptTimeline) -> tuple[Series, ...]:
 
 
 def _fired_steps(timeline: AttemptTimeline, severity: Severity) -> list[int]:
-    return [each.alert.step for each in timeline.fired() if each.alert.severity is severity]
+    return [each.alert.step for each in timeline.fired_alerts() if each.alert.severity is severity]
 
 
 def _delivered_steps(timeline: AttemptTimeline) -> list[int]:

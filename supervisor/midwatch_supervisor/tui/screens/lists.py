@@ -9,7 +9,7 @@ from itertools import takewhile
 from midwatch_monitor.records import Course, NodeState, NodeStatus
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LOST_SIGN
-from midwatch_supervisor.present.text_line import blocked
+from midwatch_supervisor.present.text_line import blocker_words
 from midwatch_supervisor.tui.screens.preview import LOW
 from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapse
 from midwatch_supervisor.tui.state.board import STREAM, FleetBoard, Report
@@ -208,7 +208,7 @@ def _decision(report: Report, colours: Palette) -> Cell:
 
 
 def _blockers(report: Report, colours: Palette) -> Cell:
-    said = blocked(report.checkpoint.blockers)
+    said = blocker_words(report.checkpoint.blockers)
     return (said, colours.warn) if said else ("-", colours.dim)
 
 

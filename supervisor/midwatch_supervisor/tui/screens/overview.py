@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from midwatch_monitor.records import Actor, Lifecycle, Outcome
-from midwatch_supervisor.present.numbers import amount, counted
+from midwatch_supervisor.present.numbers import amount, count_noun
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.state.board import FleetBoard, Totals
 from midwatch_supervisor.tui.state.node_list import NodeList, node_word
@@ -138,7 +138,9 @@ def overview_text(
     text.append("\n")
     _add_nodes(text, board.node_list, colours)
     text.append("Spent so far, by the workers\n", colours.heading)
-    text.append(f"  {counted(round(totals.requests), 'request')}   {amount(totals.tokens)} tokens")
+    text.append(
+        f"  {count_noun(round(totals.requests), 'request')}   {amount(totals.tokens)} tokens"
+    )
     text.append(f"   $ {totals.cost_usd:,.2f}\n\n")
     text.append("Supervision\n", colours.heading)
     decided = ", ".join(f"{actor} {totals.acts[actor]}" for actor in Actor)
@@ -168,7 +170,7 @@ def _add_nodes(text: Text, nodes: NodeList, colours: Palette) -> None:
             text.append(f" {word}", colours.text)
     busy = sum(each.busy for each in nodes.at_work)
     slots = sum(each.slots for each in nodes.at_work)
-    text.append(f"   {busy} of {counted(slots, 'slot')} in use\n\n", colours.text)
+    text.append(f"   {busy} of {count_noun(slots, 'slot')} in use\n\n", colours.text)
 
 
 def _add_chart(

@@ -26,7 +26,7 @@ from midwatch_supervisor.present.intervention_text import (
 from midwatch_supervisor.present.numbers import budget_text, steps_text
 from midwatch_supervisor.present.plain import one_line, plain
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
-from midwatch_supervisor.present.text_line import Tone, because, blocked
+from midwatch_supervisor.present.text_line import Tone, because, blocker_words
 from midwatch_supervisor.present.waiting import Wait, attempt_waits_for
 from midwatch_supervisor.tui.operator_command import offers
 from midwatch_supervisor.tui.state.attention import waiting_attempt
@@ -313,7 +313,7 @@ def _end_reason(row: Row) -> Why:
 def _report_reason(newest: EqualCheckpoints) -> Why:
     said = newest.checkpoint
     if said.blockers:
-        return Why(f"{blocked(said.blockers)}{repetition_text(newest)}", Tone.WARN)
+        return Why(f"{blocker_words(said.blockers)}{repetition_text(newest)}", Tone.WARN)
     text = f'"{said.notes}"' if said.notes else f"reported: {said.decision}"
     return Why(f"{text}{repetition_text(newest)}", Tone.WARN if newest.count > 2 else Tone.PLAIN)
 

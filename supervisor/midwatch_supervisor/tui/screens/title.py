@@ -13,7 +13,7 @@ from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.present.learning_text import verdict_text
-from midwatch_supervisor.present.numbers import amount, budget_text, counted, dollars
+from midwatch_supervisor.present.numbers import amount, budget_text, count_noun, dollars
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, standing_sign
 from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.present.waiting import attempt_waits_for
@@ -51,7 +51,7 @@ def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette)
         *_health(Health.OK, needs[Need.WORKING], colours),
         (_done_text(board), colours.text),
         *_failed_parts(totals.tasks[Lifecycle.FAILED], colours),
-        (counted(round(totals.requests), "request"), colours.text),
+        (count_noun(round(totals.requests), "request"), colours.text),
         (f"${dollars(totals.cost_usd)}", colours.text),
         (f"{amount(totals.tokens)} tokens", colours.text),
     ]

@@ -250,7 +250,7 @@ class AttemptTimeline:
         """The newest result of each acceptance check, then every verdict on the result."""
         return (*self.state.details.checks.values(), *self.verdicts)
 
-    def fired(self) -> Sequence[AlertTabLine]:
+    def fired_alerts(self) -> Sequence[AlertTabLine]:
         """Where alerts began to fire or became more severe."""
         return tuple(each for each in self.alerts if each.alert.firing)
 

@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.present.intervention_text import action_text, request_text
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, LOST_SIGN
-from midwatch_supervisor.present.text_line import Tone, blocked
+from midwatch_supervisor.present.text_line import Tone, blocker_words
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.node_list import LostNode, Unplaced
 from midwatch_supervisor.tui.state.row import Need, Row
@@ -181,7 +181,7 @@ def _with_blockers(row: Row, want: str) -> str:
 def _lacks(row: Row) -> str:
     """What its worker said last that it lacks."""
     said = row.state.checkpoint
-    return "" if said is None else blocked(said.blockers)
+    return "" if said is None else blocker_words(said.blockers)
 
 
 _SEVERAL = 3

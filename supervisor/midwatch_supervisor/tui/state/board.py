@@ -369,7 +369,9 @@ class FleetBoard:
             of_nodes = (
                 (row, self.tasks[row.task]) for row in self.queued.values() if self.shared(row)
             )
-            self._unplaced = self._waiting_tasks.unplaced(of_nodes, self.node_list.nodes.values())
+            self._unplaced = self._waiting_tasks.find_unplaced(
+                of_nodes, self.node_list.nodes.values()
+            )
         return self._unplaced
 
     def wait(self, row: Row) -> Wait | None:

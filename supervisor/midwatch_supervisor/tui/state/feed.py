@@ -164,8 +164,8 @@ class Feed:
         wanted = {entry.attempt for entry in page if entry.attempt is not None} - self._attempts
         attempts = await self._journal.attempts_with(wanted) if wanted else []
         runs = [await self._journal.run(id) for id in {task.run for task in tasks} - self._runs]
-        nodes = None if self._nodes is None else await self._nodes.changed()
-        monitors = None if self._monitors is None else await self._monitors.changed()
+        nodes = None if self._nodes is None else await self._nodes.take_change()
+        monitors = None if self._monitors is None else await self._monitors.take_change()
         more = len(page) == _BATCH
         ends = not more and not self._at_end
         # Only what was read to its end counts as read.
@@ -204,7 +204,7 @@ class _Seen(Generic[T]):
         self._found: tuple[T, ...] | None = None
         self._kept: tuple[T, ...] | None = None
 
-    async def changed(self) -> tuple[T, ...] | None:
+    async def take_change(self) -> tuple[T, ...] | None:
         """What it is now; `None` if it is as before, or was asked for just now."""
         if self._at is None or monotonic() - self._at >= self._every:
             self._at = monotonic()

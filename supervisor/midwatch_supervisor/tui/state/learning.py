@@ -85,7 +85,7 @@ class LearningView:
         every = (*self.lessons, *self.facts, *self.guidelines)
         return next((each for each in every if each.id == known.id), known)
 
-    def replaced(self, fact: KnownFact) -> tuple[KnownFact, ...]:
+    def replaced_facts(self, fact: KnownFact) -> tuple[KnownFact, ...]:
         """The facts in whose place this one stands."""
         return tuple(each for each in self.facts if each.instead == fact.id)
 

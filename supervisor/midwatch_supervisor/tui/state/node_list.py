@@ -125,7 +125,7 @@ class WaitingTasks:
         known = {name: states[id] for name, id in before.items() if id in states}
         return wait_of(spec, known, None if part else nodes)
 
-    def unplaced(
+    def find_unplaced(
         self, waiting: Iterable[tuple[Row, Task]], nodes: Collection[NodeStatus]
     ) -> tuple[Unplaced, ...]:
         """Of the tasks that wait for a node, those that none will take, by their labels."""

@@ -124,7 +124,9 @@ class GroupHeading:
         return tuple((each, f"{count} {each.word}") for each, count in self.counts)
 
 
-def heading(group: GroupKey, counts: Mapping[RowStanding, int], *, folded: bool) -> GroupHeading:
+def group_heading(
+    group: GroupKey, counts: Mapping[RowStanding, int], *, folded: bool
+) -> GroupHeading:
     """The heading of a group whose rows stand there."""
     found = sorted((standing, count) for standing, count in counts.items() if count)
     return GroupHeading(group=group, counts=tuple(found), folded=folded)
@@ -409,7 +411,7 @@ class Order:
             rows = [*found]
             if self._has_heading(group):
                 counts = self._tally_of(rows).counts[group]
-                lines.append(heading(group, counts, folded=False))
+                lines.append(group_heading(group, counts, folded=False))
             lines += rows
         return lines
 
@@ -432,7 +434,7 @@ class Order:
         return self._folds[group] if group in self._folds else self._folds_over(group)
 
     def _heading(self, group: GroupKey) -> GroupHeading:
-        return heading(group, self._tally.counts[group], folded=self._is_folded(group))
+        return group_heading(group, self._tally.counts[group], folded=self._is_folded(group))
 
 
 def _text(row: Row) -> str:

@@ -58,7 +58,7 @@ def fit_keys(keys: Sequence[Shown], width: int) -> list[Shown]:
 class Offering(Protocol):
     """An app that says which acts on the chosen row make sense now."""
 
-    def offered(self) -> tuple[Offer, ...]:
+    def offers(self) -> tuple[Offer, ...]:
         """The acts, the most likely first."""
         ...
 
@@ -112,7 +112,7 @@ class Footer(Widget):
         )
         # Of several keys of one act the first is shown.
         self._active = [*{key.action: key for key in shown}.values()][::-1]
-        self._arrange(app.offered() if isinstance(app, Offering) else ())
+        self._arrange(app.offers() if isinstance(app, Offering) else ())
 
     def offer(self, offers: tuple[Offer, ...]) -> None:
         """Show these acts on the chosen row, and no others."""

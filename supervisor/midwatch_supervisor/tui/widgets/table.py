@@ -77,7 +77,7 @@ def draw(item: T, layout: Sequence[tuple[Column[T], int]], colours: Palette) -> 
     return cells
 
 
-def heading(layout: Sequence[tuple[Column[T], int]], colours: Palette) -> list[Cell]:
+def title_cells(layout: Sequence[tuple[Column[T], int]], colours: Palette) -> list[Cell]:
     """The line of the titles."""
     return [(f"{fit_text(column.title, width)} ", colours.heading) for column, width in layout]
 
@@ -462,7 +462,7 @@ class Table(Vertical, Generic[T]):
         self._place = self.place
         colours = self.list.colours
         # Each line begins with the cell of the cursor's sign.
-        titles = Text.assemble(" ", *heading(self._layout, colours), no_wrap=True)
+        titles = Text.assemble(" ", *title_cells(self._layout, colours), no_wrap=True)
         if self._place:
             titles.truncate(max(0, self._width - cell_len(self._place) - 1), pad=True)
             titles.append(f"  {self._place}", colours.dim)

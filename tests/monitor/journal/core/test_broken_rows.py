@@ -17,7 +17,7 @@ from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.tables import MOST_BYTES, unpack
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Attempt,
     Commit,
@@ -83,7 +83,7 @@ def step(number: int) -> Step:
 async def steps(claim: Claim) -> Sequence[int]:
     """The ids of three steps of an attempt that is at work."""
     recorder = await claim()
-    await recorder.record(working())
+    await recorder.record(working_transition())
     return [(await recorder.record(step(n)))[0].id for n in (1, 2, 3)]
 
 
@@ -91,7 +91,7 @@ async def test_broken_entries_are_named_by_a_check_and_stop_no_reader(
     capsys: Capture, location: str, claim: Claim, journal: Journal
 ) -> None:
     recorder = await claim()
-    await recorder.record(working())
+    await recorder.record(working_transition())
     ids = [(await recorder.record(step(n)))[0].id for n in range(1, len(ENTRIES) + 3)]
     for id, (statement, _) in zip(ids[1:], ENTRIES.values(), strict=False):
         say(location, statement, id=id)
@@ -159,7 +159,7 @@ async def test_many_broken_rows_are_counted_and_some_are_named(
     capsys: Capture, location: str, claim: Claim
 ) -> None:
     recorder = await claim()
-    await recorder.record(working(), *(step(n) for n in range(1, 51)))
+    await recorder.record(working_transition(), *(step(n) for n in range(1, 51)))
     say(location, "UPDATE entry SET body = 'nothing' WHERE kind = 'step'")
     capsys.readouterr()
     assert await midwatch("db", "check", "--journal", location, "--json") == 1

@@ -178,7 +178,7 @@ async def test_closing_cuts_a_connection_over_which_nothing_comes(
 @pytest.mark.matrix
 async def test_where_nothing_comes_for_too_long_the_connection_is_cut(database: Database) -> None:
     lines = Lines(plain(make_url(database.url)))
-    with lines.reading(1).connect() as connection:
+    with lines.reading_engine(1).connect() as connection:
         lines.watch(lambda: 2.0, limit=1.0)
         with pytest.raises(OperationalError) as lost:
             await asyncio.to_thread(connection.execute, text("SELECT pg_sleep(60)"))

@@ -122,6 +122,7 @@ async def test_who_is_away_is_told_of_a_session_once(
     assert len(receiver.bodies) == 1
 
 
+@pytest.mark.matrix
 async def test_agents_that_send_spans_are_watched_beside_another_attach(home: Path) -> None:
     with TemporaryDirectory(prefix="mw-", dir="/tmp") as state:
         environ = {**os.environ, "MIDWATCH_STATE": state, "MIDWATCH_JOURNAL": f"{state}/j.db"}

@@ -13,7 +13,7 @@ from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.settings import MonitorSettings, ReflectSettings, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -190,7 +190,7 @@ async def test_the_interval_that_a_trace_names_wins_over_the_configured_one(
     journal: Journal, claim: Claim
 ) -> None:
     recorder = await claim()
-    await recorder.record(working(), Change(reflect=True, reflect_every=1), *[act()] * 6)
+    await recorder.record(working_transition(), Change(reflect=True, reflect_every=1), *[act()] * 6)
     live = await fired(journal, 1)
     assert "missed_checkpoint" in {rule for rule, *_ in live}
     await midwatch("export", "1", "--output", "run.jsonl")
@@ -200,7 +200,7 @@ async def test_the_interval_that_a_trace_names_wins_over_the_configured_one(
 async def test_a_trace_goes_to_stdout_as_utf_8_line_by_line(
     journal: Journal, claim: Claim, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    await (await claim()).record(working(), Change(reflect=True), act())
+    await (await claim()).record(working_transition(), Change(reflect=True), act())
     assert await midwatch("export", "fix") == 0
     out, err = capsysbinary.readouterr()
     assert (out.count(b"\n"), err) == (2, b"")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_stage.matrix import matrix
 from midwatch_supervisor.cli import main
 from midwatch_tools.git import run_git
 
@@ -105,14 +106,14 @@ def test_a_dash_is_a_task_file_on_stdin(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
+    matrix(
         (
             b"tasks: [{id: a, gaol: b}]",
             "stdin:1: tasks[0].gaol: unknown key (did you mean `goal`?)",
         ),
         (b"", "stdin: is empty: a task file names its `tasks`"),
         (b"\xff", "stdin: is not UTF-8 text"),
-    ],
+    ),
 )
 def test_what_is_wrong_on_stdin_is_said_with_its_line(folder: Path, text: bytes, said: str) -> None:
     done = stdin(text, folder)

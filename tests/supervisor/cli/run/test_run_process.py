@@ -14,6 +14,7 @@ from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.cli import main
 
 NOTICE = "ending what is under way; Ctrl-C again leaves at once\n"
 
@@ -81,10 +82,16 @@ async def test_resume_prints_what_is_new_and_not_the_whole_log(
     assert told & set(after.splitlines()) == set()
 
 
-async def test_quiet_prints_only_what_came_of_it(harness: RunHarness, folder: Path) -> None:
-    (folder / "go").touch()
-    code, out, errors = await ended(await harness.start("run", "tasks.yaml", "-q"))
-    assert (code, errors) == (0, "")
+def test_quiet_prints_only_what_came_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "auto")
+    (tmp_path / "tasks.yaml").write_text(TASKS.replace("test_run_process", __name__))
+    (tmp_path / "go").touch()
+    assert main(["run", "tasks.yaml", "-q"]) == 0
+    out, errors = capsys.readouterr()
+    assert errors == ""
     assert out.strip().splitlines()[0] == "fix: completed"
     assert out.splitlines()[-1] == "exit code 0: all tasks completed"
 

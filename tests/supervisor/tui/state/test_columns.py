@@ -12,7 +12,7 @@ from midwatch_supervisor.tui.widgets.palette import (
     palette,
     palette_on,
 )
-from midwatch_supervisor.tui.widgets.table import Column, draw, fit_columns, fit_text, heading
+from midwatch_supervisor.tui.widgets.table import Column, draw, fit_columns, fit_text, title_cells
 
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
 
@@ -76,7 +76,10 @@ def test_neighbours_of_one_style_are_one_piece() -> None:
 
 
 def test_titles_stand_over_their_columns() -> None:
-    assert [text for text, _ in heading(fit_columns(COLUMNS, 12), COLOURS)] == ["! ", "task       "]
+    assert [text for text, _ in title_cells(fit_columns(COLUMNS, 12), COLOURS)] == [
+        "! ",
+        "task       ",
+    ]
 
 
 def brightness(style: Style) -> float:

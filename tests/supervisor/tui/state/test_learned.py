@@ -159,7 +159,7 @@ def test_the_first_version_is_all_new() -> None:
 
 
 def told_fact(known: KnownFact, view: LearningView) -> str:
-    return paragraphs(fact_detail(known, view.successor(known), view.replaced(known)))
+    return paragraphs(fact_detail(known, view.successor(known), view.replaced_facts(known)))
 
 
 def test_v11_both_sides_of_a_conflict_are_told() -> None:

@@ -139,7 +139,7 @@ def test_alerts_that_fire_stand_above_those_that_are_over() -> None:
 
 
 def test_only_where_alerts_fired_the_chart_marks_them() -> None:
-    assert [each.alert for each in timeline(FIRING, RESOLVED).fired()] == [FIRING]
+    assert [each.alert for each in timeline(FIRING, RESOLVED).fired_alerts()] == [FIRING]
 
 
 def test_all_of_a_message_tells_its_way_and_its_outcome() -> None:
