@@ -130,12 +130,16 @@ def _confirm(firing: Collection[Alert], evidence: Mapping[str, object]) -> list[
 
 
 def _keep(before: Alert, finding: Finding, now: Moment) -> Alert:
-    newest = replace(
-        before, value=finding.value, summary=finding.summary, evidence=finding.evidence
+    rises = finding.severity.rank > before.severity.rank
+    return replace(
+        before,
+        severity=finding.severity if rises else before.severity,
+        value=finding.value,
+        summary=finding.summary,
+        evidence=finding.evidence,
+        step=now.step if rises else before.step,
+        at=now.at if rises else before.at,
     )
-    if finding.severity.rank <= before.severity.rank:
-        return newest
-    return replace(newest, severity=finding.severity, step=now.step, at=now.at)
 
 
 def _rests(settings: "RuleSettings", before: Alert, now: Moment) -> bool:

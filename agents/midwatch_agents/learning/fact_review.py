@@ -199,16 +199,11 @@ async def review_facts(
         retries=CORRECTIONS,
     )
     agent.output_validator(_check_answer)
+    room = settings.supervisor.max_evidence_chars
     return await consult(
         agent,
         model,
-        question(
-            new,
-            known,
-            case,
-            DataBlocks.with_new_code(),
-            room=settings.supervisor.max_evidence_chars,
-        ),
+        question(new, known, case, DataBlocks.with_new_code(), room=room),
         deps=(len(new), len(known)),
         role=Role.REFLECTOR,
         seconds=settings.learning.timeout_seconds,

@@ -65,8 +65,8 @@ class Graded(RuleSettings):
     @property
     def lowest(self) -> int:
         """The lowest threshold that is on; out of reach where none is."""
-        thresholds = (self.notice_after, self.warn_after, self.critical_after)
-        return min((each for each in thresholds if each), default=1 << 62)
+        off = 1 << 62
+        return min(self.notice_after or off, self.warn_after or off, self.critical_after or off)
 
     def grade(self, count: float) -> Severity | None:
         """The severity that a count has reached, or `None` below every threshold."""

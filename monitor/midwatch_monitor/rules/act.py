@@ -21,7 +21,7 @@ from midwatch_monitor.rules.identity import (
     waits,
 )
 from midwatch_monitor.rules.memory import Mark, Memory, marks
-from midwatch_monitor.rules.speech import speaks
+from midwatch_monitor.rules.speech import speaks, to_people
 from midwatch_monitor.shell import reverts
 from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates
 
@@ -61,6 +61,9 @@ def claims(step: Step) -> bool:
 
 def claims_success(text: str) -> bool:
     """Whether a text says that the tests pass, and not only that they should."""
+    low = text.lower()  # most texts have none of these words, which is sooner known
+    if not ("pass" in low or "green" in low or "succe" in low or "fail" in low):
+        return False
     for start, end in _CLAIM.spans(text):
         before = _SENTENCE.split(text[max(0, start - 200) : start])[-1]
         doubted = _DOUBT.search(before) or _DOUBT_WITHIN.search(text[start:end])
@@ -79,7 +82,7 @@ _TESTS = (
 _RUN = r"(?:^|[\s;&|(/])(?:python[\d.]*|node|ruby|perl|php|java|bash|sh|\./\S+)\s"
 """Commands that run a program of the work."""
 _SWAPS = r"\bgit (?:-\S+ )*(?:bisect|switch|checkout|reset|merge|pull|rebase|cherry-pick)\b"
-_RETURNS = r"\b(?:checkout|reset|restore|stash)\b"
+_RETURNS = r"\b(?:checkout|restore|stash)\b|--hard\b"
 _COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS))
 _TEST_TOOL = re.compile(r"(?i)(?:^|_)(?:test|tests|pytest|check|checks)(?:_|$)")
 _SHORT = 500
@@ -342,6 +345,7 @@ def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
     said = claims(step)
     facets = _KINDS.get(step.kind, 0) | (Facet.EDIT if edits else 0)
     facets |= Facet.CLAIM if said else 0
+    facets |= Facet.SPEECH if waiting and to_people(step.tool) else 0
     return Act(
         step.number,
         work=False,

@@ -15,9 +15,10 @@ from midwatch_monitor.rules.detector import (
     Repeat,
     Seen,
 )
-from midwatch_monitor.rules.speech import Heard, declines, searches, speaks
+from midwatch_monitor.rules.speech import Heard, declines, plans, puts_off, searches
 
 _MAX_STEPS = 12
+_WORDS = Facet.MESSAGE | Facet.SPEECH
 _RECORDS = re.compile(r"\bgit (?:-\S+ )*(?:commit|push)\b")
 """Commands that keep what was done: after each change there may be one."""
 
@@ -35,6 +36,7 @@ class FruitlessStepsDetector(GradedDetector):
         "_failed",
         "_first",
         "_heard",
+        "_place",
         "_points",
         "_repeated",
         "_steps",
@@ -49,6 +51,8 @@ class FruitlessStepsDetector(GradedDetector):
         super().__init__(settings)
         self._use = settings
         self._heard = Heard()
+        self._place = -1
+        """Where among the steps of work the last words were."""
         self._changes = -1
         """How many steps had changed files when one last failed."""
         self._forget()
@@ -56,7 +60,7 @@ class FruitlessStepsDetector(GradedDetector):
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding while the points are enough; work that gets better begins anew."""
         act = seen.act
-        if not isinstance(event, Step) or not (act.work or event.kind is StepKind.MESSAGE):
+        if not isinstance(event, Step) or not (act.work or act.facets & _WORDS):
             return ()
         if act.better:
             self._forget()
@@ -75,8 +79,11 @@ class FruitlessStepsDetector(GradedDetector):
     def _worth(self, step: Step, seen: Seen) -> int:
         """The points of a step: more than nothing for one that brings nothing."""
         use, repeat = self._use, seen.echo.repeat
-        speech = speaks(step)
+        speech = seen.act.facets & _WORDS
         stale = speech and self._heard.stale(step)
+        spoke = self._goes_on(seen) if speech else False
+        if speech and not spoke and plans(step):
+            return 0  # a plan that is kept up to date while one works
         if repeat in FULL:
             return self._told_nothing(step, use.repeated)
         if seen.act.error or declines(step) or (step.kind is StepKind.MESSAGE and step.output):
@@ -85,9 +92,16 @@ class FruitlessStepsDetector(GradedDetector):
         passes = again and (seen.act.failed is False or _RECORDS.search(step.args) is not None)
         if stale or (repeat in HALF and not passes):
             return self._told_nothing(step, use.repeated // 2)
+        if spoke and puts_off(step):
+            return self._told_nothing(step, use.failed)
         if repeat is Repeat.ELSEWHERE and searches(step):
             return self._told_nothing(step, use.failed // 2)
         return -use.edited if seen.act.changes or speech else -use.other
+
+    def _goes_on(self, seen: Seen) -> bool:
+        """Whether words come after words, without an act between them."""
+        before, self._place = self._place, seen.place
+        return seen.place - seen.act.work == before
 
     def _fails(self, step: Step, seen: Seen) -> int:
         """A failure that moved after a change is how one works; a known one is half a repeat."""

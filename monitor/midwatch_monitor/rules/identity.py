@@ -73,9 +73,10 @@ _MASKS = (
         # What is still to come shows how the work stands, and stays.
         re.compile(
             # The digit first: without it every place in a text is looked at seven times.
-            r"(?=\d)\b"
-            r"(?<!emaining )(?<!emaining: )(?<!left: )(?<!ETA )(?<!ETA: )(?<!eta )(?<!eta: )"
-            rf"(?:\d+h ?)?(?:\d+m(?:in)? ?)?\d+(?:\.\d+)? ?(?:{_UNIT}|{_SPEED}|{_AGO})\b"
+            r"\d(?<=\b\d)(?<!emaining \d)(?<!emaining: \d)(?<!left: \d)"
+            r"(?<!ETA \d)(?<!ETA: \d)(?<!eta \d)(?<!eta: \d)"
+            r"(?:\d*h ?(?:\d+m(?:in)? ?)?\d+|\d*m(?:in)? ?\d+|\d*)"
+            rf"(?:\.\d+)? ?(?:{_UNIT}|{_SPEED}|{_AGO})\b"
             r"(?! (?:left|remaining|to go)\b)"
         ),
         rf"\d ?(?:{_UNIT}|{_SPEED}|{_AGO})\b",
@@ -128,10 +129,11 @@ _MASKS = (
     _Mask(
         "<place>",
         re.compile(
-            r"(?<![\w.])(?:(?:/private)?/var/folders/[\w+]+/[\w+]+/T|(?:/private)?(?:/var)?/tmp)"
+            # The letter first: so only places are looked at where one of these can begin.
+            r"/(?<![\w.]/)(?:(?:private/)?var/folders/[\w+]+/[\w+]+/T|(?:private/)?(?:var/)?tmp)"
             r"/(?:pytest-of-[\w.-]+/pytest-\d+|[\w.+-]+)"
             r"|/pytest-of-[\w.-]+/pytest-\d+"
-            r"|\btmp[a-z0-9_]{8}\b"
+            r"|t(?<=\bt)mp[a-z0-9_]{8}\b"
         ),
         r"/var/folders/|/tmp/|/pytest-of-|tmp[a-z0-9_]{8}",
     ),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from midwatch_monitor.config.rules import Graded, Rules, RuleSettings
 from midwatch_monitor.records import Change, Event
@@ -12,6 +13,8 @@ _THRESHOLDS = ("notice_after", "warn_after", "critical_after")
 
 def for_worker(rules: Rules, worker: str) -> Rules:
     """The rules as they hold for one worker; raises pydantic's ValidationError for a wrong key."""
+    if not worker:
+        return rules
     changed = {
         name: _merged(settings, settings.workers[worker])
         for name, settings in rule_settings(rules).items()
@@ -22,11 +25,16 @@ def for_worker(rules: Rules, worker: str) -> Rules:
 
 def rule_settings(rules: Rules) -> dict[str, RuleSettings]:
     """The settings of every rule under its name, in the order of the configuration."""
-    return {
-        name: value
-        for name in type(rules).model_fields
-        if isinstance(value := getattr(rules, name), RuleSettings)
-    }
+    return {name: getattr(rules, name) for name in _names(type(rules))}
+
+
+@lru_cache
+def _names(kind: type[Rules]) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, field in kind.model_fields.items()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, RuleSettings)
+    )
 
 
 def _merged(settings: RuleSettings, changes: Mapping[str, object]) -> RuleSettings:

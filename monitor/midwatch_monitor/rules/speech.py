@@ -1,6 +1,7 @@
 """What is said, to people and to other agents: whether it says anything new, and who says it."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from zlib import crc32
 
@@ -16,11 +17,15 @@ _LONGEST = 400
 """Characters of arguments and of an answer that are looked at."""
 _SPREAD = 0x9E3779B97F4A7C15
 _BITS = (1 << 64) - 1
+_VOTE = 3
+"""Different words that a turn has that says something again; one or two are a vote, or a nod."""
+_POLITE = 4
+"""A turn is a courtesy in which one word in so many is one of those."""
 _STALE = 3
 """A turn is stale in which fewer than one word in so many is new."""
 _TALKS = re.compile(
     r"(?i)(?:^|_)(?:ask|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer|assign"
-    r"|task|agent|call|think|thought|speak)(?:_|$)"
+    r"|task|agent|call|think(?:ing)?|thoughts?|reason(?:ing)?|scratchpad|speak)(?:_|$)"
 )
 _REQUEST = re.compile(r'"(?:instruction|task|prompt|request|question)s?"\s*:')
 _NAMED_IN = 80
@@ -28,7 +33,8 @@ _NAMED_IN = 80
 _QUESTION = 12
 """Different words from which on a question tells by itself whether it is a new one."""
 _TO_PEOPLE = re.compile(
-    r"(?i)(?:^|_)(?:respond|reply|say|tell|think|thought|ask_(?:user|human|customer))"
+    r"(?i)(?:^|_)(?:respond|reply|say|tell|think|thought|reason|scratchpad"
+    r"|ask_(?:user|human|customer))"
 )
 """Of these the tools whose answer is no report of work."""
 _REPORTED = 200
@@ -39,9 +45,30 @@ _DECLINES = re.compile(
     r"|(?:could|can|was|is|am|do|does|did)(?: not|n't) (?:be )?"
     r"(?:complete|find|do|allow|have|get|reach|access|succeed)\w*)\b"
 )
+_PUTS_OFF = re.compile(
+    r"(?i)\b(?:sorry|apologi[sz]e|unfortunately|regret(?:s|tably)?|afraid|cannot|can't|unable"
+    r"|not (?:able|allowed|possible|permitted)|policy|terms|confirm(?:ation)?|agree to"
+    r"|(?:may|shall|should) i|are you sure|do you want|would you like|wait(?:s|ing)?|as soon as"
+    r"|once (?:i|you|we)|until|before (?:i|we)|ready to|about to|next step|going to"
+    r"|i(?:'ll| will| need| should| must)|let(?:'s| me| us))\b"
+)
+"""Words that refuse, ask for leave, wait or announce: what one says before an act, or for one."""
 _SEARCHES = re.compile(r"(?i)(?:^|[\W_])(?:grep|rg|ag|find|search|glob|lookup)(?:[\W_]|$)")
 _SEARCHED_IN = 80
 """Characters of a command that are looked at."""
+_PLANS = re.compile(r"(?i)todo|(?:^|_)(?:plans?|planner|ledger)(?:_|$)|(?-i:Plan)")
+_PLAN_FILE = re.compile(r"(?i)(?:^|[/_-])(?:plan|todo|roadmap)s?\.(?:md|txt)$")
+_TO_ONESELF = re.compile(r"(?i)todo|plan|ledger|think|thought|reason|scratchpad")
+"""Tools whose numbers only count the plans and thoughts."""
+_COURTESY = frozenset(
+    re.findall(
+        r"\w+",
+        "thank thanks thankful grateful welcome great good goodbye bye pleasure everyone teamwork"
+        " wonderful lovely splendid delightful delighted inspiring kind praise likewise cheers"
+        " well nice amazing fantastic excellent brilliant appreciate best luck happy glad enjoy",
+    )
+)
+"""Words of farewells and compliments."""
 _SPEAKER = re.compile(
     r"\s*(?:\[([\w .-]{1,40})\]"
     r"|([A-Z][\w.-]*(?: [\w.-]+){0,3})(?: \([^)\n]{0,60}\))?:)"
@@ -54,6 +81,24 @@ def talks(tool: str) -> bool:
     return _TALKS.search(tool) is not None
 
 
+@lru_cache(maxsize=512)
+def _plans(tool: str) -> bool:
+    return _PLANS.search(tool) is not None
+
+
+def plans(step: Step) -> bool:
+    """Whether a step, by the name of its tool or of its one file, notes a plan."""
+    if step.edits:
+        return len(step.edits) == 1 and _PLAN_FILE.search(step.edits[0].path) is not None
+    return _plans(step.tool)
+
+
+def puts_off(step: Step) -> bool:
+    """Whether words refuse, ask for leave, wait or announce."""
+    said = step.text if step.kind is StepKind.MESSAGE else step.args
+    return _PUTS_OFF.search(said[:_LONGEST]) is not None
+
+
 def asks(step: Step) -> bool:
     """Whether a call gives another agent its task, by the name of its argument."""
     return step.args.startswith("{") and _REQUEST.search(step.args, 0, _NAMED_IN) is not None
@@ -61,7 +106,9 @@ def asks(step: Step) -> bool:
 
 def speaks(step: Step) -> bool:
     """Whether a step is words: a turn without an act, or a call of a tool for words."""
-    return step.kind is StepKind.MESSAGE or ((talks(step.tool) or asks(step)) and not step.edits)
+    if step.kind is StepKind.MESSAGE:
+        return True
+    return plans(step) or ((talks(step.tool) or asks(step)) and not step.edits)
 
 
 def declines(step: Step) -> bool:
@@ -69,6 +116,11 @@ def declines(step: Step) -> bool:
     if not (talks(step.tool) or asks(step)) or _TO_PEOPLE.search(step.tool):
         return False
     return _DECLINES.search(step.output[:_REPORTED]) is not None
+
+
+def to_people(tool: str) -> bool:
+    """Whether a tool, by its name, is for words to a person, or to oneself."""
+    return _TO_PEOPLE.search(tool) is not None
 
 
 def searches(step: Step) -> bool:
@@ -98,17 +150,27 @@ class Heard:
     def stale(self, step: Step) -> bool:
         """Whether a turn says what was said: hardly a new word, no new number. It is learned."""
         if step.kind is StepKind.MESSAGE:
-            words = _words(step.text[: 2 * _LONGEST])
-        else:
-            words = _words(step.args[:_LONGEST])
-            # What is found may be new each time, and a long question the same.
-            if len(words) < _QUESTION or not asks(step):
-                words = _words(f"{step.args[:_LONGEST]} {step.output[:_LONGEST]}")
+            text = step.text[: 2 * _LONGEST]
+            match = _SPEAKER.match(text)
+            return self._again(_words(text[match.end() :] if match else text))
+        said, answered = _words(step.args[:_LONGEST]), _words(step.output[:_LONGEST])
+        if _TO_ONESELF.search(step.tool) or plans(step):
+            return self._again(said, numbers=False)
+        if len(said) >= _QUESTION and (asks(step) or _TO_PEOPLE.search(step.tool)):
+            return self._again(said)  # what is found may be new each time
+        # To ask for part 4 is new, however often a 4 was answered.
+        asked = [f"#{word}" if word.isdigit() else word for word in said]
+        return self._again(list(dict.fromkeys((*asked, *answered)))[:_MOST])
+
+    def _again(self, words: Sequence[str], *, numbers: bool = True) -> bool:
+        """Whether hardly one of the words is new, or they are no more than courtesies."""
         if self._words is None:
             self._words = Memory(_ROOM)
         put, new, number = self._words.put, 0, False
         for word in words:
             if put(crc32(word.encode()) * _SPREAD & _BITS, 1) is None:
                 new += 1
-                number = number or word.isdigit()
-        return bool(words) and not number and new * _STALE < len(words)
+                number = number or (numbers and word.lstrip("#").isdigit())
+        if words and sum(word in _COURTESY for word in words) * _POLITE >= len(words):
+            return True
+        return len(words) >= _VOTE and not number and new * _STALE < len(words)

@@ -57,14 +57,15 @@ def _without_options(words: list[str], valued: str) -> list[str]:
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh")
-_PYTHON_TEXT = re.compile(
-    r'(?P<comment>^[ \t]*#[^\n]*\n?)|"""(?:[^"\\]|\\.|"(?!""))*(?:"""|\\?\Z)'
-    r"|'''(?:[^'\\]|\\.|'(?!''))*(?:'''|\\?\Z)"
-    r'|"(?:[^"\\\n]|\\.)*"?'
-    r"|'(?:[^'\\\n]|\\.)*'?",
+_PYTHON_CODE = re.compile(
+    r"^[ \t]*#[^\n]*\n?"
+    r'|((?:[^"\'\n]++|\n(?![ \t]*\#)|"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\\?\Z)'
+    r"|'''(?:[^'\\]++|\\.|'(?!''))*+(?:'''|\\?\Z)"
+    r'|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'(?:[^'\\\n]++|\\.)*+'?)++\n?|\n)",
     re.MULTILINE | re.DOTALL,
 )
-"""The comments that have a line of their own, and the strings in which there are none."""
+"""Comments that have a line of their own, or else what stands there: strings have none in them."""
 _OPEN_ENDED = frozenset({"\n", "&&", "||", ";", "|", "|&", "(", "&"})
 """A newline after one of these means nothing."""
 _DROPPED = frozenset({"\n", ";", "&&"})
@@ -77,12 +78,22 @@ _SHORT = 500
 """Characters of a command that is remembered: what is short comes again, in every attempt."""
 
 
+_PLAIN_WORD = (
+    r"""(?!\#)(?:[^\s;&|()<>\\'"$`\0]++|\\[^\r\n\0]|'[^'\r\0]*+'|\$(?![({'])"""
+    r"""|"(?:[^"\\$`\r\0]++|\\[^\r\n\0]|\$(?![({]))*+")++"""
+)
+_PLAIN = re.compile(rf"{_PLAIN_WORD}(?: (?:(?:&&|\|\|?|;) )?{_PLAIN_WORD})*+")
+"""Most commands: words with one blank between them, so that nothing is to be made one."""
+
+
 def normal(command: str) -> str:
     """The command without comments and with white space that does not matter made one.
 
     Equal for commands that do the same. Quoted text stays as it is. Of the bodies of
     here-documents only blanks at the ends of lines go, and the comments of those that are run.
     """
+    if _PLAIN.fullmatch(command):
+        return command
     return _known(command) if len(command) <= _SHORT else _normal(command, 0)
 
 
@@ -125,14 +136,10 @@ def _unbroken(word: str) -> str:
 def _body(text: str, runner: str, depth: int) -> str:
     lines = "\n".join(line.rstrip(" \t\r") for line in text.split("\n"))
     if _PYTHON.fullmatch(runner):
-        lines = _PYTHON_TEXT.sub(_uncommented, lines)
+        lines = "".join(_PYTHON_CODE.findall(lines))
     elif _SHELL.fullmatch(runner) and depth < _MAX_DEPTH:
         lines = _normal(lines, depth + 1)
     return lines.rstrip("\n") + "\n"
-
-
-def _uncommented(found: re.Match[str]) -> str:
-    return "" if found["comment"] is not None else found[0]
 
 
 def _documents(read: Sequence[Token]) -> Iterator[tuple[str, str]]:

@@ -133,6 +133,7 @@ class AttemptState:
     """Percent of the plan step in hand; `None` before the first report on it."""
     confidences: deque[int] = field(default_factory=lambda: deque[int](maxlen=TREND))
     """The last stated confidences in percent, oldest first."""
+    confidence_counts: bool = True
     budget: Budget = _NO_BUDGET
     first_budget: Budget | None = None
     """As the attempt found it."""
@@ -446,8 +447,7 @@ class AttemptState:
 
     def _fold_step(self, step: Step) -> None:
         self.last_step = step.number
-        if step.edits:
-            self.edited_step = step.number
+        self.edited_step = step.number if step.edits else self.edited_step
         if step.checkpoint is not None:
             self.checkpoint = step.checkpoint
             self.reported_progress = step.checkpoint.progress_percent
@@ -462,6 +462,8 @@ class AttemptState:
         self.budget = change.budget or self.budget
         self.first_budget = self.first_budget or change.budget
         self.switched = change.model or self.switched
+        if change.model or change.confidence_counts is not None:
+            self.confidence_counts = change.confidence_counts is not False
         self.sandbox = change.sandbox or self.sandbox
         self.acts = self.acts if change.acts is None else change.acts
         if change.plan_step is not None:

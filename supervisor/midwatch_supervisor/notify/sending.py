@@ -57,20 +57,21 @@ def _sender(name: str, target: TargetSettings, environ: Mapping[str, str]) -> Se
 
 def _apprise(where: str, url: str) -> "Apprise":
     try:
-        from apprise import Apprise
+        from apprise import Apprise, AppriseAsset
     except ModuleNotFoundError:
         raise MissingExtraError(f"{where}: a service by its URL", "notify") from None
     # What it logs is said in our words, and the console is where logs would be written.
     logs = logging.getLogger("apprise")
     logs.propagate = False
     logs.addHandler(logging.NullHandler())
-    service = Apprise()
+    service = Apprise(asset=AppriseAsset(app_id="Midwatch"))
     if not service.add(url):  # pyright: ignore[reportUnknownMemberType]
         # Only the scheme: the rest may be a secret.
         scheme, mark, _ = url.partition("://")
         said = f" ({brief(scheme, 20)}://)" if mark else ""
         raise UsageError(
-            f"{where}: no service is known by this URL{said}, or a part of it is wrong"
+            f"{where}: no service is known by this URL{said}, a part of it is wrong, or a package "
+            "that the service needs is not installed"
         )
     return service
 

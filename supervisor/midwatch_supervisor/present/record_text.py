@@ -147,7 +147,8 @@ def _status(lifecycle: Lifecycle, text: str) -> TextLine:
     return TextLine(LIFECYCLE_SIGNS[lifecycle], "status", text, tone)
 
 
-_NOT_COUNTED = "confidence worth nothing: low_confidence and declining_confidence are silent"
+CONFIDENCE_SILENT = "confidence worth nothing: low_confidence and declining_confidence are silent"
+"""Said of an attempt for whose rules stated confidence does not count."""
 
 
 def _change(change: Change) -> TextLine:
@@ -160,7 +161,7 @@ def _change(change: Change) -> TextLine:
         return _outage(change.outage, change.at or change.outage.since)
     facts = (
         f"model {brief(change.model)}" if change.model else "",
-        _NOT_COUNTED if change.confidence_counts is False else "",
+        CONFIDENCE_SILENT if change.confidence_counts is False else "",
         f"plan step {change.plan_step}" if change.plan_step else "",
         brief(change.doing) or (change.activity.value if change.activity else ""),
         f"sandbox {brief(change.sandbox)}" if change.sandbox else "",
@@ -215,6 +216,8 @@ def _step(step: Step) -> TextLine:
         return _checkpoint(step, step.checkpoint)
     parts = _step_parts(step)
     if step.kind is StepKind.MESSAGE:
+        if step.ok is False and not step.text:
+            return TextLine("✗", "model", f"FAILED{because(step.output)}", Tone.WARN, parts)
         return TextLine("“", "says", brief(step.text), parts=parts)
     tool = brief(step.tool) or "tool"
     if held_back(step):

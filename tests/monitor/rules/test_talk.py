@@ -1,11 +1,20 @@
 """What is said to people and to other agents, and what searches look for."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.records import Step, StepKind
-from midwatch_monitor.rules.speech import Heard, declines, searches, speaker, speaks
+from midwatch_monitor.records import Edit, Step, StepKind
+from midwatch_monitor.rules.speech import (
+    Heard,
+    declines,
+    plans,
+    puts_off,
+    searches,
+    speaker,
+    speaks,
+)
 
 
 def turn(text: str) -> Step:
@@ -104,3 +113,55 @@ def test_another_agent_may_say_that_it_did_not_succeed(step: Step, expected: boo
 )
 def test_searches_are_known_by_their_tool_or_command(step: Step, expected: bool) -> None:
     assert searches(step) is expected
+
+
+def test_a_courtesy_says_nothing_new() -> None:
+    assert stale(turn("Many thanks, wonderful!"), turn("Thanks for the 3 reviews of yours."))[0]
+
+
+def test_a_nod_or_a_vote_is_an_answer() -> None:
+    assert stale(turn("SQLite."), turn("SQLite."), turn("For SQLite.")) == [False, False, False]
+
+
+def test_who_speaks_and_to_whom_is_no_part_of_what_is_said() -> None:
+    turns = [turn(f"Ava (to chat_manager):\n\n{said}") for said in ("Blue", "Red, warm", "Green")]
+    assert stale(*turns) == [False, False, False]
+
+
+def test_numbers_of_thoughts_and_of_plans_only_count_them() -> None:
+    thoughts = (call("think", thought="I mend the corner of the mesh", n=str(n)) for n in (1, 2))
+    assert stale(*thoughts) == [False, True]
+
+
+def test_to_ask_for_the_next_part_is_new_whatever_the_answers_count() -> None:
+    parts = (call("delegate", "4 and 5 are done, 6 too", task=f"part {n}") for n in (3, 4, 5))
+    assert stale(*parts) == [False, False, False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am sorry, this cannot be refunded.",
+        "Do you confirm the exchange?",
+        "I wait for the offer.",
+        "The next step is the edit.",
+    ],
+)
+def test_words_that_refuse_ask_wait_or_announce_put_off(text: str) -> None:
+    assert puts_off(turn(text))
+    assert puts_off(call("respond", content=text))
+
+
+def test_a_result_puts_nothing_off() -> None:
+    assert not puts_off(turn("The lamp is exchanged, reference 70."))
+
+
+@pytest.mark.parametrize("tool", ["TodoWrite", "write_todos", "update_plan", "task_ledger"])
+def test_a_plan_is_known_by_the_name_of_its_tool(tool: str) -> None:
+    assert plans(call(tool))
+
+
+def test_a_plan_is_known_by_the_name_of_its_file() -> None:
+    note = replace(call("write_file"), edits=(Edit(path="docs/PLAN.md"),))
+    page = replace(call("write_file"), edits=(Edit(path="docs/planets.md"),))
+    assert (plans(note), plans(page), plans(call("explain"))) == (True, False, False)

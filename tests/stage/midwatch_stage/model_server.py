@@ -73,6 +73,8 @@ class ModelServer:
     by_turn: bool = False
     """Choose the reply by the answers that the conversation already has: then any number of
     attempts may ask, and each is told the same story."""
+    until: str = ""
+    """Whoever was told this has the last reply, whatever the turn."""
     closes_after: int | None = None
     """Of so many requests it takes the last; then nobody listens."""
     port: int = 0
@@ -125,6 +127,8 @@ class ModelServer:
         writer.close()
 
     def _reply(self, body: Any) -> Reply:
+        if self.until and self.until in json.dumps(body["messages"]):
+            return self.replies[-1]
         turn = len(self.asked) - 1
         if self.by_turn:
             turn = sum(each["role"] == "assistant" for each in body["messages"])
@@ -132,9 +136,11 @@ class ModelServer:
 
 
 @asynccontextmanager
-async def serving(*replies: Reply, by_turn: bool = False) -> AsyncGenerator[ModelServer]:
+async def serving(
+    *replies: Reply, by_turn: bool = False, until: str = ""
+) -> AsyncGenerator[ModelServer]:
     """A server with these replies, while the context lasts."""
-    server = ModelServer(replies, by_turn=by_turn)
+    server = ModelServer(replies, by_turn=by_turn, until=until)
     await server.open()
     try:
         yield server

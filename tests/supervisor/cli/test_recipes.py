@@ -103,8 +103,9 @@ async def test_claude_code_overnight_with_a_ladder(empty: Path) -> None:
 
 
 async def test_an_agent_of_my_own(empty: Path) -> None:
-    calls = [calling("look_up", '{"city": "Oslo"}', f"c-{n}") for n in range(6)]
-    async with serving(*calls, saying("It is cold."), by_turn=True) as model:
+    calls = [calling("look_up", '{"city": "Oslo"}', f"c-{n}") for n in range(100)]
+    nudged = "Stop repeating it"
+    async with serving(*calls, saying("It is cold."), by_turn=True, until=nudged) as model:
         key = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "none"}
         async with recipe("pydantic-ai-agent", empty, **key) as followed:
             followed.swaps = {"openai:gpt-5": "openai-chat:gpt-4o"}
@@ -114,7 +115,7 @@ async def test_an_agent_of_my_own(empty: Path) -> None:
     assert "repeated_call" in printed
     assert "completed" in status
     assert "nudge by policy: delivered" in shown
-    assert "[midwatch" in json.dumps(model.asked[-1]["messages"][-3:])
+    assert nudged in json.dumps(model.asked[-1]["messages"][-3:])
 
 
 async def test_a_program_that_sends_spans(empty: Path) -> None:

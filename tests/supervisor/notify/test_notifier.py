@@ -125,6 +125,27 @@ async def test_a_webhook_ntfy_and_mail_each_have_one_message_and_what_waits_agai
     assert {json.loads(each)["topic"] for each in phone.bodies} == {"night"}
 
 
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
+@pytest.mark.parametrize(
+    "url", ["mmost://{at}/3ccdd113474722377935511fc85d3dd4", "matrix://token@{at}?mode=matrix"]
+)
+async def test_services_like_slack_and_matrix_have_it_from_midwatch(fleet: Fleet, url: str) -> None:
+    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    async with webhook() as room:
+        to = {"team": {"url": url.format(at=f"{LOOPBACK}:{room.port}")}}
+        settings = NotifySettings.model_validate({"targets": to, "group_seconds": 0.2})
+        async with telling(fleet, settings):
+            await alarm(recorder)
+            await ask(recorder)
+            await fleet.until_told(Notified)
+    (body,) = room.bodies
+    sent = json.loads(body)
+    assert sent.get("username", sent.get("displayName")) == "Midwatch"
+    assert "firing warning cycle" in sent["text"]
+    assert 'midwatch tell fix "your answer"' in sent["text"]
+    assert "plan.py" not in sent["text"]
+
+
 async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(fleet: Fleet) -> None:
     recorder = await fleet.begin(keeper=Keeper.PROCESS)
     now = fleet.now.astimezone()

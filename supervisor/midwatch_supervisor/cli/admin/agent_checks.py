@@ -23,12 +23,12 @@ from midwatch_agents.model_choice import (
     ollama_address,
     ollama_has,
 )
-from midwatch_agents.models import NONE, SCRIPTED
-from midwatch_monitor.config.tasks import ModelSpec, TaskFile, WorkerSpec
+from midwatch_agents.models import NONE, SCRIPTED, model_for
+from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, WorkerSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.traces.session_files import KEPT, find_sessions
-from midwatch_supervisor.cli.admin.machine_checks import Finding, State, install_extra
+from midwatch_supervisor.cli.admin.machine_checks import Finding, State
 from midwatch_supervisor.present.numbers import count_noun
 
 _PROGRAMS = {"claude-code": "claude", "codex": "codex"}
@@ -58,7 +58,7 @@ async def keys(specs: Iterable[ModelSpec]) -> list[Finding]:
 
 async def models(specs: Iterable[ModelSpec]) -> list[Finding]:
     """Whether those models can be asked. An Ollama is asked on this machine only."""
-    return await asyncio.to_thread(lambda: [_model(each, os.environ) for each in specs])
+    return await asyncio.to_thread(lambda: [*map(_model, specs)])
 
 
 async def goal_model() -> list[Finding]:
@@ -72,22 +72,14 @@ async def goal_model() -> list[Finding]:
     return [Finding("for a goal", State.OK, f"{choice.name}: {choice.why}")]
 
 
-def _model(spec: ModelSpec, environ: Mapping[str, str]) -> Finding:
-    name, maker = spec.name, spec.name.partition(":")[0].partition("-")[0]
-    if spec.base_url:
-        maker = "openai"
-    elif name.startswith(OLLAMA):
-        return _of_ollama(name, ollama_address(environ))
-    provider = next((each for each in PROVIDERS if each.model.startswith(f"{maker}:")), None)
-    if provider is None:
-        return Finding(name, State.UNUSED, "its key is not known here; a run looks for it")
-    own = (spec.api_key_env,) if spec.api_key_env else ()
-    wanted = own if spec.base_url else provider.keys
-    if wanted and not any(environ.get(key) for key in wanted):
-        return Finding(name, State.FAILED, "its key is not set", f"set {' or '.join(wanted)}")
-    if not installed(provider.package):
-        return Finding(name, State.FAILED, "not installed", install_extra(provider.extra))
-    return Finding(name, State.OK, "its key is set" if wanted else "needs no key")
+def _model(spec: ModelSpec) -> Finding:
+    if spec.name.startswith(OLLAMA) and not spec.base_url:
+        return _of_ollama(spec.name, ollama_address(os.environ))
+    try:
+        model_for(spec, role=Role.WORKER, key="")
+    except UsageError as error:
+        return Finding(spec.name, State.FAILED, str(error).removeprefix(f"model {spec.name}: "))
+    return Finding(spec.name, State.OK, "its package and its key are there")
 
 
 def _of_ollama(name: str, address: str) -> Finding:

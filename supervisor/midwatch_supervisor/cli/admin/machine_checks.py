@@ -25,7 +25,7 @@ EXTRAS = {
     "bedrock": ("boto3", "models of Amazon Bedrock"),
     "groq": ("groq", "models of Groq"),
     "mistral": ("mistralai", "models of Mistral"),
-    "mcp": ("mcp", "workers with tools of MCP servers"),
+    "mcp": ("mcp", "workers with tools of MCP servers; `midwatch mcp`"),
     "acp": ("acp", "agents of other makers as workers"),
     "otel": ("opentelemetry.exporter.otlp.proto.http", "telemetry sent, spans of others watched"),
     "web": ("textual_serve", "the console in a browser"),
@@ -76,12 +76,7 @@ def extra_finding(extra: str, use: str, *, there: bool, needed: bool) -> Finding
     if there:
         return Finding(extra, State.OK, use)
     state = State.FAILED if needed else State.UNUSED
-    return Finding(extra, state, f"not installed: {use}", install_extra(extra))
-
-
-def install_extra(extra: str) -> str:
-    """What to do to have it."""
-    return f"pip install 'midwatch[{extra}]'"
+    return Finding(extra, state, f"not installed: {use}", f"pip install 'midwatch[{extra}]'")
 
 
 async def git() -> list[Finding]:

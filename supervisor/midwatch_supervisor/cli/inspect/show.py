@@ -50,7 +50,12 @@ from midwatch_supervisor.present.lookup import (
     task_state,
 )
 from midwatch_supervisor.present.numbers import budget_text
-from midwatch_supervisor.present.record_text import line, plan_lines, snapshot_text
+from midwatch_supervisor.present.record_text import (
+    CONFIDENCE_SILENT,
+    line,
+    plan_lines,
+    snapshot_text,
+)
 from midwatch_supervisor.present.text_line import because
 
 TaskOrAttempt = Annotated[
@@ -250,6 +255,8 @@ def _report_lines(state: AttemptState, calibration: Calibration | None) -> Itera
             percent, attempts = calibration.percent(told.confidence), calibration.attempts
             text += f" (calibrated {percent} %, by {attempts} finished attempts of the model)"
         yield f"  last reported: {text}"
+    if not state.confidence_counts:
+        yield f"  {CONFIDENCE_SILENT}"
 
 
 def _section(name: str, lines: Iterable[str], *, indent: str = "    ") -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, cast
 
@@ -11,7 +11,6 @@ from pydantic import Field
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Keeper, Step
-from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.cli.inspect.show import (
     decision_lines,
@@ -106,8 +105,14 @@ async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
         yield f"waits for: {waits}"
     if not state.firing:
         yield "no alert fires"
+        return
     numbers = {n for alert in state.firing for n in alert.evidence[-_MAX_EVIDENCE:]}
-    steps = await _steps(journal, state, numbers)
+    entries = journal.all_entries(attempt=state.id, kinds=(Step,))
+    steps = {
+        each.record.number: each.record
+        async for each in entries
+        if isinstance(each.record, Step) and each.record.number in numbers
+    }
     for alert in state.firing:
         yield alert_text(alert, state.alert_status(alert.key))
         for number in alert.evidence[-_MAX_EVIDENCE:]:
@@ -118,18 +123,6 @@ async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
             yield f"  {line}"
 
 
-async def _steps(
-    journal: Journal, state: AttemptState, numbers: Collection[int]
-) -> Mapping[int, Step]:
-    found = dict[int, Step]()
-    if not numbers:
-        return found
-    async for entry in journal.all_entries(attempt=state.id, kinds=(Step,)):
-        if isinstance(entry.record, Step) and entry.record.number in numbers:
-            found[entry.record.number] = entry.record
-    return found
-
-
 async def _waiting(journal: Journal) -> AsyncIterator[str]:
     """Each attempt that waits, with its questions; one may wait without any."""
     open_ones = (await question_states(journal)).under_way
@@ -138,6 +131,7 @@ async def _waiting(journal: Journal) -> AsyncIterator[str]:
         attempt = await journal.attempt(id)
         task = await journal.task(attempt.task)
         state = (await task_state(journal, task)).attempts[id]
+        asked = questions(state)
         fields = {
             "type": "waiting",
             "run": task.run,
@@ -145,13 +139,9 @@ async def _waiting(journal: Journal) -> AsyncIterator[str]:
             "attempt": id,
             "number": attempt.number,
             "waits_for": attempt_waits_for(state) or None,
-            "asks": [_asked(*each) for each in sorted(questions(state).items(), key=_number)],
+            "asks": [_asked(id, asked[id]) for id in sorted(asked)],
         }
         yield _json(fields)
-
-
-def _number(question: tuple[int, OpenQuestion]) -> int:
-    return question[0]
 
 
 def _asked(number: int, question: OpenQuestion) -> JsonLine:

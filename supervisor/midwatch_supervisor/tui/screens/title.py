@@ -179,6 +179,7 @@ def _progress(state: AttemptState, calibration: "Calibration | None") -> str:
         parts.append(f"progress {state.progress}%")
     if (stated := state.confidence) is not None:
         known = "" if calibration is None else f" (so far worth {calibration.percent(stated)}%)"
+        known = known if state.confidence_counts else " (worth nothing)"
         parts.append(f"confidence {stated}%{known}")
     return "  ".join(parts)
 

@@ -142,9 +142,9 @@ def test_the_models_and_workers_of_the_tasks_are_looked_for(
         "ollama:qwen3": "failed",
         "q": "failed",
     }
-    assert found["mistral:large"]["fix"] == "set MISTRAL_API_KEY"
+    assert "MISTRAL_API_KEY" in found["mistral:large"]["detail"]
     assert found["ollama:qwen3"]["fix"] == "ollama serve"
-    assert found["q"]["fix"] == "set K"
+    assert found["q"]["detail"] == "set K to the key of http://h/v1"
     assert found["worker qwen"]["detail"] == "qwen --acp"
     assert "there is no program 'codex-acp'" in found["worker codex"]["detail"]
 

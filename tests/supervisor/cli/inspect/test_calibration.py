@@ -8,6 +8,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
+    Change,
     Commit,
     Ending,
 )
@@ -21,7 +22,12 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 async def finish(
-    journal: Journal, at: datetime, *, confidence: int = 80, ok: bool = True, model: str = "m"
+    journal: Journal,
+    at: datetime,
+    *changes: Change,
+    confidence: int = 80,
+    ok: bool = True,
+    model: str = "m",
 ) -> None:
     """An attempt of a task of its own that reports once and is over."""
     run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
@@ -30,6 +36,7 @@ async def finish(
     whose = {"worker": "coder", "model": model, "node": "here", "workspace": "w"}
     attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
     records = (
+        *changes,
         reflecting(1, 40, confidence),
         ended(Ending.DONE if ok else Ending.STUCK),
     )
@@ -135,3 +142,20 @@ async def test_show_claims_nothing_after_too_few_attempts(
     await finish(journal, at)
     assert await midwatch("show", "task-1") == 0
     assert "  last reported: progress 40 %, confidence 80 %" in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ([Change(confidence_counts=False)], True),
+        ([Change(confidence_counts=False), Change(model="other")], False),
+        ([], False),
+    ],
+)
+async def test_show_says_where_the_rules_do_not_go_by_it(
+    journal: Journal, at: datetime, capsys: Capture, changes: list[Change], said: bool
+) -> None:
+    await finish(journal, at, *changes)
+    assert await midwatch("show", "task-1") == 0
+    silent = "  confidence worth nothing: low_confidence and declining_confidence are silent"
+    assert (silent in capsys.readouterr().out.splitlines()) is said

@@ -6,7 +6,7 @@ import pytest
 from textual.widgets import Static
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Ending
+from midwatch_monitor.records import Change, Ending
 from midwatch_stage.console import console_on
 from midwatch_stage.factories import AT, ended, reflecting
 
@@ -26,3 +26,13 @@ async def test_the_header_tells_it_once_there_are_enough_attempts(
             view = await seat.open_attempt(f"task-{attempts - 1}")
             standing = view.query_one("#standing", Static)
             await seat.until(lambda: words in str(standing.content))
+
+
+async def test_the_header_says_where_the_rules_do_not_go_by_it(tmp_path: Path) -> None:
+    async with await Journal.open(tmp_path / "journal.db") as journal:
+        await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+        async with console_on(journal, size=(120, 30)) as seat:
+            await seat.write(Change(confidence_counts=False), reflecting(1, 40, 80), task="task")
+            view = await seat.open_attempt("task")
+            standing = view.query_one("#standing", Static)
+            await seat.until(lambda: "confidence 80% (worth nothing)" in str(standing.content))
