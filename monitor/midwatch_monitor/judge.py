@@ -101,7 +101,7 @@ class Panel:
         self._detectors = detectors
         self._roster = _roster(tuple(each.hears for each in detectors))
 
-    def asked(self, facets: int) -> Sequence[Detector]:
+    def detectors_for(self, facets: int) -> Sequence[Detector]:
         """The detectors that an event is to be shown that is all this (`Facet`)."""
         places, awake = self._roster[facets], self._awake
         if not places:
@@ -220,7 +220,7 @@ class Judge:
             facets |= Facet.MOVED
         if act.reverted or moved.back:
             facets |= Facet.RETURN
-        asked = self._panel.asked(facets)
+        asked = self._panel.detectors_for(facets)
         if not (asked or self._holding or moved.kinds or self._before):
             return _NOTHING
         repeats = self._repeats

@@ -70,7 +70,7 @@ class PatternSet:
         self._set.Compile()
         self._match = self._set.Match
 
-    def matching(self, text: str) -> Sequence[int]:
+    def match(self, text: str) -> Sequence[int]:
         """Which of them are somewhere in a text, by their places. Raises UnicodeEncodeError."""
         return self._match(text) or ()
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from midwatch_monitor.metrics.calibration import succeeded
+from midwatch_monitor.metrics.calibration import success_of
 from midwatch_monitor.metrics.statistics import Distribution, Share, distribution
 from midwatch_monitor.records import (
     Action,
@@ -231,7 +231,7 @@ class DisturbanceFigures:
 
 def disturbance(attempts: Iterable[AttemptState], alarms: AlarmCounts) -> DisturbanceFigures:
     """What was done to attempts that succeeded."""
-    found = {each.id: _interruptions(each) for each in attempts if succeeded(each)}
+    found = {each.id: _interruptions(each) for each in attempts if success_of(each)}
     disturbed = [each for each in found.values() if each]
     vain = [each for each in disturbed if not any(it.outcome is Outcome.RECOVERED for it in each)]
 

@@ -166,7 +166,7 @@ def success(ending: Ending | None, *, accepted: bool | None = None) -> bool | No
     return ending is Ending.DONE
 
 
-def succeeded(attempt: AttemptState) -> bool | None:
+def success_of(attempt: AttemptState) -> bool | None:
     """Whether an attempt succeeded; `None` if it is not over, or nobody can say."""
     if not attempt.transition.lifecycle.over:
         return None
@@ -276,35 +276,36 @@ def _predictions(samples: Iterable[Sample], rate: Callable[[int], float]) -> lis
 def _fit(tally: _Tally) -> Calibration:
     # The rule of succession: five successes of five do not make a sixth certain.
     usual = (tally.succeeded + 1) / (tally.attempts + 2)
-    observed = _rising(
+    observed = _merge_violators(
         Level(low=said, high=said, rate=tally.won[said] / weight, weight=weight)
         for said, weight in sorted(tally.said.items())
         if weight > _DUST
     )
     # A thin level moves further toward the usual rate than its neighbours, and may pass them.
     return Calibration(
-        attempts=tally.attempts, levels=tuple(_rising(_drawn(level, usual) for level in observed))
+        attempts=tally.attempts,
+        levels=tuple(_merge_violators(_shrink(level, usual) for level in observed)),
     )
 
 
-def _rising(levels: Iterable[Level]) -> list[Level]:
+def _merge_violators(levels: Iterable[Level]) -> list[Level]:
     """The levels with neighbours merged until rates only rise: pool adjacent violators."""
     pooled: list[Level] = []
     for level in levels:
         merged = level
         while pooled and pooled[-1].rate >= merged.rate:
-            merged = _merged(pooled.pop(), merged)
+            merged = _merge_levels(pooled.pop(), merged)
         pooled.append(merged)
     return pooled
 
 
-def _merged(lower: Level, higher: Level) -> Level:
+def _merge_levels(lower: Level, higher: Level) -> Level:
     weight = lower.weight + higher.weight
     rate = (lower.rate * lower.weight + higher.rate * higher.weight) / weight
     return Level(low=lower.low, high=higher.high, rate=rate, weight=weight)
 
 
-def _drawn(level: Level, usual: float) -> Level:
+def _shrink(level: Level, usual: float) -> Level:
     """The level drawn toward the usual rate."""
     weight = level.weight + PRIOR_ATTEMPTS
     rate = (level.rate * level.weight + usual * PRIOR_ATTEMPTS) / weight

@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from midwatch_monitor.metrics.calibration import succeeded
+from midwatch_monitor.metrics.calibration import success_of
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import Analysis, Cause, Entry, Step, StepKind, Teller
-from midwatch_monitor.rules.failure import failed, says_no
+from midwatch_monitor.rules.failure import has_failed, says_no
 from midwatch_monitor.rules.identity import NO_WORK, command, held_back, identify, waits
 from midwatch_monitor.rules.memory import Memory
 from midwatch_monitor.state.task import TaskState
@@ -112,7 +112,7 @@ class Retries:
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waits(step):
             return
         attempt.began = step.request if attempt.began is None else attempt.began
-        fails = failed(step)
+        fails = has_failed(step)
         line = command(step)
         if fails is None or (fails and says_no(step, line)):
             return
@@ -132,7 +132,7 @@ class Retries:
             (self._attempts[each.id].prepared, ok)
             for task in tasks
             for each in list(task.attempts.values())[1:]
-            if (ok := succeeded(each)) is not None
+            if (ok := success_of(each)) is not None
         )
         return RetryFigures(
             acts=_comparison(acts),

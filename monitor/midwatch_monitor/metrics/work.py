@@ -10,7 +10,7 @@ from midwatch_monitor.metrics.calibration import (
     Prediction,
     bin_of,
     expected_error,
-    succeeded,
+    success_of,
 )
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import (
@@ -171,7 +171,7 @@ class ClaimCounts:
 
     def confidence(self, attempts: Iterable[AttemptState]) -> tuple[ConfidenceFigures, ...]:
         """How it stands, for each source. Attempts whose success nobody knows are left out."""
-        ended = [(each, ok) for each in attempts if (ok := succeeded(each)) is not None]
+        ended = [(each, ok) for each in attempts if (ok := success_of(each)) is not None]
         return tuple(self._figures(source, ended) for source in Source)
 
     def _figures(self, source: Source, ended: list[tuple[AttemptState, bool]]) -> ConfidenceFigures:

@@ -8,16 +8,22 @@ from typing import NamedTuple
 
 from midwatch_monitor.patterns import Pattern, PatternSet
 from midwatch_monitor.records import Edit, Step, StepKind, Writer
-from midwatch_monitor.rules.failure import failed, failing, says_no, signature, surroundings
+from midwatch_monitor.rules.failure import (
+    count_failing,
+    has_failed,
+    says_no,
+    signature,
+    surroundings,
+)
 from midwatch_monitor.rules.identity import (
     HELD_BACK,
     NO_WORK,
-    called,
     command,
     digest,
     held_back,
     identify,
     result,
+    shell_call,
     waits,
 )
 from midwatch_monitor.rules.memory import Mark, Memory, marks
@@ -116,11 +122,11 @@ NO_COMMAND = CommandFacts()
 
 def command_facts(line: str) -> CommandFacts:
     """What a command tells."""
-    return _known(line) if len(line) <= _SHORT else _read(line)
+    return _command_facts(line) if len(line) <= _SHORT else _read(line)
 
 
 @lru_cache(maxsize=512)
-def _known(line: str) -> CommandFacts:
+def _command_facts(line: str) -> CommandFacts:
     return _read(line)
 
 
@@ -240,10 +246,10 @@ class Normaliser:
         waiting = waits(step)
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waiting:
             return _idle(step, edits, waiting=waiting)
-        line, arguments = called(step)
+        line, arguments = shell_call(step)
         told = command_facts(line) if line else NO_COMMAND
-        action, fails = identify(step, line, arguments), failed(step)
-        known, count = self._acts.get(action), failing(step.output) if fails else None
+        action, fails = identify(step, line, arguments), has_failed(step)
+        known, count = self._acts.get(action), count_failing(step.output) if fails else None
         before = _past(known or 0)
         after = _after(known or 0, fails, count)
         if after != known:

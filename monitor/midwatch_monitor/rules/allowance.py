@@ -99,7 +99,7 @@ class StepsOnPlanStepDetector(GradedDetector):
         share = change.plan_step_requests
         if share != self._share and (anew or share is not None):
             self._share = share
-            self.use(_lowered(self._configured, share))
+            self.use(_lower_thresholds(self._configured, share))
 
     @property
     def awake(self) -> bool:
@@ -111,7 +111,7 @@ class StepsOnPlanStepDetector(GradedDetector):
         self._count = self._first = 0
 
 
-def _lowered(settings: StepsOnPlanStep, share: int | None) -> StepsOnPlanStep:
+def _lower_thresholds(settings: StepsOnPlanStep, share: int | None) -> StepsOnPlanStep:
     """The thresholds for a plan step with this share of the requests: the lower ones count."""
     if share is None:
         return settings

@@ -78,10 +78,10 @@ class ConflictDetector:
         return [
             told
             for _, edit in sorted(edits.items())
-            for told in self._edited(attempt, edit, step.number)
+            for told in self._take_edit(attempt, edit, step.number)
         ]
 
-    def _edited(self, attempt: int, edit: Edit, step: int) -> Iterator[Told]:
+    def _take_edit(self, attempt: int, edit: Edit, step: int) -> Iterator[Told]:
         file = self._file(edit.path)
         if attempt not in file.changed:
             file.changed[attempt] = step
@@ -100,9 +100,12 @@ class ConflictDetector:
         known = self._files.items()
         left = [path for path, file in known if attempt in file.meant and path not in meant]
         told = [each for path in left for each in self._given_up(attempt, path)]
-        return [*told, *(each for path in sorted(meant) for each in self._meant(attempt, path))]
+        return [
+            *told,
+            *(each for path in sorted(meant) for each in self._take_intention(attempt, path)),
+        ]
 
-    def _meant(self, attempt: int, path: str) -> Iterator[Told]:
+    def _take_intention(self, attempt: int, path: str) -> Iterator[Told]:
         file = self._file(path)
         known = attempt in file.changed or attempt in file.meant
         file.meant.add(attempt)
@@ -118,11 +121,11 @@ class ConflictDetector:
     def end(self, attempt: int) -> Sequence[Told]:
         """An attempt is over: who is now alone with a file is no longer in conflict."""
         files = tuple(self._files)
-        told = [each for path in files for each in self._left(attempt, path)]
+        told = [each for path in files for each in self._forget(attempt, path)]
         self._names.pop(attempt, None)
         return [(who, answer) for who, answer in told if who != attempt]
 
-    def _left(self, attempt: int, path: str) -> Iterator[Told]:
+    def _forget(self, attempt: int, path: str) -> Iterator[Told]:
         file = self._files[path]
         before = file.stages
         file.changed.pop(attempt, None)
@@ -148,9 +151,9 @@ class ConflictDetector:
         stages = file.stages
         for each in sorted(stages):
             if stages[each] is not _Stage.NONE:
-                yield each, self._finding(path, file, each, stages)
+                yield each, self._make_finding(path, file, each, stages)
 
-    def _finding(self, path: str, file: _File, attempt: int, stages: _Stages) -> Finding:
+    def _make_finding(self, path: str, file: _File, attempt: int, stages: _Stages) -> Finding:
         others, changers = stages.keys() - {attempt}, file.changed.keys() - {attempt}
         collided = stages[attempt] is _Stage.CHANGED
         names = [self._names.get(each, "") for each in sorted(changers or others)]
@@ -158,7 +161,7 @@ class ConflictDetector:
             key=_key(path),
             severity=self._settings.severity if collided else self._settings.planned,
             value=len(others),
-            summary=_summary(path, _listed(names), collided=collided, changed=bool(changers)),
+            summary=_summary(path, _list_names(names), collided=collided, changed=bool(changers)),
             evidence=(file.changed[attempt],) if attempt in file.changed else (),
         )
 
@@ -177,7 +180,7 @@ def _summary(path: str, who: str, *, collided: bool, changed: bool) -> str:
     return f"{who} at work means to change {path} too"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     """Names for a sentence; where one is not known, or they are too many, only how many."""
     if all(names) and len(names) <= _NAMED:
         return " and ".join(names)

@@ -149,7 +149,7 @@ class RepeatedEditsDetector(Detector):
             key=_key(path),
             severity=severity,
             value=value,
-            summary=f"{path} changes again and again: {_counted(file)}",
+            summary=f"{path} changes again and again: {_describe_count(file)}",
             evidence=file.steps,
         )
         return (*gone, finding)
@@ -212,7 +212,7 @@ class RevertChurnDetector(GradedDetector):
         self._returns.clear()
 
 
-def _counted(file: _File) -> str:
+def _describe_count(file: _File) -> str:
     if file.untold < file.count:
         return f"{file.count} edits counted"
     between = "the check tells the same each time" if file.checked else "no check in between"

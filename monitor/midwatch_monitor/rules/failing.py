@@ -99,7 +99,7 @@ class SameFailureDetector(GradedDetector):
         act = seen.act
         answers: Sequence[Answer] = ()
         if act.failure and (act.shell or not act.edits) and isinstance(event, Step):
-            answers = self._failed(event, seen)
+            answers = self._take_failure(event, seen)
         elif act.failed is False and act.action == self._action:
             self._forget()
             answers = self.clear()
@@ -107,7 +107,7 @@ class SameFailureDetector(GradedDetector):
             self._edited = act.edits[-1].path
         return answers
 
-    def _failed(self, event: Step, seen: Seen) -> Sequence[Answer]:
+    def _take_failure(self, event: Step, seen: Seen) -> Sequence[Answer]:
         failure, stamp = seen.act.failure, seen.changes & _STAMP
         number = self._known.get(failure)
         known = _Outlived(stamp=stamp) if number is None else _Outlived.read(number)

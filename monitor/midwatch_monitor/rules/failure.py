@@ -71,7 +71,7 @@ _KINDS = tuple(_BLOCKED)
 _PROGRAM = re.compile(_BLOCKED["missing program"])
 
 
-def failed(step: Step) -> bool | None:
+def has_failed(step: Step) -> bool | None:
     """Whether the act failed; `None` where nothing says so. The exit code counts before words."""
     if step.exit_code not in (0, None) or step.ok is False:
         return True
@@ -90,13 +90,13 @@ def says_no(step: Step, line: str) -> bool:
 def _words_fail(step: Step) -> bool:
     if changing(step.tool):
         return refused(step.output)
-    if _SHOWS.search(step.tool) or not telling(step.output):
+    if _SHOWS.search(step.tool) or not failure_lines(step.output):
         return False
     prints = _PRINTS.match(command(step).lstrip()) is not None
     return not prints or _OWN_WORDS.match(step.output) is not None
 
 
-def telling(output: str) -> list[str]:
+def failure_lines(output: str) -> list[str]:
     """The lines at the end of an output that tell of a failure."""
     return _TELLING.findall(output[-_TAIL:])
 
@@ -108,7 +108,7 @@ def signature(step: Step) -> int:
     only the exit code says that it failed, the end of the output stands for it.
     """
     output = step.output
-    lines = telling(output)
+    lines = failure_lines(output)
     if not lines:
         if changing(step.tool):
             end = output[:_BEGINNING].strip()
@@ -121,7 +121,7 @@ def signature(step: Step) -> int:
 
 def failure_line(output: str) -> str:
     """The last line that tells of a failure, for people."""
-    lines = telling(output) or output[-_END:].strip().splitlines()
+    lines = failure_lines(output) or output[-_END:].strip().splitlines()
     return lines[-1].strip()[:120] if lines else ""
 
 
@@ -136,7 +136,7 @@ def surroundings(output: str) -> str:
     return f"{kind} {mask(program[1])}" if program else kind
 
 
-def failing(output: str) -> int | None:
+def count_failing(output: str) -> int | None:
     """How many tests or checks fail, where the output counts them."""
     counts = _COUNTED.findall(output[-_TAIL:])
     return max((int(_NUMBER.findall(each)[0]) for each in counts), default=None)

@@ -262,10 +262,10 @@ def _tool(name: str) -> _Tool:
 
 def command(step: Step) -> str:
     """The shell command of a step; empty for a tool that has none."""
-    return called(step)[0]
+    return shell_call(step)[0]
 
 
-def called(step: Step) -> tuple[str, Arguments | None]:
+def shell_call(step: Step) -> tuple[str, Arguments | None]:
     """The shell command of a step, with the arguments if they had to be read for it."""
     args = step.args
     if not args.startswith("{"):
@@ -291,13 +291,13 @@ def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
     args = step.args
     known = _arguments(args) if arguments is None and args.startswith("{") else arguments
     if known:
-        args = _cleaned(known, step, line)
+        args = _effective_arguments(known, step, line)
     elif not step.edits:
         args = "" if line else " ".join(args.split())
     return digest(f"{step.tool}\0{normal(line) if line else ''}\0{args}\0{step.path}")
 
 
-def _cleaned(raw: Arguments, step: Step, line: str) -> str:
+def _effective_arguments(raw: Arguments, step: Step, line: str) -> str:
     """The arguments that do something, as far as the command does not hold them: sorted JSON.
 
     Most are plain words, and written here: an encoder is set up anew for each object.

@@ -16,7 +16,7 @@ def for_worker(rules: Rules, worker: str) -> Rules:
     if not worker:
         return rules
     changed = {
-        name: _merged(settings, settings.workers[worker])
+        name: _merge(settings, settings.workers[worker])
         for name, settings in rule_settings(rules).items()
         if worker in settings.workers
     }
@@ -37,7 +37,7 @@ def _names(kind: type[Rules]) -> tuple[str, ...]:
     )
 
 
-def _merged(settings: RuleSettings, changes: Mapping[str, object]) -> RuleSettings:
+def _merge(settings: RuleSettings, changes: Mapping[str, object]) -> RuleSettings:
     return type(settings).model_validate({**settings.model_dump(), **changes})
 
 
@@ -54,7 +54,7 @@ class ToolDetector(Detector):
         self, detector: Callable[[RuleSettings], Detector], settings: RuleSettings
     ) -> None:
         self._settings = settings
-        self._by_tool = {tool: _merged(settings, each) for tool, each in settings.tools.items()}
+        self._by_tool = {tool: _merge(settings, each) for tool, each in settings.tools.items()}
         self._detector = detector(self._widest())
         self.rule = self._detector.rule
         self.hears = self._detector.hears
@@ -83,13 +83,13 @@ class ToolDetector(Detector):
         settings = self._by_tool.get(event.tool, self._settings)
         if not settings.enabled:
             return ()
-        return [_graded(each, settings) for each in self._detector.observe(event, seen)]
+        return [_regrade(each, settings) for each in self._detector.observe(event, seen)]
 
     def restart(self) -> None:
         self._detector.restart()
 
 
-def _graded(answer: Answer, settings: RuleSettings) -> Answer:
+def _regrade(answer: Answer, settings: RuleSettings) -> Answer:
     """A finding as these thresholds have it; a clear where they are not reached."""
     if isinstance(answer, Clear) or not isinstance(settings, Graded):
         return answer

@@ -58,26 +58,26 @@ class CheckpointDetector(Detector, Generic[S]):
         self._kept = (*self._kept, (event.number, self._read(event.checkpoint)))[-self._window :]
         if len(self._kept) < self._window:
             return ()
-        shown = self._shown([value for _, value in self._kept])
+        shown = self._evaluate([value for _, value in self._kept])
         if shown is None:
-            return _cleared(self.rule)
+            return _clear_answer(self.rule)
         value, summary = shown
         steps = tuple(number for number, _ in self._kept)
-        return (_finding(self.rule, self._severity, value, summary, steps),)
+        return (_make_finding(self.rule, self._severity, value, summary, steps),)
 
     @abstractmethod
     def _read(self, checkpoint: Checkpoint) -> int:
         """The number that is judged."""
 
     @abstractmethod
-    def _shown(self, values: Sequence[int]) -> tuple[float, str] | None:
+    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
         """The value and the summary of what these numbers show; `None` if that is nothing."""
 
     def restart(self) -> None:
         self._kept = ()
 
 
-def _finding(
+def _make_finding(
     rule: str, severity: Severity, value: float, summary: str, steps: tuple[int, ...]
 ) -> Finding:
     key = AlertKey(rule=rule)
@@ -85,7 +85,7 @@ def _finding(
 
 
 @lru_cache(maxsize=64)
-def _cleared(rule: str) -> Sequence[Answer]:
+def _clear_answer(rule: str) -> Sequence[Answer]:
     """What nearly every checkpoint is answered with: one for all attempts."""
     return (Clear(key=AlertKey(rule=rule)),)
 
@@ -102,7 +102,7 @@ class ExplicitEscalationDetector(CheckpointDetector[ExplicitEscalation]):
     def _read(self, checkpoint: Checkpoint) -> int:
         return checkpoint.decision is Course.ESCALATE
 
-    def _shown(self, values: Sequence[int]) -> tuple[float, str] | None:
+    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
         return (1.0, "the worker asks for help") if values[-1] else None
 
 
@@ -130,7 +130,7 @@ class ConfidenceDetector(CheckpointDetector[S]):
         if self._counts or not counted:
             return ()
         self.restart()
-        return _cleared(self.rule)
+        return _clear_answer(self.rule)
 
     def _read(self, checkpoint: Checkpoint) -> int:
         return checkpoint.confidence
@@ -145,7 +145,7 @@ class LowConfidenceDetector(ConfidenceDetector[LowConfidence]):
     def __init__(self, settings: LowConfidence) -> None:
         super().__init__(settings, settings.severity)
 
-    def _shown(self, values: Sequence[int]) -> tuple[float, str] | None:
+    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
         stated, below = values[-1], self._settings.below
         if stated >= below:
             return None
@@ -164,7 +164,7 @@ class MultipleBlockersDetector(CheckpointDetector[MultipleBlockers]):
     def _read(self, checkpoint: Checkpoint) -> int:
         return len(checkpoint.blockers)
 
-    def _shown(self, values: Sequence[int]) -> tuple[float, str] | None:
+    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
         count = values[-1]
         if count < self._settings.count:
             return None
@@ -185,7 +185,7 @@ class DecliningConfidenceDetector(ConfidenceDetector[DecliningConfidence]):
     def __init__(self, settings: DecliningConfidence) -> None:
         super().__init__(settings, settings.severity, window=settings.window)
 
-    def _shown(self, values: Sequence[int]) -> tuple[float, str] | None:
+    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
         first, last = values[0], values[-1]
         if first - last < self._settings.drop or last > values[-2]:
             return None
@@ -206,7 +206,7 @@ class StalledProgressDetector(CheckpointDetector[StalledProgress]):
     def _read(self, checkpoint: Checkpoint) -> int:
         return checkpoint.progress_percent
 
-    def _shown(self, values: Sequence[int]) -> tuple[float, str] | None:
+    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
         first, last = values[0], values[-1]
         if last >= 100 or last - first >= self._settings.min_gain:
             return None
@@ -351,9 +351,9 @@ class UnsupportedClaimDetector(Detector):
             self._failed_at = act.number if act.failed and act.check is Check.TESTS else 0
             if not self._failed_at:
                 standing, self._standing = self._standing, False
-                return _cleared(self.rule) if standing else ()
+                return _clear_answer(self.rule) if standing else ()
         if not (failed_at and act.claims):
             return ()
         self._standing = True
         summary = f"says that the tests pass; they failed when last run, at step {failed_at}"
-        return (_finding(self.rule, self._severity, 1, summary, (failed_at, act.number)),)
+        return (_make_finding(self.rule, self._severity, 1, summary, (failed_at, act.number)),)

@@ -100,22 +100,22 @@ class SilenceDetector:
 
     def look(self, now: datetime) -> Sequence[Answer]:
         """What holds at this moment of both subjects."""
-        return (self._silent(now), self._unmoved(now))
+        return (self._silent(now), self._check_checkpoint(now))
 
     def _silent(self, now: datetime) -> Answer:
-        seconds = _passed(self._heard_at, now)
+        seconds = _seconds_since(self._heard_at, now)
         if self._waits or not _reached(self._limit(), seconds):
             return Clear(key=SILENT)
         doing = _WORDS.get(self._activity or Activity.IDLE, "")
         summary = f"nothing was heard for {_minutes(seconds)}; {doing}"
-        return self._finding(SILENT, self._settings.severity, seconds, summary)
+        return self._make_finding(SILENT, self._settings.severity, seconds, summary)
 
-    def _unmoved(self, now: datetime) -> Answer:
-        seconds = _passed(self._moved_at, now)
+    def _check_checkpoint(self, now: datetime) -> Answer:
+        seconds = _seconds_since(self._moved_at, now)
         if self._waits or not _reached(self._settings.unmoved, seconds):
             return Clear(key=UNMOVED)
         summary = f"nothing moved for {_minutes(seconds)}, though it is at work"
-        return self._finding(UNMOVED, Severity.NOTICE, seconds, summary)
+        return self._make_finding(UNMOVED, Severity.NOTICE, seconds, summary)
 
     def _limit(self) -> Length:
         match self._activity:
@@ -128,7 +128,9 @@ class SilenceDetector:
             case _:  # a command, or a source that does not say
                 return self._settings.command
 
-    def _finding(self, key: AlertKey, severity: Severity, value: float, summary: str) -> Finding:
+    def _make_finding(
+        self, key: AlertKey, severity: Severity, value: float, summary: str
+    ) -> Finding:
         evidence = (self._step,) if self._step else ()
         return Finding(
             key=key, severity=severity, value=round(value), summary=summary, evidence=evidence
@@ -140,7 +142,7 @@ def begins(event: Event) -> bool:
     return isinstance(event, Change) and event.lifecycle is Lifecycle.WORKING
 
 
-def _passed(since: datetime | None, now: datetime) -> float:
+def _seconds_since(since: datetime | None, now: datetime) -> float:
     return 0.0 if since is None else (now - since).total_seconds()
 
 

@@ -75,7 +75,7 @@ class Finder:
         if len(text) < _SHORTEST:
             return []
         text = _flat(text)
-        if not (hits := self._set.matching(text)):
+        if not (hits := self._set.match(text)):
             return []
         found = list(self._hit(text, hits))
         return _without_overlaps(self._outside_marks(text, found)) if found else found

@@ -28,7 +28,7 @@ _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
 _MAX_WRAPPINGS = 6
 
 
-def unwrapped(words: list[str]) -> list[str]:
+def unwrap(words: list[str]) -> list[str]:
     """The words of the command that is run in the end."""
     for _ in range(_MAX_WRAPPINGS):
         name = words[0].rpartition("/")[2] if words else ""
@@ -94,11 +94,11 @@ def normal(command: str) -> str:
     """
     if _PLAIN.fullmatch(command):
         return command
-    return _known(command) if len(command) <= _SHORT else _normal(command, 0)
+    return _normalize_known(command) if len(command) <= _SHORT else _normal(command, 0)
 
 
 @lru_cache(maxsize=512)
-def _known(command: str) -> str:
+def _normalize_known(command: str) -> str:
     return _normal(command, 0)
 
 
@@ -111,15 +111,15 @@ def _normal(command: str, depth: int) -> str:
             runner, mark = next(documents, ("", ""))
             out += [_body(token.raw, runner, depth), mark, "\n"]
         elif token.kind is TokenKind.WORD:
-            out.append(_unbroken(token.raw))
+            out.append(_join_lines(token.raw))
         elif token.kind is not TokenKind.NEWLINE or (out and out[-1] not in _OPEN_ENDED):
             out.append(token.raw)
     while out and out[-1] in _DROPPED:
         del out[-1]
-    return _joined(out)
+    return _join(out)
 
 
-def _joined(pieces: Sequence[str]) -> str:
+def _join(pieces: Sequence[str]) -> str:
     read: list[str] = []
     for piece in pieces:
         if read and piece != "\n" and not read[-1].endswith("\n"):
@@ -129,7 +129,7 @@ def _joined(pieces: Sequence[str]) -> str:
     return "".join(read)
 
 
-def _unbroken(word: str) -> str:
+def _join_lines(word: str) -> str:
     return word if "'" in word or '"' in word else word.replace("\\\n", "")
 
 
@@ -166,7 +166,7 @@ def _documents(read: Sequence[Token]) -> Iterator[tuple[str, str]]:
 
 def _runner(words: list[str]) -> str:
     """The interpreter, where these words make one run what it reads."""
-    words = unwrapped(words)
+    words = unwrap(words)
     name = words[0].rpartition("/")[2] if words else ""
     reads = all(word.startswith("-") and word != "-c" for word in words[1:])
     return name if reads and (_PYTHON.fullmatch(name) or _SHELL.fullmatch(name)) else ""

@@ -30,7 +30,7 @@ def positional(arguments: Sequence[str], valued: str = "", named: str = "") -> l
     return left
 
 
-def valued(arguments: Sequence[str], *options: str) -> str:
+def option_value(arguments: Sequence[str], *options: str) -> str:
     """The value of the first of these options that is given; empty if none is."""
     for at, argument in enumerate(arguments):
         for option in options:
@@ -65,7 +65,7 @@ def _sed(arguments: Sequence[str]) -> Iterator[Target]:
     if in_place:
         if left and not left[0]:
             del left[0]  # the empty suffix of BSD's -i
-        yield from _edited(left if script else left[1:])
+        yield from _edit_targets(left if script else left[1:])
 
 
 def _sed_letters(letters: str) -> tuple[bool, str]:
@@ -91,7 +91,7 @@ def _perl(arguments: Sequence[str]) -> Iterator[Target]:
             script |= code
             _ = not wants or next(rest, None)
     if in_place and script:
-        yield from _edited(left)
+        yield from _edit_targets(left)
 
 
 def _perl_letters(letters: str) -> tuple[bool, bool, bool]:
@@ -112,10 +112,10 @@ def _perl_letters(letters: str) -> tuple[bool, bool, bool]:
 
 
 def _awk(arguments: Sequence[str]) -> Iterator[Target]:
-    if valued(arguments, "-i", "--include") == "inplace":
+    if option_value(arguments, "-i", "--include") == "inplace":
         left = positional(arguments, "ivFfE", "include assign field-separator file")
-        program = valued(arguments, "-f", "--file")
-        yield from _edited(left if program else left[1:])
+        program = option_value(arguments, "-f", "--file")
+        yield from _edit_targets(left if program else left[1:])
 
 
 def _rm(arguments: Sequence[str]) -> Iterator[Target]:
@@ -126,7 +126,7 @@ def _rm(arguments: Sequence[str]) -> Iterator[Target]:
 def pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What goes where in `mv` and `cp`."""
     left = positional(arguments, "tS", "target-directory suffix")
-    folder = valued(arguments, "-t", "--target-directory")
+    folder = option_value(arguments, "-t", "--target-directory")
     if folder:
         left.append(folder)
     *sources, place = left if len(left) > 1 else ("",)
@@ -138,11 +138,11 @@ def pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _install(arguments: Sequence[str]) -> Iterator[Target]:
-    yield from _edited([place for _, place in pairs(arguments)])
+    yield from _edit_targets([place for _, place in pairs(arguments)])
 
 
 def _last(arguments: Sequence[str]) -> Iterator[Target]:
-    yield from _edited(positional(arguments, "cpS", "prompt")[-1:])
+    yield from _edit_targets(positional(arguments, "cpS", "prompt")[-1:])
 
 
 def _vim(arguments: Sequence[str]) -> Iterator[Target]:
@@ -150,18 +150,20 @@ def _vim(arguments: Sequence[str]) -> Iterator[Target]:
     orders = [a[1:] for a in arguments if a.startswith("+")]
     orders += [b for a, b in pairwise(arguments) if a in {"-c", "--cmd"}]
     if any(order.lstrip(":").startswith(("w", "x", "up")) for order in orders):
-        yield from _edited(a for a in positional(arguments, "cuSsTwW") if not a.startswith("+"))
+        yield from _edit_targets(
+            a for a in positional(arguments, "cuSsTwW") if not a.startswith("+")
+        )
 
 
 def _dd(arguments: Sequence[str]) -> Iterator[Target]:
-    yield from _edited(a.removeprefix("of=") for a in arguments if a.startswith("of="))
+    yield from _edit_targets(a.removeprefix("of=") for a in arguments if a.startswith("of="))
 
 
 def _truncate(arguments: Sequence[str]) -> Iterator[Target]:
-    yield from _edited(positional(arguments, "sr", "size reference"))
+    yield from _edit_targets(positional(arguments, "sr", "size reference"))
 
 
-def _edited(paths: Iterable[str]) -> Iterator[Target]:
+def _edit_targets(paths: Iterable[str]) -> Iterator[Target]:
     for path in paths:
         yield Target(path=path)
 
@@ -209,14 +211,14 @@ def git_targets(arguments: Sequence[str]) -> Iterator[Target]:
 
 def _checkout(arguments: Sequence[str]) -> Iterator[Target]:
     if "--" in arguments:
-        yield from _restored(arguments[arguments.index("--") + 1 :])
+        yield from _restore_targets(arguments[arguments.index("--") + 1 :])
         return
     if {"-b", "-B", "--orphan", "--detach"} & set(arguments):
         return
     left = positional(arguments)
     first = left[:1] if left and (left[0] == "." or _FILE.fullmatch(left[0])) else []
     if first or len(left) > 1:
-        yield from _restored([*first, *left[1:]])
+        yield from _restore_targets([*first, *left[1:]])
     elif {"-f", "--force"} & set(arguments):
         yield Target(path=EVERYTHING, restored=True)
 
@@ -224,13 +226,13 @@ def _checkout(arguments: Sequence[str]) -> Iterator[Target]:
 def _restore(arguments: Sequence[str]) -> Iterator[Target]:
     given = set(arguments)
     if not given & {"--staged", "-S"} or given & {"--worktree", "-W"}:
-        yield from _restored(positional(arguments, "s", "source"))
+        yield from _restore_targets(positional(arguments, "s", "source"))
 
 
 def _stash(arguments: Sequence[str]) -> Iterator[Target]:
     order = next((a for a in arguments if not a.startswith("-")), "push")
     if order == "push" and "--" in arguments:
-        yield from _restored(arguments[arguments.index("--") + 1 :])
+        yield from _restore_targets(arguments[arguments.index("--") + 1 :])
     elif order in {"push", "save"}:
         yield Target(path=EVERYTHING, restored=True)
 
@@ -253,7 +255,7 @@ def _git_mv(arguments: Sequence[str]) -> Iterator[Target]:
         yield Target(path=into(source, place))
 
 
-def _restored(paths: Sequence[str]) -> Iterator[Target]:
+def _restore_targets(paths: Sequence[str]) -> Iterator[Target]:
     for path in paths:
         yield Target(path=path, restored=True)
 

@@ -44,7 +44,7 @@ def program(text: str) -> Program:
     if len(text) > MAX_TEXT:
         return Program()
     try:
-        tree = ast.parse(_ESCAPE.sub(_unescaped, text))
+        tree = ast.parse(_ESCAPE.sub(_unescape, text))
         arguments = _Reader({})
         arguments.visit(tree)
         reader = _Reader(arguments.arguments, known=arguments.values)
@@ -57,7 +57,7 @@ def program(text: str) -> Program:
     )
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     # An escape that Python does not know makes it warn; no path has one.
     return found[0] if found[1] in _KEPT else found[1]
 
@@ -122,7 +122,7 @@ class _Reader(ast.NodeVisitor):
                 known.extend(self._texts(argument))
                 del known[MAX_TARGETS:]
         elif name in _COPIES | _MOVES | _REMOVES:
-            self._changed(name, node.args)
+            self._take_change(name, node.args)
 
     def _method(self, function: ast.Attribute, node: ast.Call) -> None:
         name, owner = function.attr, function.value
@@ -138,7 +138,7 @@ class _Reader(ast.NodeVisitor):
         elif name == "unlink":
             self._write(owner, deleted=True)
         elif name == "rename" and len(node.args) == 1:
-            self._changed(name, [owner, *node.args])
+            self._take_change(name, [owner, *node.args])
         elif node.args and any(keyword.arg == "inplace" for keyword in node.keywords):
             self._write(node.args[0])  # fileinput's
 
@@ -148,9 +148,9 @@ class _Reader(ast.NodeVisitor):
         elif name == "chdir" and arguments:
             self._directory = next(iter(self._texts(arguments[0])), UNKNOWN)
         else:
-            self._changed(name, arguments)
+            self._take_change(name, arguments)
 
-    def _changed(self, name: str, arguments: Sequence[ast.expr]) -> None:
+    def _take_change(self, name: str, arguments: Sequence[ast.expr]) -> None:
         if name in _REMOVES and arguments:
             self._write(arguments[0], deleted=True)
         elif name in _MOVES | _COPIES and len(arguments) > 1:
@@ -178,7 +178,7 @@ class _Reader(ast.NodeVisitor):
     def _run(self, node: ast.expr) -> None:
         if isinstance(node, ast.List | ast.Tuple):
             words = [self._texts(item)[:1] or [UNKNOWN] for item in node.elts]
-            self.commands.append(" ".join(_quoted(word[0]) for word in words))
+            self.commands.append(" ".join(_quote(word[0]) for word in words))
         else:
             self.commands.extend(self._texts(node))
 
@@ -196,25 +196,25 @@ class _Reader(ast.NodeVisitor):
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             return self._items(node)
         if isinstance(node, ast.JoinedStr):
-            return self._joined([self._texts(value) for value in node.values], "")
+            return self._join([self._texts(value) for value in node.values], "")
         if isinstance(node, ast.FormattedValue):
             return self._texts(node.value)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Div):
             between = "/" if isinstance(node.op, ast.Div) else ""
-            return self._joined([self._texts(node.left), self._texts(node.right)], between)
+            return self._join([self._texts(node.left), self._texts(node.right)], between)
         if isinstance(node, ast.Subscript):
             return self._argument(node)
-        return self._called(node) if isinstance(node, ast.Call) else []
+        return self._read_call(node) if isinstance(node, ast.Call) else []
 
-    def _called(self, node: ast.Call) -> list[str]:
+    def _read_call(self, node: ast.Call) -> list[str]:
         function = node.func
         name = function.id if isinstance(function, ast.Name) else ""
         if isinstance(function, ast.Attribute):
             name = function.attr
         if name in {"join", "joinpath", "Path"} and len(node.args) > 1:
-            return self._joined([self._texts(argument) for argument in node.args], "/")
+            return self._join([self._texts(argument) for argument in node.args], "/")
         if name == "joinpath" and isinstance(function, ast.Attribute) and node.args:
-            return self._joined([self._texts(function.value), self._texts(node.args[0])], "/")
+            return self._join([self._texts(function.value), self._texts(node.args[0])], "/")
         if name in _SAME and node.args:
             return self._texts(node.args[0])
         if name in _SAME and isinstance(function, ast.Attribute):
@@ -229,7 +229,7 @@ class _Reader(ast.NodeVisitor):
             return []
         return [f"${which.value}"] if isinstance(which, ast.Constant) else []
 
-    def _joined(self, parts: Sequence[list[str]], between: str) -> list[str]:
+    def _join(self, parts: Sequence[list[str]], between: str) -> list[str]:
         made = [""]
         for at, part in enumerate(parts):
             join = between if at and between else ""
@@ -239,5 +239,5 @@ class _Reader(ast.NodeVisitor):
         return made
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"

@@ -139,7 +139,7 @@ class _Word:
         self._at = at
         self._parts: list[Part] = []
         if text.startswith(("<(", ">("), at):
-            self._at = closing(text, at + 2)
+            self._at = find_closing(text, at + 2)
             self._put(PartKind.QUOTED, UNKNOWN)
         while self._at < len(text) and self._piece():
             pass
@@ -221,7 +221,7 @@ class _Word:
         after = self._text[self._at : self._at + 1]
         variable = PartKind.QUOTED_VARIABLE if quoted else PartKind.VARIABLE
         if after == "(":
-            self._at = closing(self._text, self._at + 1)
+            self._at = find_closing(self._text, self._at + 1)
             self._put(PartKind.QUOTED, UNKNOWN)
         elif found := _BRACED.match(self._text, self._at):
             self._at = found.end()
@@ -258,7 +258,7 @@ class _Word:
         self._put(PartKind.QUOTED, UNKNOWN)
 
 
-def closing(text: str, at: int) -> int:
+def find_closing(text: str, at: int) -> int:
     """Where the parenthesis that was opened before `at` is closed; the end if it never is."""
     open_: list[str] = ["("]
     while open_:
@@ -360,7 +360,7 @@ def expand(word: tuple[Part, ...], variables: Mapping[str, str]) -> list[str]:
     return made
 
 
-def filled(body: str, variables: Mapping[str, str]) -> str:
+def expand_document(body: str, variables: Mapping[str, str]) -> str:
     """The body of a here-document whose mark is not quoted, after expansion."""
 
     def fill(found: re.Match[str]) -> str:
@@ -375,14 +375,14 @@ def _choices(part: Part, variables: Mapping[str, str]) -> list[str]:
     if part.kind is PartKind.QUOTED:
         return [part.text]
     if part.kind is PartKind.BARE:
-        return _braced(part.text)
+        return _expand_braces(part.text)
     value = variables.get(part.text, UNKNOWN)
     if part.kind is PartKind.VARIABLE and (" " in value or "\n" in value):
         return value.split()[:_MAX_WORDS] or [""]
     return [value]
 
 
-def _braced(text: str) -> list[str]:
+def _expand_braces(text: str) -> list[str]:
     if "{" not in text:
         return [text]
     pieces = _BRACES.split(text)

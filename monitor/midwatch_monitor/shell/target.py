@@ -40,7 +40,7 @@ def into(source: str, place: str) -> str:
     return place
 
 
-def placed(path: str, *, directory: str, root: str) -> str:
+def place_path(path: str, *, directory: str, root: str) -> str:
     """The path as an edit names it: relative to `root` if it is below, else absolute if it can be.
 
     Empty for what is no file of the work: a device, or a name that only the run knows.

@@ -7,9 +7,17 @@ from dataclasses import dataclass, replace
 
 from midwatch_monitor.records import Edit
 from midwatch_monitor.shell.claimed_edits import digest
-from midwatch_monitor.shell.normal import unwrapped
-from midwatch_monitor.shell.programs import WRITERS, git_targets, pairs, positional, valued
-from midwatch_monitor.shell.syntax import UNKNOWN, Bracket, Command, Redirect, expand, filled, parse
+from midwatch_monitor.shell.normal import unwrap
+from midwatch_monitor.shell.programs import WRITERS, git_targets, option_value, pairs, positional
+from midwatch_monitor.shell.syntax import (
+    UNKNOWN,
+    Bracket,
+    Command,
+    Redirect,
+    expand,
+    expand_document,
+    parse,
+)
 from midwatch_monitor.shell.target import (
     CRAFTING,
     EMPTY,
@@ -20,7 +28,7 @@ from midwatch_monitor.shell.target import (
     echo,
     patch_blocks,
     patched_files,
-    placed,
+    place_path,
     printf,
     without_components,
 )
@@ -36,7 +44,7 @@ class Calls:
 
     def __init__(self, written: WrittenFiles, nested: Callable[[str, Sequence[str]], None]) -> None:
         self._written = written
-        self._nested = nested
+        self._walk_nested = nested
         self._special: dict[str, Callable[[Sequence[str], Stream], Stream | None]] = {
             "cd": self._cd,
             "pushd": self._cd,
@@ -88,7 +96,7 @@ class Calls:
             return stdin
         left = positional(arguments)
         if len(left) == len(arguments) == 1:
-            return Stream(crafted=True, source=self._written.placed(left[0]))
+            return Stream(crafted=True, source=self._written.place_path(left[0]))
         return None
 
     def _tee(self, arguments: Sequence[str], stdin: Stream) -> Stream:
@@ -111,7 +119,7 @@ class Calls:
         self._written.add_all(git_targets(arguments))
         left = positional(arguments, "Cc")
         if left[:1] in (["apply"], ["am"]) and not _DRY & set(arguments):
-            self._applied(left[1:], arguments, stdin)
+            self._apply(left[1:], arguments, stdin)
         return Stream(crafted=True) if left[:1] in (["show"], ["cat-file"]) else None
 
     def _patch(self, arguments: Sequence[str], stdin: Stream) -> None:
@@ -121,15 +129,15 @@ class Calls:
         if left:
             self._written.add(Target(path=left[0]))
         else:
-            given = valued(arguments, "-i", "--input")
-            self._applied([given] if given else [], arguments, stdin)
+            given = option_value(arguments, "-i", "--input")
+            self._apply([given] if given else [], arguments, stdin)
 
-    def _applied(self, files: Sequence[str], arguments: Sequence[str], stdin: Stream) -> None:
-        folder = valued(arguments, "-d", "--directory")
-        strip = valued(arguments, "-p", "--strip")
+    def _apply(self, files: Sequence[str], arguments: Sequence[str], stdin: Stream) -> None:
+        folder = option_value(arguments, "-d", "--directory")
+        strip = option_value(arguments, "-p", "--strip")
         components = int(strip) if re.fullmatch(r"[0-9]{1,2}", strip) else None
         targets = list(patched_files(stdin.text or ""))
-        for path in [self._written.placed(file) for file in files] or [stdin.source]:
+        for path in [self._written.place_path(file) for file in files] or [stdin.source]:
             script = self._written.scripts.get(path)
             targets += script.targets if script and script.patch else ()
         for target in targets:
@@ -140,7 +148,7 @@ class Calls:
         self._written.add_all(patch_blocks("\n".join(arguments) + "\n" + (stdin.text or "")))
 
     def _eval(self, arguments: Sequence[str], stdin: Stream) -> None:
-        self._nested(" ".join(arguments), ())
+        self._walk_nested(" ".join(arguments), ())
 
     def _source(self, arguments: Sequence[str], stdin: Stream) -> None:
         if arguments:
@@ -150,11 +158,11 @@ class Calls:
         code = any(re.fullmatch(r"-[a-z]*c[a-z]*", each) for each in arguments)
         left = positional(arguments, "oO", "rcfile init-file")
         if code and left:
-            self._nested(left[0], left[2:])
+            self._walk_nested(left[0], left[2:])
         elif left and not code:
             self._file(left[0], left[1:])
         elif stdin.text is not None:
-            self._nested(stdin.text, ())
+            self._walk_nested(stdin.text, ())
         else:
             self._run(self._written.scripts.get(stdin.source), ())
 
@@ -177,14 +185,14 @@ class Calls:
             self._run(self._written.scripts.get(stdin.source), rest[1:])
 
     def _file(self, path: str, arguments: Sequence[str]) -> None:
-        self._run(self._written.scripts.get(self._written.placed(path)), arguments)
+        self._run(self._written.scripts.get(self._written.place_path(path)), arguments)
 
     def _run(self, script: Script | None, arguments: Sequence[str]) -> None:
         if script is None or script.patch:
             return
-        self._written.add_all(script.given(arguments))
+        self._written.add_all(script.targets_for(arguments))
         for command in script.commands:
-            self._nested(command, arguments)
+            self._walk_nested(command, arguments)
 
 
 _MAX_DEPTH = 3
@@ -210,7 +218,7 @@ class Walk:
     def __init__(self, written: WrittenFiles, *, depth: int = 0) -> None:
         self._written = written
         self._depth = depth
-        self._calls = Calls(written, self._nested)
+        self._calls = Calls(written, self._walk_nested)
         self._scopes: list[_Scope] = []
         self._out = EMPTY
         self._closed = False
@@ -220,7 +228,7 @@ class Walk:
         items = parse(text)
         self._run(_Lines(items), 0, len(items), 0)
 
-    def _nested(self, text: str, arguments: Sequence[str]) -> None:
+    def _walk_nested(self, text: str, arguments: Sequence[str]) -> None:
         if self._depth >= _MAX_DEPTH:
             return
         directory, variables = self._written.directory, dict(self._written.variables)
@@ -248,12 +256,12 @@ class Walk:
 
     def _values(self, command: Command) -> list[str]:
         """The variable of a `for` and its values; nothing for another loop."""
-        words = _unled(self._expanded(command))
+        words = _drop_leading(self._expand(command))
         if len(words) < 4 or words[0] != "for" or words[2] != "in":
             return []
         return [words[1], *words[3 : 3 + MAX_TARGETS]]
 
-    def _expanded(self, command: Command) -> list[str]:
+    def _expand(self, command: Command) -> list[str]:
         variables = self._written.variables
         return [text for word in command.words for text in expand(word, variables)]
 
@@ -267,10 +275,10 @@ class Walk:
         scope = self._scopes.pop() if self._scopes else _Scope(directory="", subshell=False)
         if scope.subshell:
             self._written.directory = scope.directory
-        self._done(Stream(crafted=scope.crafted))
+        self._close_stream(Stream(crafted=scope.crafted))
         self._closed = True
 
-    def _done(self, out: Stream) -> None:
+    def _close_stream(self, out: Stream) -> None:
         self._out = out
         if self._scopes:
             self._scopes[-1].crafted &= out.crafted
@@ -279,14 +287,14 @@ class Walk:
         stdin = self._out if command.piped else Stream(crafted=True)
         for redirect in command.redirects:
             stdin = self._read(redirect) or stdin
-        words = self._assigned(self._led(self._expanded(command)))
+        words = self._take_assignments(self._drop_keywords(self._expand(command)))
         if words or not (command.words or self._closed):
-            self._done(self._calls.call(unwrapped(words), stdin))
+            self._close_stream(self._calls.call(unwrap(words), stdin))
         for redirect in command.redirects:
-            self._redirected(redirect)
+            self._take_redirect(redirect)
         self._closed = False
 
-    def _led(self, words: list[str]) -> list[str]:
+    def _drop_keywords(self, words: list[str]) -> list[str]:
         """The words after the keywords that lead them."""
         at = 0
         while at < len(words) and words[at] in _KEYWORDS:
@@ -299,7 +307,7 @@ class Walk:
             at += 1
         return words[at:]
 
-    def _assigned(self, words: list[str]) -> list[str]:
+    def _take_assignments(self, words: list[str]) -> list[str]:
         """The words after the assignments before them; those count where nothing follows."""
         found: list[tuple[str, str]] = []
         for word in words[1:] if words and words[0] in _DECLARES else words:
@@ -314,16 +322,16 @@ class Walk:
     def _read(self, redirect: Redirect) -> Stream | None:
         if redirect.body is not None:
             body = redirect.body
-            text = body if redirect.literal else filled(body, self._written.variables)
+            text = body if redirect.literal else expand_document(body, self._written.variables)
             return Stream(text=text, crafted=True)
         target = "".join(expand(redirect.target, self._written.variables))
         if redirect.operator == "<<<":
             return Stream(text=target + "\n", crafted=True)
         if redirect.operator == "<":
-            return Stream(crafted=True, source=self._written.placed(target))
+            return Stream(crafted=True, source=self._written.place_path(target))
         return None
 
-    def _redirected(self, redirect: Redirect) -> None:
+    def _take_redirect(self, redirect: Redirect) -> None:
         if redirect.descriptor != 1 or redirect.operator not in {">", ">>", ">|"}:
             return
         if self._out.crafted:
@@ -343,14 +351,14 @@ class _Lines:
         for at, item in enumerate(items):
             if isinstance(item, Bracket):
                 continue
-            words = _unled([text for word in item.words[:3] for text in expand(word, {})])
+            words = _drop_leading([text for word in item.words[:3] for text in expand(word, {})])
             if words and words[0] in _LOOPS:
                 opened.append(at)
             elif words and words[0] == "done" and opened:
                 self.ends[opened.pop()] = at
 
 
-def _unled(words: list[str]) -> list[str]:
+def _drop_leading(words: list[str]) -> list[str]:
     """The words after those that may stand before a loop."""
     at = 0
     while at < len(words) and words[at] in _BEFORE:
@@ -376,20 +384,20 @@ class Shell:
         Walk(written).follow(command)
         last: dict[str, Target] = {}
         for target in written.written:
-            path = placed(target.path, directory="", root=self._root)
+            path = place_path(target.path, directory="", root=self._root)
             if path and not _folder(target):
                 last[path] = _after(last.get(path), target)
         return tuple(_edit(path, target) for path, target in last.items())
 
     def note(self, path: str, content: str) -> None:
         """A file was written by other means than a command: it may be a script to be run later."""
-        path = placed(path, directory=self._root, root=self._root)
+        path = place_path(path, directory=self._root, root=self._root)
         self._scripts.put(path, script_of(path, content))
 
     def _settle(self, cwd: str) -> None:
         if cwd and not self._root:
             self._root = cwd
-            self._scripts.rename(lambda path: placed(path, directory=cwd, root=cwd))
+            self._scripts.rename(lambda path: place_path(path, directory=cwd, root=cwd))
 
 
 def reverts(command: str, *, cwd: str = "") -> tuple[str, ...]:
@@ -397,7 +405,7 @@ def reverts(command: str, *, cwd: str = "") -> tuple[str, ...]:
     written = WrittenFiles(directory=cwd, root=cwd, scripts=Scripts())
     Walk(written).follow(command)
     paths = [
-        "." if target.path == EVERYTHING else placed(target.path, directory="", root=cwd)
+        "." if target.path == EVERYTHING else place_path(target.path, directory="", root=cwd)
         for target in written.written
         if target.restored
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from midwatch_monitor.shell import python
 from midwatch_monitor.shell.syntax import UNKNOWN
-from midwatch_monitor.shell.target import EVERYTHING, MAX_TARGETS, Target, patched_files, placed
+from midwatch_monitor.shell.target import EVERYTHING, MAX_TARGETS, Target, patched_files, place_path
 
 MAX_SCRIPTS = 32
 """Scripts that are known at a time; the one least recently written is dropped."""
@@ -26,7 +26,7 @@ class Script:
     """Shell commands that it runs."""
     patch: bool = False
 
-    def given(self, arguments: Sequence[str]) -> list[Target]:
+    def targets_for(self, arguments: Sequence[str]) -> list[Target]:
         """Its targets where it is called with these arguments."""
 
         def fill(found: re.Match[str]) -> str:
@@ -129,9 +129,9 @@ class WrittenFiles:
         """Give a variable its value."""
         self.variables[name] = value if len(value) <= _MAX_VALUE else UNKNOWN
 
-    def placed(self, path: str) -> str:
+    def place_path(self, path: str) -> str:
         """The path as an edit would name it; empty for what is no file of the work."""
-        return placed(path, directory=self.directory, root=self._root)
+        return place_path(path, directory=self.directory, root=self._root)
 
     def add_all(self, targets: Iterable[Target]) -> None:
         """These files are written."""
@@ -142,7 +142,7 @@ class WrittenFiles:
         """A file is written; if it is a script, a later command may run it."""
         if len(self.written) >= _MAX_WRITTEN:
             return
-        path = self.placed(target.path)
+        path = self.place_path(target.path)
         if target.path != EVERYTHING:
             target = replace(target, path=posixpath.join(self.directory, target.path))
         self.written.append(target)
@@ -161,7 +161,7 @@ class WrittenFiles:
         """A file is copied: what the command line knows of it holds for the copy."""
         known = posixpath.join(self.directory, source)
         last = next((each for each in reversed(self.written) if each.path == known), None)
-        script = self.scripts.get(self.placed(source))
+        script = self.scripts.get(self.place_path(source))
         self.add(Target(path=place, text=last.text if last and not last.appended else None))
-        if path := self.placed(place):
+        if path := self.place_path(place):
             self.scripts.put(path, script)

@@ -16,7 +16,7 @@ from midwatch_monitor.records import (
     StepKind,
     Teller,
 )
-from midwatch_monitor.rules.failure import failed, surroundings
+from midwatch_monitor.rules.failure import has_failed, surroundings
 from midwatch_monitor.rules.identity import NO_WORK, held_back
 from midwatch_supervisor.decide.context import DecisionContext, Diagnosed
 
@@ -222,7 +222,7 @@ def _last_failures(context: DecisionContext, tells: Callable[[Step], bool]) -> F
     """
     found: list[int] = []
     for step in reversed(_work(context)):
-        if not failed(step):
+        if not has_failed(step):
             continue
         if not tells(step):
             break

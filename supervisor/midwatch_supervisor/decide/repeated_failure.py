@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from midwatch_monitor.records import Step, StepKind, Writer
 from midwatch_monitor.rules.act import Check, Normaliser
-from midwatch_monitor.rules.failure import failure_line, telling
+from midwatch_monitor.rules.failure import failure_line, failure_lines
 from midwatch_monitor.rules.identity import HELD_BACK, command, held_back
 from midwatch_monitor.shell.claimed_edits import changing
 
@@ -92,7 +92,7 @@ def _edited_files(step: Step) -> Sequence[str]:
 
 
 def _failure_words(output: str) -> str:
-    lines = [line.strip() for line in telling(output)]
+    lines = [line.strip() for line in failure_lines(output)]
     more = [line for line in lines if not _ONLY_COUNTS.match(line)]
     line = _cut(more[-1]) if more else failure_line(output)
     test = _TEST.search(output)

@@ -121,7 +121,7 @@ class RunNews:
             for attempt in task.attempts.values():
                 since = attempt.needed_since
                 if since and attempt.awaited[0] in _PERSONAL and not attempt.goes_on:
-                    yield self._waiting(task, attempt, since)
+                    yield self._waiting_news(task, attempt, since)
         if self._moved is not None and self.over:
             yield self._end(self._moved)
 
@@ -150,7 +150,7 @@ class RunNews:
             )
         )
 
-    def _waiting(self, task: TaskState, attempt: AttemptState, since: datetime) -> News:
+    def _waiting_news(self, task: TaskState, attempt: AttemptState, since: datetime) -> News:
         awaited, about = attempt.awaited
         which = about.id if about else attempt.interventions.permission or since.isoformat()
         return News(

@@ -199,7 +199,7 @@ class Notifier:
 
 
 @asynccontextmanager
-async def notifying(
+async def run_notifier(
     journal: Journal,
     *,
     run: int,

@@ -28,7 +28,7 @@ from midwatch_supervisor.run.context import LearningFrom, RunResources
 from midwatch_supervisor.run.job import Job, Place, latest_state
 from midwatch_supervisor.run.runner import Runner
 from midwatch_supervisor.run.task_agents import TaskAgents
-from midwatch_supervisor.telemetry.exporting import exporting
+from midwatch_supervisor.telemetry.exporting import export_spans
 from midwatch_supervisor.workspaces.workspace import free_label
 
 YOUNG = 50_000
@@ -233,7 +233,7 @@ async def conduct(
     Cancelling it leaves everything resumable.
     """
     telemetry, run = resources.settings.telemetry, resources.run.id
-    async with exporting(telemetry, resources.journal, bus=resources.bus, run=run):
+    async with export_spans(telemetry, resources.journal, bus=resources.bus, run=run):
         return await _conduct(resources, jobs, follow, attended=attended)
 
 

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def exporting(
+async def export_spans(
     settings: TelemetrySettings, journal: Journal, *, bus: Bus, run: int | None = None
 ) -> AsyncGenerator[None]:
     """Send what happens from now on in a run, until the end of the block.

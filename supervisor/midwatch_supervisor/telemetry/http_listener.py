@@ -12,7 +12,7 @@ MAX_BODY = 16 * 1024 * 1024
 
 
 @asynccontextmanager
-async def serving(host: str, port: int, route: web.RouteDef) -> AsyncGenerator[int]:
+async def serve(host: str, port: int, route: web.RouteDef) -> AsyncGenerator[int]:
     """Serve until the end of the block, at the port that is given; 0 takes a free one.
 
     Raises UsageError where it cannot listen there.

@@ -231,12 +231,12 @@ def test_fewer_than_five_alarms_claim_no_interval(alarmed: int, claimed: bool) -
 def test_a_run_out_of_budget_is_found_only_in_its_first_four_fifths() -> None:
     runs = [run(resolved=False, spent=True)] * 3
     meter = AlarmMeter(runs, Target.SPENT, Random(1))
-    assert [meter.found([step] * 3) for step in (1, 8, 9, None)] == [3, 3, 0, 0]
+    assert [meter.count_found([step] * 3) for step in (1, 8, 9, None)] == [3, 3, 0, 0]
 
 
 def test_an_unresolved_run_is_found_at_any_step() -> None:
     meter = AlarmMeter([lost(), run()], Target.UNRESOLVED, Random(1))
-    assert meter.found([10, 10]) == 1
+    assert meter.count_found([10, 10]) == 1
 
 
 def test_the_figures_of_alarms() -> None:

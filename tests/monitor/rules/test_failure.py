@@ -4,9 +4,9 @@ import pytest
 
 from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.rules.failure import (
-    failed,
-    failing,
+    count_failing,
     failure_line,
+    has_failed,
     says_no,
     signature,
     surroundings,
@@ -41,7 +41,7 @@ def step(
 def test_an_act_fails_by_its_exit_code_or_by_its_own_word(
     ok: bool | None, exit_code: int | None, fails: bool | None
 ) -> None:
-    assert failed(step(ok=ok, exit_code=exit_code)) is fails
+    assert has_failed(step(ok=ok, exit_code=exit_code)) is fails
 
 
 @pytest.mark.parametrize(
@@ -58,19 +58,19 @@ def test_an_act_fails_by_its_exit_code_or_by_its_own_word(
     ],
 )
 def test_words_count_only_where_no_exit_code_says_otherwise(output: str) -> None:
-    assert failed(step(output)) is True
-    assert failed(step(output, exit_code=0)) is False
-    assert failed(step(output, ok=True)) is False
+    assert has_failed(step(output)) is True
+    assert has_failed(step(output, exit_code=0)) is False
+    assert has_failed(step(output, ok=True)) is False
 
 
 @pytest.mark.parametrize("output", ["0 failed", "no errors", "12 passed", "its error is gone"])
 def test_words_that_tell_of_no_failure_leave_it_open(output: str) -> None:
-    assert failed(step(output)) is None
+    assert has_failed(step(output)) is None
 
 
 @pytest.mark.parametrize("tool", ["read_file", "grep", "view", "web_search", "list_files"])
 def test_what_a_tool_only_shows_is_no_failure_of_its_own(tool: str) -> None:
-    assert failed(step("ValueError: no", tool=tool)) is None
+    assert has_failed(step("ValueError: no", tool=tool)) is None
 
 
 @pytest.mark.parametrize(
@@ -157,4 +157,4 @@ def test_an_obstacle_in_the_surroundings_is_named(output: str, what: str) -> Non
     ],
 )
 def test_failures_are_counted_where_the_output_counts_them(output: str, count: int | None) -> None:
-    assert failing(output) == count
+    assert count_failing(output) == count

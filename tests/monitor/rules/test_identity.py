@@ -8,11 +8,11 @@ from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.rules.identity import (
     LOOKED_AT,
     SHORT,
-    called,
     command,
     digest,
     identify,
     result,
+    shell_call,
     waits,
 )
 
@@ -159,13 +159,13 @@ def test_another_kind_of_value_is_another_act(other: object) -> None:
 @pytest.mark.parametrize("args", [{"command": "ls", "timeout": 5}, {"path": "a"}])
 def test_arguments_that_were_read_before_need_not_be_read_again(args: dict[str, object]) -> None:
     done = step("bash", **args)
-    line, arguments = called(done)
+    line, arguments = shell_call(done)
     assert identify(done, line, arguments) == identify(done, line)
 
 
 def test_what_stands_after_the_arguments_makes_them_none() -> None:
     args = '{"command": "ls"} and more'
-    assert called(Step(number=1, kind=StepKind.TOOL, tool="t", args=args)) == ("", {})
+    assert shell_call(Step(number=1, kind=StepKind.TOOL, tool="t", args=args)) == ("", {})
 
 
 def test_a_digest_is_the_same_in_every_process() -> None:

@@ -136,7 +136,7 @@ def test_a_panel_gives_the_answers_of_all_its_detectors() -> None:
                 each.restart()
         if restart:
             panel.restart()
-        of_panel.take(panel.ask(panel.asked(facets), event, told))
+        of_panel.take(panel.ask(panel.detectors_for(facets), event, told))
         for each in alone:
             of_all.take(each.observe(event, told))
         assert of_panel.now == of_all.now

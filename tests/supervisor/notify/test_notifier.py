@@ -29,7 +29,7 @@ from midwatch_stage import factories as make
 from midwatch_stage.ports import LOOPBACK, free_port
 from midwatch_stage.receivers import mail_server, webhook
 from midwatch_stage.watched import SETTINGS, Fleet
-from midwatch_supervisor.notify.notifier import notifying
+from midwatch_supervisor.notify.notifier import run_notifier
 from midwatch_supervisor.notify.sending import senders_of
 
 SECRET = {"HOOK": "key"}
@@ -49,7 +49,7 @@ def fleet(journal: Journal, location: str) -> Fleet:
 @asynccontextmanager
 async def telling(fleet: Fleet, settings: NotifySettings) -> AsyncGenerator[None]:
     """A process that tells what run 1 says."""
-    async with notifying(
+    async with run_notifier(
         fleet.journal,
         run=1,
         settings=settings,

@@ -22,7 +22,7 @@ from midwatch_stage.foreign import ForeignAgents
 from midwatch_supervisor.operator.questions import out_of_reach
 from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.span_watch import SpanWatch
-from midwatch_supervisor.telemetry.http_listener import MAX_BODY, serving
+from midwatch_supervisor.telemetry.http_listener import MAX_BODY, serve
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 
@@ -33,7 +33,7 @@ async def port(journal: Journal, agents: ForeignAgents) -> AsyncGenerator[int]:
     desk = SessionJournal(
         journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
     )
-    async with serving("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer)) as taken:
+    async with serve("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer)) as taken:
         yield taken
 
 
@@ -253,7 +253,7 @@ async def test_who_comes_next_goes_on_with_the_session(
     desk = SessionJournal(
         journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
     )
-    async with serving("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer)) as other:
+    async with serve("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer)) as other:
         await asyncio.to_thread(loops, other, 2)
     assert [each.number for each in await agents.steps()] == [1, 2, 3, 4]
     assert len(await agents.attempts()) == 1

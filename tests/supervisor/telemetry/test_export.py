@@ -28,7 +28,7 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_stage.harness import RunHarness
-from midwatch_supervisor.telemetry.exporting import exporting
+from midwatch_supervisor.telemetry.exporting import export_spans
 
 SAID = "Xylophone"
 """Stands in everything that the worker says, reads and writes."""
@@ -91,7 +91,7 @@ async def test_alerts_decisions_and_interventions_are_events_of_the_attempt(
     journal: Journal, attempt: Attempt, at: datetime, taken: Collector
 ) -> None:
     settings = TelemetrySettings(endpoint=taken.url)
-    async with exporting(settings, journal, bus=LocalBus(), run=1):
+    async with export_spans(settings, journal, bus=LocalBus(), run=1):
         await write(journal, attempt, at, transition(), alert("cycle"), escalation(), decision())
         nudge = await write(journal, attempt, at, intervention(Action.NUDGE))
         await write(journal, attempt, at, delivery(nudge), ended())

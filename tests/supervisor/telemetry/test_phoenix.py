@@ -20,7 +20,7 @@ from midwatch_monitor.records import Attempt
 from midwatch_stage.command import write
 from midwatch_stage.factories import alert, ended, step, transition
 from midwatch_stage.ports import LOOPBACK, free_port
-from midwatch_supervisor.telemetry.exporting import exporting
+from midwatch_supervisor.telemetry.exporting import export_spans
 
 pytestmark = pytest.mark.skipif(
     shutil.which("phoenix") is None,
@@ -82,7 +82,7 @@ async def test_it_shows_an_attempt_as_an_agent_with_its_calls_below_and_alerts_o
     async with phoenix(tmp_path / "phoenix") as asks:
         await answered(asks, "/healthz")
         settings = TelemetrySettings(endpoint=str(asks.base_url))
-        async with exporting(settings, journal, bus=LocalBus(), run=1):
+        async with export_spans(settings, journal, bus=LocalBus(), run=1):
             await write(journal, attempt, at, transition(), step(1, tool="bash", output="secret"))
             await write(journal, attempt, at, alert("cycle"), ended())
         spans = {each["name"]: each for each in await kept(asks, 2)}

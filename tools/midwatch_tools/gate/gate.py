@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.failure import failure_line, signature, surroundings, telling
+from midwatch_monitor.rules.failure import failure_line, failure_lines, signature, surroundings
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
 from midwatch_tools.gate.failures import Alike, action, call_words, only_looks
 from midwatch_tools.tools.proof import checks
@@ -199,7 +199,7 @@ class Gate:
         outcome = signature(step) or result(step)
         before = self._failing.pop(done, None)
         tells = failure_line(step.output)
-        if telling(step.output) and (command(step) or checks(step.tool)):
+        if failure_lines(step.output) and (command(step) or checks(step.tool)):
             self._alike.take_failure(outcome, step.request, tells)
         act, silent = call_words(step), tells.startswith(_SILENT)
         now = _Failing(

@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.act import runs_tests
-from midwatch_monitor.rules.failure import failed, telling
+from midwatch_monitor.rules.failure import failure_lines, has_failed
 from midwatch_monitor.rules.identity import NO_WORK, command
 from midwatch_tools.tools.proof import shows
 
@@ -266,7 +266,7 @@ class Deeds:
         line = command(step)
         name = line or step.tool
         self.passed.pop(name, None)
-        if failed(step) is not False:
+        if has_failed(step) is not False:
             return
         self.used.add(step.tool)
         if step.path:
@@ -280,7 +280,7 @@ class Deeds:
 
 def _masked(step: Step, line: str) -> bool:
     """Whether a command that exits well tells of a failure that its exit code may not be of."""
-    return _MASKING.search(line) is not None and bool(telling(step.output))
+    return _MASKING.search(line) is not None and bool(failure_lines(step.output))
 
 
 def deeds(entries: Iterable[Entry]) -> Deeds:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.rules.act import runs_tests
-from midwatch_monitor.shell.normal import unwrapped
+from midwatch_monitor.shell.normal import unwrap
 from midwatch_monitor.shell.syntax import Command, expand, parse
 
 _QUOTED = re.compile(r"`([^`]+)`")
@@ -104,7 +104,7 @@ def _parts(text: str, depth: int = 0) -> Iterator[_Part]:
             del raw[0]
         if not raw or raw[0] == "!" or raw[:2] in (["command", "-v"], ["command", "-V"]):
             continue
-        words = unwrapped(raw)
+        words = unwrap(raw)
         if not words:
             continue
         if (inner := _inner(words)) and depth < _MAX_DEPTH:

@@ -64,7 +64,7 @@ def _alone(meter: AlarmMeter, rule: str, now: int | None, allowed: float) -> Cho
         alarms = alarms_at(meter.runs, rule, level)
         if meter.false_alarms(alarms) > limit:
             continue
-        if meter.by_length.alarmed(alarms) < MIN_ALARMED:
+        if meter.by_length.count_alarmed(alarms) < MIN_ALARMED:
             break
         tried = True
         lift = meter.by_length.interval(alarms)
@@ -83,7 +83,7 @@ def _alarmed(meter: AlarmMeter, rule: str, now: int | None) -> int:
     """
     eager = levels(meter.runs, rule)[:1]
     level = eager[0] if now is None and eager else now
-    return meter.by_length.alarmed(alarms_at(meter.runs, rule, level))
+    return meter.by_length.count_alarmed(alarms_at(meter.runs, rule, level))
 
 
 class _Greedy:
@@ -118,13 +118,13 @@ class _Greedy:
     def _best(self) -> str | None:
         """The candidate that adds most; of equals the one that costs least."""
         ranks: list[tuple[int, int, str]] = []
-        now = self._meter.found(self._alarms)
+        now = self._meter.count_found(self._alarms)
         for rule, choice in self._left.items():
             if choice.verdict is not Verdict.CHOSEN:
                 continue
             union = self._with(rule, choice.level)
             cost = self._meter.false_alarms(union)
-            gain = self._meter.found(union) - now
+            gain = self._meter.count_found(union) - now
             if gain > 0 and cost <= self._limit:
                 ranks.append((-gain, cost, rule))
         return min(ranks)[2] if ranks else None

@@ -75,7 +75,7 @@ def compare(
             continue
         if run.label.resolved:
             resolved[run.label.task].append((before is not None, after is not None))
-        if run.reached(target):
+        if run.reaches(target):
             pair = run.in_time(before, target), run.in_time(after, target)
             found[run.label.task].append(pair)
     first, second = (_difference(list(each.values()), seed) for each in (resolved, found))

@@ -143,7 +143,7 @@ class Run:
     label: Label
     measured: MeasuredRun
 
-    def reached(self, target: Target) -> bool | None:
+    def reaches(self, target: Target) -> bool | None:
         """Whether it is one of those to be found; `None` where nobody knows."""
         if target is Target.SPENT:
             return self.label.spent
@@ -200,7 +200,7 @@ class RunsByLength:
 
     def __init__(self, runs: Sequence[Run], target: Target) -> None:
         sources: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        reached = [run.reached(target) for run in runs]
+        reached = [run.reaches(target) for run in runs]
         hopeful = {run.label.source for run, hit in zip(runs, reached, strict=True) if hit}
         for at, (run, hit) in enumerate(zip(runs, reached, strict=True)):
             if hit is not None and run.label.source in hopeful:
@@ -228,7 +228,7 @@ class RunsByLength:
             times_drawn = Counter(chain.from_iterable(drawn))
             self._draws.append(self._sample([times_drawn[at] for at in range(len(self._hits))]))
 
-    def alarmed(self, alarms: Alarms) -> int:
+    def count_alarmed(self, alarms: Alarms) -> int:
         """How many runs have a lift at all."""
         return len(self._places(alarms))
 
@@ -307,7 +307,7 @@ class AlarmMeter:
         self.by_length.draw(random)
         self._failing = RunsByLength(runs, Target.UNRESOLVED)
         self.resolved = sum(run.label.resolved is True for run in runs)
-        self.targets = sum(run.reached(target) is True for run in runs)
+        self.targets = sum(run.reaches(target) is True for run in runs)
 
     def false_alarms(self, alarms: Alarms) -> int:
         """How many resolved runs are alarmed."""
@@ -315,10 +315,10 @@ class AlarmMeter:
             run.label.resolved is True and step is not None for run, step in self._pairs(alarms)
         )
 
-    def found(self, alarms: Alarms) -> int:
+    def count_found(self, alarms: Alarms) -> int:
         """How many runs of the target are alarmed, and in time."""
         return _count(
-            run.reached(self.target) is True and run.in_time(step, self.target)
+            run.reaches(self.target) is True and run.in_time(step, self.target)
             for run, step in self._pairs(alarms)
         )
 
@@ -329,11 +329,11 @@ class AlarmMeter:
         delays = [
             step / run.measured.steps
             for run, step in pairs
-            if step is not None and run.reached(self.target)
+            if step is not None and run.reaches(self.target)
         ]
         return AlarmFigures(
             resolved=Share(hits=self.false_alarms(alarms), of=self.resolved),
-            found=Share(hits=self.found(alarms), of=self.targets),
+            found=Share(hits=self.count_found(alarms), of=self.targets),
             unresolved=Share(hits=_count(step is not None for step in failed), of=len(failed)),
             lift=self.by_length.lift(alarms),
             lift_interval=self.by_length.interval(alarms),

@@ -177,7 +177,7 @@ class _Chooser:
         sources = parts_of(self.runs, lambda label: label.source)
         if len(sources) == 1:
             return checks, ()
-        targets = {at for at, run in enumerate(self.runs) if run.reached(self.target)}
+        targets = {at for at, run in enumerate(self.runs) if run.reaches(self.target)}
         tried = {s: part for s, part in sources.items() if len(targets - {*part}) >= MIN_TARGETS}
         if tried:
             checks[Check.OTHER_SOURCES] = self._without(tried.values())

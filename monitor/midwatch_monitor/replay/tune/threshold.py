@@ -93,7 +93,7 @@ def changed_keys(settings: RuleSettings, level: int | None) -> dict[str, int | s
     notice that would come no earlier than the warning is off.
     """
     if isinstance(settings, Graded):
-        return _regraded(settings, level)
+        return _with_threshold(settings, level)
     now = level_in_force(settings)
     if level == now:
         return {}
@@ -162,7 +162,7 @@ def _alarms(settings: Graded) -> dict[str, int]:
     return {"warn_after": settings.warn_after, "critical_after": settings.critical_after}
 
 
-def _regraded(settings: Graded, level: int | None) -> dict[str, int | str]:
+def _with_threshold(settings: Graded, level: int | None) -> dict[str, int | str]:
     before = _alarms(settings)
     now = level_in_force(settings)
     if level == now:

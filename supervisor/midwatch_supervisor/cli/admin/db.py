@@ -40,7 +40,7 @@ def upgrade(
     from midwatch_monitor.journal.core.engine import Access
     from midwatch_monitor.journal.core.schema import upgrade as bring_up
 
-    store = _connected(_location(journal), Access.WRITE)
+    store = _connect(_location(journal), Access.WRITE)
     try:
         done = bring_up(store, dry_run=dry_run)
     finally:
@@ -67,7 +67,7 @@ def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
     from midwatch_monitor.journal.core.engine import Access, explain_errors
     from midwatch_monitor.journal.postgres.rights import require_reading
 
-    store = _connected(_location(journal), Access.READ)
+    store = _connect(_location(journal), Access.READ)
     try:
         engine = store.reading or store.writing
         assert engine is not None
@@ -97,13 +97,13 @@ def copy(
     from midwatch_monitor.journal.admin import copy as copying
     from midwatch_monitor.journal.core.engine import Access
 
-    old = _connected(source, Access.READ)
+    old = _connect(source, Access.READ)
     try:
         counts = copying.contents(old)
         if dry_run and _is_new(target):
             _tell_copied(old.name, target, counts, dry_run=True, json=json)
             return 0
-        new = _connected(target, Access.READ if dry_run else Access.CREATE)
+        new = _connect(target, Access.READ if dry_run else Access.CREATE)
         try:
             if dry_run:
                 copying.require_room(new)
@@ -121,7 +121,7 @@ def _location(option: str | None) -> str:
     return journal_location(option, os.environ, Path.cwd())
 
 
-def _connected(location: str, access: "Access") -> "Store":
+def _connect(location: str, access: "Access") -> "Store":
     from midwatch_monitor.config.settings import Synchronous
     from midwatch_monitor.journal.core.engine import connect
 

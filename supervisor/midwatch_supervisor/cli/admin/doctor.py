@@ -48,7 +48,7 @@ async def doctor(
         *(configuration, *task_file),
     ]
     checks = _checks(settings, tasks, journal)
-    found = await asyncio.gather(*(_found(*each[1:]) for each in checks))
+    found = await asyncio.gather(*(_run_check(*each[1:]) for each in checks))
     groups = {"Midwatch": begin}
     for (group, *_), findings in zip(checks, found, strict=True):
         groups.setdefault(group, []).extend(findings)
@@ -83,7 +83,7 @@ def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> 
     ]
 
 
-async def _found(name: str, otherwise: State, check: Awaitable[list[Finding]]) -> list[Finding]:
+async def _run_check(name: str, otherwise: State, check: Awaitable[list[Finding]]) -> list[Finding]:
     """What a check finds. One that goes wrong takes no other along."""
     try:
         async with asyncio.timeout(_SECONDS):

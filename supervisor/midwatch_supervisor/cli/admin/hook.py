@@ -40,7 +40,7 @@ def install(
     """
     adapter = _adapter(agent)
     command = f"{shlex.quote(_program())} hook {adapter.name}"
-    file, before, after = _planned(adapter, lambda text: install_hooks(text, adapter, command))
+    file, before, after = _plan_change(adapter, lambda text: install_hooks(text, adapter, command))
     if after == before:
         write_line(f"{file} calls Midwatch already")
         return 0
@@ -58,7 +58,7 @@ def uninstall(
 ) -> int:
     """Take out of an agent's settings what `install` has put there."""
     adapter = _adapter(agent)
-    file, before, after = _planned(adapter, lambda text: uninstall_hooks(text, adapter))
+    file, before, after = _plan_change(adapter, lambda text: uninstall_hooks(text, adapter))
     if after == (before or ""):
         write_line(f"{file} does not call Midwatch")
         return 0
@@ -71,7 +71,9 @@ def _adapter(name: str) -> HookAdapter:
     return ADAPTERS[name]
 
 
-def _planned(adapter: HookAdapter, change: Callable[[str], str]) -> tuple[Path, str | None, str]:
+def _plan_change(
+    adapter: HookAdapter, change: Callable[[str], str]
+) -> tuple[Path, str | None, str]:
     """An agent's settings: the file (where it is a link, what that leads to), its text, the new."""
     file = adapter.settings_file(os.environ, Path.home()).resolve()
     before = _read(file)

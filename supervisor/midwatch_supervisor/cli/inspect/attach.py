@@ -181,11 +181,11 @@ async def _take_spans(stack: AsyncExitStack, desk: "SessionJournal", port: int) 
     from aiohttp import web
 
     from midwatch_supervisor.sessions.span_watch import SpanWatch
-    from midwatch_supervisor.telemetry.http_listener import serving
+    from midwatch_supervisor.telemetry.http_listener import serve
 
     watch = SpanWatch(desk)
     route = web.post("/v1/traces", watch.answer)
-    taken = await stack.enter_async_context(serving("127.0.0.1", port, route))
+    taken = await stack.enter_async_context(serve("127.0.0.1", port, route))
     stack.push_async_callback(_end, asyncio.create_task(watch.run()))
     return f"http://127.0.0.1:{taken}"
 

@@ -43,7 +43,7 @@ async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
     try:
         from aiohttp import web
 
-        from midwatch_supervisor.telemetry.http_listener import serving
+        from midwatch_supervisor.telemetry.http_listener import serve
     except ImportError as error:
         raise MissingExtraError("`metrics --serve`", "otel") from error
 
@@ -54,7 +54,7 @@ async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
             write_error(f"warning: {error}")
             return web.Response(status=503)
 
-    async with serving(host, port, web.get("/metrics", answer)) as taken:
+    async with serve(host, port, web.get("/metrics", answer)) as taken:
         at = f"[{host}]" if ":" in host else host
         write_line(f"Metrics at http://{at}:{taken}/metrics, until you press Ctrl-C")
         await asyncio.get_running_loop().create_future()

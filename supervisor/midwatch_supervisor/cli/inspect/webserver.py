@@ -184,8 +184,10 @@ class WebServer(Server):
         """Stay until the browser or the console is gone, whatever is stuck meanwhile."""
         work = [
             asyncio.create_task(self._process_messages(websocket, console)),
-            asyncio.create_task(_gone(request, websocket, self._limits.heartbeat_seconds / 10)),
-            asyncio.create_task(console.ended()),
+            asyncio.create_task(
+                _wait_gone(request, websocket, self._limits.heartbeat_seconds / 10)
+            ),
+            asyncio.create_task(console.wait_ended()),
         ]
         try:
             await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
@@ -236,7 +238,7 @@ class BrowserConsole(AppService):
         self._process, self._stdin = process, process.stdin
         return process
 
-    async def ended(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait until it draws no more."""
         if self._task is not None:
             await asyncio.wait({self._task})
@@ -261,7 +263,7 @@ class BrowserConsole(AppService):
                 await process.communicate()
 
 
-async def _gone(request: web.Request, websocket: web.WebSocketResponse, every: float) -> None:
+async def _wait_gone(request: web.Request, websocket: web.WebSocketResponse, every: float) -> None:
     """Wait until the browser is gone: it hung up, or did not answer."""
     while request.transport is not None and not websocket.closed:  # noqa: ASYNC110 — no event
         await asyncio.sleep(every)

@@ -95,7 +95,7 @@ class ReadingTools:
     async def waiting(self) -> str:
         """What waits for a person in all runs, with the id that answers each question."""
         async with await journal_to_read(self._journal) as journal:
-            return block("waiting", [each async for each in _waiting(journal)])
+            return block("waiting", [each async for each in _read_waiting(journal)])
 
 
 async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
@@ -123,7 +123,7 @@ async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
             yield f"  {line}"
 
 
-async def _waiting(journal: Journal) -> AsyncIterator[str]:
+async def _read_waiting(journal: Journal) -> AsyncIterator[str]:
     """Each attempt that waits, with its questions; one may wait without any."""
     open_ones = (await question_states(journal)).under_way
     waiting = [each.id for each in open_ones if questions(each) or each.parked]
@@ -139,12 +139,12 @@ async def _waiting(journal: Journal) -> AsyncIterator[str]:
             "attempt": id,
             "number": attempt.number,
             "waits_for": attempt_waits_for(state) or None,
-            "asks": [_asked(id, asked[id]) for id in sorted(asked)],
+            "asks": [_question_line(id, asked[id]) for id in sorted(asked)],
         }
         yield _json(fields)
 
 
-def _asked(number: int, question: OpenQuestion) -> JsonLine:
+def _question_line(number: int, question: OpenQuestion) -> JsonLine:
     """One question; its `id` is what `approve` and `reject` take."""
     if isinstance(question, InterventionState):
         text = intervention_text(question.intervention, number).text

@@ -95,10 +95,10 @@ def supervising_server(journal: str | None, *, author: str | None) -> MCPServer[
 def _add(
     server: MCPServer[None], tool: Callable[..., Awaitable[str]], hints: ToolAnnotations
 ) -> None:
-    server.add_tool(_explained(tool), annotations=hints, structured_output=False)
+    server.add_tool(_explain_errors(tool), annotations=hints, structured_output=False)
 
 
-def _explained(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
+def _explain_errors(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
     """The tool, whose own errors are told to the caller: others stay in the log."""
 
     @wraps(tool)

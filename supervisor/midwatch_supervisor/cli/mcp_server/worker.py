@@ -130,7 +130,7 @@ class ClientModel(Model[None]):
 
     # -- what the client asks --------------------------------------------------------------
 
-    async def _offered(self, context: Context) -> Sequence[ToolDefinition]:
+    async def _offered_tools(self, context: Context) -> Sequence[ToolDefinition]:
         if not self._began.is_set():
             told = context.session.client_params
             self._title = f"{told.client_info.name if told else 'a client'} over MCP"
@@ -138,16 +138,18 @@ class ClientModel(Model[None]):
         await asyncio.wait({self._tools, self._run}, return_when=asyncio.FIRST_COMPLETED)
         return self._tools.result() if self._tools.done() else ()
 
-    async def listed(
+    async def list_tools(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """The tools that this worker has a use for."""
         del params
-        return ListToolsResult(tools=[_described(each) for each in await self._offered(context)])
+        return ListToolsResult(
+            tools=[_describe(each) for each in await self._offered_tools(context)]
+        )
 
-    async def called(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         """What a call came to, and what is to be said to the worker."""
-        if params.name not in {each.name for each in await self._offered(context)}:
+        if params.name not in {each.name for each in await self._offered_tools(context)}:
             return _result(f"There is no tool {params.name!r}.", failed=True)
         answer: asyncio.Future[CallToolResult] = asyncio.get_running_loop().create_future()
         self._calls.put_nowait(_Call(params.name, dict(params.arguments or {}), answer))
@@ -167,7 +169,7 @@ class ClientModel(Model[None]):
         await asyncio.gather(self._run, return_exceptions=True)
 
 
-def _described(tool: ToolDefinition) -> Tool:
+def _describe(tool: ToolDefinition) -> Tool:
     return Tool(
         name=tool.name,
         description=tool.description,
@@ -216,8 +218,8 @@ async def worker_server(watch: Watch) -> AsyncGenerator[Server[Any]]:
             "midwatch",
             version=version("midwatch"),
             instructions=watch.get_instructions(),
-            on_list_tools=client.listed,
-            on_call_tool=client.called,
+            on_list_tools=client.list_tools,
+            on_call_tool=client.call_tool,
         )
     finally:
         await client.close()

@@ -26,7 +26,7 @@ from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.run.end import print_end, uncommitted_warnings
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.learning.run_learning import RunLearning
-from midwatch_supervisor.notify.notifier import notifying
+from midwatch_supervisor.notify.notifier import run_notifier
 from midwatch_supervisor.notify.sending import senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
@@ -135,7 +135,7 @@ async def _stay(
         told = await journal.last_id()
         resources, jobs = await opened(journal, clock)
         calm()
-        telling = notifying(
+        telling = run_notifier(
             journal,
             run=resources.run.id,
             settings=settings.notify,

@@ -55,7 +55,7 @@ from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection_schedule import FleetReflection, learn
 from midwatch_supervisor.notify.notifier import Notifier, fleet_runs
 from midwatch_supervisor.notify.sending import Sender
-from midwatch_supervisor.telemetry.exporting import exporting
+from midwatch_supervisor.telemetry.exporting import export_spans
 
 log = logging.getLogger(__name__)
 
@@ -409,7 +409,7 @@ class FleetMonitor:
 
     async def _export(self) -> None:
         telemetry = self._settings.telemetry
-        async with exporting(telemetry, self._journal, bus=self._bus):
+        async with export_spans(telemetry, self._journal, bus=self._bus):
             await asyncio.get_running_loop().create_future()
 
     def _posts(self) -> list[LeaderRole]:
