@@ -214,11 +214,9 @@ def _step(step: Step) -> TextLine:
     if step.checkpoint is not None:
         return _checkpoint(step, step.checkpoint)
     parts = _step_parts(step)
-    if step.kind is StepKind.MESSAGE:
-        if step.ok is False and not step.text:
-            return TextLine("✗", "model", f"FAILED{because(step.output)}", Tone.WARN, parts)
+    if step.kind is StepKind.MESSAGE and (step.text or step.ok is not False):
         return TextLine("“", "says", brief(step.text), parts=parts)
-    tool = brief(step.tool) or "tool"
+    tool = brief(step.tool) or ("model" if step.kind is StepKind.MESSAGE else "tool")
     if held_back(step):
         text = f"REFUSED: {_refusal(step.output)}"
         return TextLine("⊘", tool, text, Tone.WARN, parts)
@@ -227,7 +225,7 @@ def _step(step: Step) -> TextLine:
     object = ", ".join(edit.path for edit in step.edits) or step.path or arguments_text(step.args)
     if not failed:
         return TextLine("·", tool, brief(object), Tone.PLAIN, parts)
-    return TextLine("✗", tool, f"FAILED{code}{because(object)}", Tone.WARN, parts)
+    return TextLine("✗", tool, f"FAILED{code}{because(object or step.output)}", Tone.WARN, parts)
 
 
 def _refusal(output: str) -> str:

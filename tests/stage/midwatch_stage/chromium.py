@@ -30,6 +30,7 @@ _KEYS = {"Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, "")}
 _ROWS = (
     "[...document.querySelectorAll('.xterm-rows > div')].map(row => row.textContent).join('\\n')"
 )
+_LEFT = "Inspected target navigated or closed"
 
 
 class Page:
@@ -51,12 +52,15 @@ class Page:
 
     async def text(self) -> str:
         """The rows of the terminal."""
-        return str(await self.evaluate(_ROWS))
+        return str(await self.evaluate(_ROWS) or "")
 
     async def evaluate(self, script: str) -> Any:
-        """The value of an expression in the page."""
-        answer = await self._call("Runtime.evaluate", expression=script, returnByValue=True)
-        return answer["result"].get("value")
+        """The value of an expression in the page; `None` where the page is left meanwhile."""
+        answer = await self._ask("Runtime.evaluate", expression=script, returnByValue=True)
+        if _LEFT in str(answer.get("error")):
+            return None
+        assert "error" not in answer, answer
+        return answer["result"]["result"].get("value")
 
     async def until(self, shown: Callable[[str], bool]) -> str:
         """Wait until the rows are as wanted, five minutes at most; the rows."""
@@ -84,13 +88,17 @@ class Page:
         return base64.b64decode(answer["data"])
 
     async def _call(self, method: str, **params: Any) -> dict[str, Any]:
+        answer = await self._ask(method, **params)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    async def _ask(self, method: str, **params: Any) -> dict[str, Any]:
         id = next(self._ids)
         await self._socket.send_json({"id": id, "method": method, "params": params} | self._session)
         async with asyncio.timeout(300):
             while (answer := json.loads(await self._socket.receive_str())).get("id") != id:
                 pass
-        assert "error" not in answer, answer
-        return answer["result"]
+        return answer
 
 
 @asynccontextmanager

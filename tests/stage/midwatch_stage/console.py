@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
+from textual.events import Key
 from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
 from textual.widgets import Input, TabbedContent, TextArea
@@ -24,6 +25,21 @@ from midwatch_supervisor.tui.widgets.line_list import LineList
 J = TypeVar("J", bound=Journal)
 
 
+async def settle(pilot: Pilot[Any]) -> None:
+    """Wait until every widget has done what it was told, and what followed from that.
+
+    Textual's own `pause` sleeps until the process seems idle: a fiftieth of a second at the least,
+    and what it takes for idle on a busy machine may be one that was given no time.
+    """
+    busy = True
+    async with asyncio.timeout(120):
+        while busy:
+            await pilot.pause(0)
+            pumps = (pilot.app, *pilot.app.screen.walk_children(with_self=True))
+            busy = any(each.message_queue_size for each in pumps)
+    await pilot.wait_for_animation()
+
+
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys one after the other; each is carried out before the next, but for letters typed.
 
@@ -34,7 +50,12 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
         typing = isinstance(pilot.app.focused, Input | TextArea)
         letters = len([*takewhile(lambda key: len(key) == 1, left)]) if typing else 0
         now, left = left[: letters or 1], left[letters or 1 :]
-        await pilot.press(*now)
+        if all(key.isalnum() for key in now):
+            for key in now:
+                pilot.app.post_message(Key(key, key if len(key) == 1 else None))
+        else:
+            await pilot.press(*now)
+        await settle(pilot)
 
 
 class RecordingConsole(Console):
@@ -125,16 +146,17 @@ class ConsoleDriver(Generic[J]):
 
     async def until(self, happened: Callable[[], bool]) -> None:
         """Wait for the console; two minutes at most."""
+        nothing = LocalBus().subscribe()
         async with asyncio.timeout(120):
             while not happened():
-                await self.pilot.pause()
-        await self.pilot.pause()
+                await nothing.wait(0.005)
+        await settle(self.pilot)
 
     async def press(self, *keys: str) -> None:
         """Press keys one after the other, and wait until what they say is stored."""
         await press(self.pilot, *keys)
-        await self.pilot.pause()
-        await self.until(lambda: not self.app.storing)
+        if self.app.storing:
+            await self.until(lambda: not self.app.storing)
 
     async def written(self) -> list[Record]:
         """What stands in the journal since the last record of the run, all acts stored."""

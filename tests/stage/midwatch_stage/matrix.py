@@ -6,9 +6,8 @@ import pytest
 
 
 def matrix(first: object, *more: object) -> list[Any]:
-    """Parameters, of which those after the first have the mark `matrix`; a tuple is several."""
-    cases = [each if isinstance(each, tuple) else (each,) for each in more]
-    return [first, *(pytest.param(*each, marks=pytest.mark.matrix) for each in cases)]
+    """Parameters, of which those after the first have the mark `matrix`."""
+    return [first, *(pytest.param(each, marks=pytest.mark.matrix) for each in more)]
 
 
 DATABASES = matrix("file", "postgresql")

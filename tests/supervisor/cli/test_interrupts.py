@@ -41,7 +41,7 @@ def interrupted(moment: str, *words: str, folder: Path) -> subprocess.CompletedP
 
 
 @pytest.mark.parametrize(
-    ("moment", "words"),
+    "moment_and_words",
     matrix(
         ("midwatch_supervisor.cli.app", ("status",)),
         ("cyclopts", ("--help",)),
@@ -53,8 +53,9 @@ def interrupted(moment: str, *words: str, folder: Path) -> subprocess.CompletedP
     ),
 )
 def test_an_interrupt_during_imports_leaves_no_traceback(
-    tmp_path: Path, moment: str, words: tuple[str, ...]
+    tmp_path: Path, moment_and_words: tuple[str, tuple[str, ...]]
 ) -> None:
+    moment, words = moment_and_words
     done = interrupted(moment, *words, folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_stage.command import midwatch as command
 from midwatch_stage.model_server import DONE, WRITING, ModelServer
 
 TASKS = """
@@ -60,8 +61,9 @@ async def finished(process: Process) -> tuple[int | None, list[str], str]:
 
 
 async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
-    midwatch: Midwatch, server: ModelServer
+    midwatch: Midwatch, server: ModelServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    journal = tmp_path / ".midwatch" / "journal.db"
     code, lines, errors = await finished(await midwatch("run", "tasks.yaml", "--json"))
     assert errors == (
         f"the worker's model gpt-4o got no answer: {server.url} cannot be reached: Connection "
@@ -74,8 +76,8 @@ async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     assert (away["url"], away["reason"]) == (server.url, "Connection refused")
     assert (away["state"], away["next_try"]) == ("away", None)
 
-    _, (line,), _ = await finished(await midwatch("status", "--json"))
-    status = json.loads(line)
+    assert await command("status", "--json", "--journal", str(journal)) == 0
+    status = json.loads(capsys.readouterr().out)
     assert (status["lifecycle"], status["health"]) == ("working", "unknown")
     assert status["waits_for"] == f"the provider: Connection refused from {server.url}"
 

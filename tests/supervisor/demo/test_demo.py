@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from midwatch_supervisor.cli import main
+
 Line = dict[str, Any]
 
 FIELDS = {
@@ -131,18 +133,13 @@ def said_by_git(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_its_report_agrees_with_its_last_line(first: tuple[Path, list[Line]]) -> None:
+def test_its_report_agrees_with_its_last_line(
+    first: tuple[Path, list[Line]], capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, lines = first
-    program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", program, "report", "--run", "1", "--json"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    journal = str(folder / ".midwatch" / "journal.db")
+    assert main(["report", "--run", "1", "--json", "--journal", journal]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     told = {
         line["task"]: (line["status"], line["attempts"], line["interventions"], line["recovered"])
         for line in found

@@ -74,7 +74,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def said(capsys: Capture, *words: str) -> tuple[int, str, str]:
     """What a command says; in the main thread, where `midwatch run` can hear signals."""
     code = main(words)
-    return code, *capsys.readouterr()
+    out, errors = capsys.readouterr()
+    return code, out, errors
 
 
 def run(capsys: Capture, *more: str) -> tuple[int, str, str]:

@@ -12,15 +12,16 @@ from midwatch_monitor.config.settings import RunSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import SandboxError
 from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.cli import main
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.launch import again
 
 OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
 
 
-def tasks(module: str) -> str:
+def tasks() -> str:
     return f"""
-models: {{worker: "scripted:{module}@0", supervisor: none}}
+models: {{worker: "scripted:{__name__}@0", supervisor: none}}
 tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
 """
 
@@ -48,32 +49,36 @@ async def said(harness: RunHarness, *words: str) -> tuple[int | None, str, str]:
     return process.returncode, out.decode(), errors.decode()
 
 
-async def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_that_opens(
-    harness: RunHarness,
+def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_that_opens(
     path: str,
+    tmp_path: Path,
     named_by_the_environment: None,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", path)
-    monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "default")
-    (harness.folder / "tasks.yaml").write_text(tasks("test_sandbox_missing"))
-    code, out, errors = await said(harness, "run", "tasks.yaml", "--headless")
-    assert (code, out) == (2, "")
+    (tmp_path / "tasks.yaml").write_text(tasks())
+    assert main(["run", "tasks.yaml", "--headless"]) == 2
+    out, errors = capsys.readouterr()
+    assert out == ""
     assert "a sandbox is required, but bwrap is not installed" in errors
     assert "Install bubblewrap (the package `bubblewrap`)" in errors
     assert f"`run.sandbox: off` to go on without: {OPEN}" in errors
     monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "off")
-    code, out, errors = await said(harness, "run", "tasks.yaml", "--headless")
-    assert (code, errors) == (0, "")
+    assert main(["run", "tasks.yaml", "--headless"]) == 0
+    out, errors = capsys.readouterr()
+    assert errors == ""
     assert f"Sandbox for commands: none ({OPEN})" in out
-    assert f"No sandbox for fix: {OPEN}" in (await said(harness, "status"))[1]
+    assert main(["status"]) == 0
+    assert f"No sandbox for fix: {OPEN}" in capsys.readouterr().out
 
 
 async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
     harness: RunHarness, path: str, bubblewrap: SandboxKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.settings = harness.settings.model_copy(update={"run": RunSettings()})
-    assert await harness.run(tasks(__name__)) == 0
+    assert await harness.run(tasks()) == 0
     monkeypatch.setenv("PATH", path)
     (run,) = await harness.journal.runs()
     with pytest.raises(SandboxError, match="bwrap is not installed"):

@@ -26,6 +26,7 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
+from midwatch_stage.command import midwatch
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.workspaces.workspace import git
 
@@ -248,7 +249,5 @@ async def test_the_whole_of_a_split_task_is_what_is_merged(
     await harness.say(split())
     (harness.folder / "go").touch()
     assert await run == 0
-    process = await harness.start("merge", "big")
-    _, errors = await asyncio.wait_for(process.communicate(), 300)
-    assert (process.returncode, errors) == (0, b"")
+    assert await midwatch("merge", "big", "--journal", harness.journal.name) == 0
     assert names(project) == ["old.txt", "one.txt", "two.txt"]

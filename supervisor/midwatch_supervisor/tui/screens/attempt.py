@@ -101,6 +101,9 @@ class AttemptScreen(Screen[None]):
         self._diff = diff_tab()
         self._messages = messages_tab(attempt.id, zone)
         self._checks = checks_tab()
+        # Kept, as a query finds nothing where the view is closed while it reads.
+        self._standing = Static(id="standing", classes="header", markup=False)
+        self._waiting = Static(id="waiting", classes="header", markup=False)
         self._detail = Detail()
         self._sides = TabbedContent(id="sides", initial="timeline-tab")
         self._tabs: dict[str, Table[Any] | Chart] = {
@@ -114,8 +117,8 @@ class AttemptScreen(Screen[None]):
         }
 
     def compose(self) -> ComposeResult:
-        yield Static(id="standing", classes="header", markup=False)
-        yield Static(id="waiting", classes="header", markup=False)
+        yield self._standing
+        yield self._waiting
         with self._sides:
             for name, widget in self._tabs.items():
                 with TabPane(name.capitalize(), id=f"{name}-tab"):
@@ -252,8 +255,8 @@ class AttemptScreen(Screen[None]):
         standing, waiting = header(
             self.timeline, self._now(), palette_of(self), self._calibration, adrift=self._row.adrift
         )
-        self.query_one("#standing", Static).update(standing, layout=False)
-        self.query_one("#waiting", Static).update(waiting, layout=False)
+        self._standing.update(standing, layout=False)
+        self._waiting.update(waiting, layout=False)
 
     def _show_detail(self) -> None:
         if self._detail.open:

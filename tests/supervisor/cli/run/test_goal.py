@@ -105,7 +105,7 @@ def test_a_dash_is_a_task_file_on_stdin(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text_and_answer",
     matrix(
         (
             b"tasks: [{id: a, gaol: b}]",
@@ -115,7 +115,10 @@ def test_a_dash_is_a_task_file_on_stdin(folder: Path) -> None:
         (b"\xff", "stdin: is not UTF-8 text"),
     ),
 )
-def test_what_is_wrong_on_stdin_is_said_with_its_line(folder: Path, text: bytes, said: str) -> None:
+def test_what_is_wrong_on_stdin_is_said_with_its_line(
+    folder: Path, text_and_answer: tuple[bytes, str]
+) -> None:
+    text, said = text_and_answer
     done = stdin(text, folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr.splitlines()

@@ -241,3 +241,18 @@ async def test_proposals_that_could_not_be_looked_for_are_looked_for_again(sit: 
         await seat.until(lambda: seat.app.learned.problem != "")
         seat.journal.fails = ""
         await seat.until(lambda: seat.app.learned.problem == "")
+
+
+async def test_a_view_that_is_closed_as_it_has_read_does_not_end_the_console(sit: Sit) -> None:
+    async with sit() as seat:
+        await seat.open_attempt()
+        await seat.first_screen()
+        seat.journal.stories = asyncio.Event()
+        seat.app.open_attempt(seat.app.board.rows[seat.attempt.id])
+        await seat.until(lambda: isinstance(seat.app.screen, AttemptScreen))
+        screen = seat.app.screen
+        await screen.remove_children()
+        seat.journal.stories.set()
+        await seat.until(lambda: isinstance(screen, AttemptScreen) and not screen.reading)
+        await seat.first_screen()
+        assert seat.opened is None

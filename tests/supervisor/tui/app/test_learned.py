@@ -28,7 +28,7 @@ from midwatch_monitor.records import (
     Recall,
     Record,
 )
-from midwatch_stage.console import RecordingConsole, press
+from midwatch_stage.console import RecordingConsole, press, settle
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.learning_text import NOTHING
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
@@ -58,15 +58,14 @@ class Reader:
             while not happened():
                 self.app.refresh_panes()
                 await self.pilot.pause()
-        await self.pilot.pause()
+        await settle(self.pilot)
 
     async def press(self, *keys: str) -> None:
         """Press keys, and wait until what they write is written."""
         await press(self.pilot, *keys)
-        await self.pilot.pause()
         for worker in [each for each in self.app.workers if each.group == "acts"]:
             await worker.wait()
-        await self.pilot.pause()
+        await settle(self.pilot)
 
     async def written(self) -> list[Record]:
         """What was written here."""
