@@ -148,7 +148,6 @@ def _status(lifecycle: Lifecycle, text: str) -> TextLine:
 
 
 CONFIDENCE_SILENT = "confidence worth nothing: low_confidence and declining_confidence are silent"
-"""Said of an attempt for whose rules stated confidence does not count."""
 
 
 def _change(change: Change) -> TextLine:
