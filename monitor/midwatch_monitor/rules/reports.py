@@ -31,7 +31,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.act import Check, Facet
 from midwatch_monitor.rules.detector import Answer, Clear, Detector, Evidence, GradedDetector, Seen
-from midwatch_monitor.rules.speech import speaker
+from midwatch_monitor.rules.speech import speaker, to_oneself
 
 S = TypeVar("S", bound=RuleSettings)
 
@@ -288,10 +288,10 @@ class MonologueDetector(GradedDetector):
     turns are no monologue. A talk of several is one only where it goes on for much longer.
     """
 
-    __slots__ = ("_count", "_first", "_speaker", "_turns")
+    __slots__ = ("_count", "_first", "_speaker", "_thoughts", "_turns")
     rule = "monologue"
     evidence = Evidence.SPEECH
-    hears = Facet.MESSAGE
+    hears = Facet.MESSAGE | Facet.SPEECH
 
     def __init__(self, settings: Monologue) -> None:
         super().__init__(settings)
@@ -299,29 +299,35 @@ class MonologueDetector(GradedDetector):
         """Turns in a row by one speaker."""
         self._turns = 0
         """Turns in a row by anybody."""
+        self._thoughts = 0
+        """Calls among them that only note thoughts or plans: half a turn each."""
         self._first = 0
         self._speaker = ""
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
-        """A finding while only words come; any call of a tool ends it, and so does an answer."""
+        """A finding while only words come; any other call of a tool ends it, and so does an answer."""
         if not isinstance(event, Step):
             return () if event.lifecycle is None else self._end()
-        if event.kind is not StepKind.MESSAGE or event.output:
+        thinks = seen.act.work and to_oneself(event.tool) and not event.edits
+        if not thinks and (event.kind is not StepKind.MESSAGE or event.output):
             return self._end()
-        before, self._speaker = self._speaker, speaker(event.text)
         self._first = self._first if self._turns else event.number
-        self._count = self._count + 1 if self._speaker == before else 1
         self._turns += 1
-        value = max(self._count, self._turns // _TALK)
+        if thinks:
+            self._thoughts += 1
+        else:
+            before, self._speaker = self._speaker, speaker(event.text)
+            self._count = self._count + 1 if self._speaker == before else 1
+        value = max(self._count + self._thoughts // 2, self._turns // _TALK)
         if self.rests(value):
             return ()
-        turns = self._count if value == self._count else self._turns
+        turns = self._count + self._thoughts if value > self._turns // _TALK else self._turns
         summary = f"{turns} turns in a row without an act"
         first = max(self._first, event.number - turns + 1)
         return self.find(value, summary, (first, event.number))
 
     def _end(self) -> Sequence[Answer]:
-        self._count = self._turns = 0
+        self._count = self._turns = self._thoughts = 0
         return self.clear()
 
     @property

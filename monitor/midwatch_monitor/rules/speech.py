@@ -41,7 +41,8 @@ _REPORTED = 200
 """Characters in which another agent says that it did not succeed."""
 _DECLINES = re.compile(
     r"(?i)\b(?:fail(?:s|ed|ure)?|unable|refus\w+|den(?:y|ied)|reject\w*|unfortunately|regrettably"
-    r"|invalid|cannot|no success|not (?:allowed|authori[sz]ed|permitted|possible|able)"
+    r"|invalid|cannot|no (?:success|luck|access)|in vain|turned away|stopped (?:at|by)|blocked"
+    r"|not (?:allowed|authori[sz]ed|permitted|possible|able|granted|available)"
     r"|(?:could|can|was|is|am|do|does|did)(?: not|n't) (?:be )?"
     r"(?:complete|find|do|allow|have|get|reach|access|succeed)\w*)\b"
 )
@@ -65,13 +66,15 @@ _COURTESY = frozenset(
         r"\w+",
         "thank thanks thankful grateful welcome great good goodbye bye pleasure everyone teamwork"
         " wonderful lovely splendid delightful delighted inspiring kind praise likewise cheers"
-        " well nice amazing fantastic excellent brilliant appreciate best luck happy glad enjoy",
+        " well nice amazing fantastic excellent brilliant appreciate best luck happy glad enjoy"
+        " proud perfect perfectly flawless beautiful beautifully deserved congratulations bravo",
     )
 )
 """Words of farewells and compliments."""
 _SPEAKER = re.compile(
-    r"\s*(?:\[([\w .-]{1,40})\]"
-    r"|([A-Z][\w.-]*(?: [\w.-]+){0,3})(?: \([^)\n]{0,60}\))?:)"
+    r"\s*(?:\*\*|__)?@?(?:[\[<]([\w .'-]{1,40})[\]>]"
+    r"|([A-Z][\w.'-]*(?: (?!says|to )[\w.'-]+){0,3}?)"
+    r"(?: ?\([^)\n]{0,60}\)| ?(?:->|→|to) ?@?[\w .'-]{1,40})?(?:\*\*|__)?(?: says| said)? ?:)"
 )
 
 
@@ -126,6 +129,11 @@ def to_people(tool: str) -> bool:
 def searches(step: Step) -> bool:
     """Whether a step looks for something, by its tool or its command."""
     return _SEARCHES.search(f"{step.tool} {step.args[:_SEARCHED_IN]}") is not None
+
+
+def to_oneself(tool: str) -> bool:
+    """Whether a tool, by its name, notes plans or thoughts."""
+    return _TO_ONESELF.search(tool) is not None
 
 
 def speaker(text: str) -> str:
