@@ -305,7 +305,7 @@ class MonologueDetector(GradedDetector):
         self._speaker = ""
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
-        """A finding while only words come; any other call of a tool ends it, and so does an answer."""
+        """A finding while only words come; any other call ends it, and so does an answer."""
         if not isinstance(event, Step):
             return () if event.lifecycle is None else self._end()
         thinks = seen.act.work and to_oneself(event.tool) and not event.edits
