@@ -127,7 +127,7 @@ def test_the_models_and_workers_of_the_tasks_are_looked_for(
     capsys: Capture, folder: Path, programs: Path
 ) -> None:
     (folder / "tasks.yaml").write_text(
-        "models: {worker: openai:gpt-5, supervisor: mistral:large, reviewer: none,\n"
+        "models: {worker: openai:gpt-5, supervisor: openrouter:large, reviewer: none,\n"
         "  planner: ollama:qwen3, reflector: {name: q, base_url: 'http://h/v1', api_key_env: K}}\n"
         "workers: {qwen: {kind: qwen}, codex: {kind: codex}}\n"
         "tasks: [{id: a, goal: b, worker: qwen, acceptance: ['true']}]\n"
@@ -138,11 +138,11 @@ def test_the_models_and_workers_of_the_tasks_are_looked_for(
     assert found["tasks"]["detail"] == "tasks.yaml"
     assert {name: each["state"] for name, each in found.items() if ":" in name or name == "q"} == {
         "openai:gpt-5": "ok",
-        "mistral:large": "failed",
+        "openrouter:large": "failed",
         "ollama:qwen3": "failed",
         "q": "failed",
     }
-    assert "MISTRAL_API_KEY" in found["mistral:large"]["detail"]
+    assert "OPENROUTER_API_KEY" in found["openrouter:large"]["detail"]
     assert found["ollama:qwen3"]["fix"] == "ollama serve"
     assert found["q"]["detail"] == "set K to the key of http://h/v1"
     assert found["worker qwen"]["detail"] == "qwen --acp"

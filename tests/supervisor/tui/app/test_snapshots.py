@@ -32,7 +32,7 @@ Size = tuple[int, int]
 Keys = dict[str, tuple[str, ...]]
 
 NARROW, MIDDLE, LARGE = (80, 24), (120, 36), (160, 45)
-SIZES = matrix(NARROW, (MIDDLE,), (LARGE,))
+SIZES = matrix(NARROW, MIDDLE, LARGE)
 SIZE_NAMES = ("80x24", "120x36", "160x45")
 ABOUT = ("Run 1: 6 tasks", "Sandbox for commands: bubblewrap")
 SCREENS = {
