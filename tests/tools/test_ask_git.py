@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from select import select
 
 import pytest
 from anyio import wait_readable
@@ -25,7 +26,7 @@ async def pulse(repository: Path, tmp_path: Path) -> AsyncGenerator[int]:
     """A pipe that `git hang` and a child of it write to once, and hold open while they live."""
     pipe, script = tmp_path / "pulse", tmp_path / "hang"
     os.mkfifo(pipe)
-    script.write_text(f"#!/bin/sh\nexec 3>'{pipe}'\nsleep 60 &\necho >&3\nwait\n")
+    script.write_text(f"#!/bin/sh\nexec 3>'{pipe}'\nsleep 600 &\necho >&3\nwait\n")
     script.chmod(0o755)
     await git(repository, "config", "alias.hang", f"!'{script}'")
     opened = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -55,6 +56,19 @@ async def test_git_that_does_not_answer_in_time_is_ended_with_its_children(
 async def test_git_is_ended_with_whoever_asked_it(repository: Path, pulse: int) -> None:
     asking = asyncio.create_task(ask_git(repository, "hang", seconds=60))
     await wait_readable(pulse)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await silence(pulse)
+
+
+async def test_git_is_ended_with_whoever_asked_it_just_as_it_began(
+    repository: Path, pulse: int
+) -> None:
+    asking = asyncio.create_task(ask_git(repository, "hang", seconds=60))
+    # While the loop stands here, git begins, and its caller does not know of it yet.
+    while not select([pulse], [], [], 0.3)[0]:  # noqa: ASYNC110 - one turn of the loop at a time
+        await asyncio.sleep(0)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking

@@ -215,6 +215,16 @@ async def _start_git(
 
 
 async def _begin(call: "_Call", words: Sequence[str]) -> Process:
+    """Start git; where the caller is cancelled meanwhile, asyncio would end git alone."""
+    starting = asyncio.ensure_future(_start(call, words))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _end(await starting)
+        raise
+
+
+async def _start(call: "_Call", words: Sequence[str]) -> Process:
     return await asyncio.create_subprocess_exec(
         *call.argv,
         *words,
