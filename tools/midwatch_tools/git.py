@@ -216,7 +216,7 @@ async def _start_git(
 
 async def _begin(call: "_Call", words: Sequence[str]) -> Process:
     """Start git; where the caller is cancelled meanwhile, asyncio would end git alone."""
-    starting = asyncio.ensure_future(_start(call, words))
+    starting = asyncio.ensure_future(_spawn(call, words))
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -224,7 +224,7 @@ async def _begin(call: "_Call", words: Sequence[str]) -> Process:
         raise
 
 
-async def _start(call: "_Call", words: Sequence[str]) -> Process:
+async def _spawn(call: "_Call", words: Sequence[str]) -> Process:
     return await asyncio.create_subprocess_exec(
         *call.argv,
         *words,

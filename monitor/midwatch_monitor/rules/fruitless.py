@@ -15,7 +15,7 @@ from midwatch_monitor.rules.detector import (
     Repeat,
     Seen,
 )
-from midwatch_monitor.rules.speech import Heard, declines, plans, puts_off, searches
+from midwatch_monitor.rules.speech import RecentWords, declines, plans, puts_off, searches
 
 _MAX_STEPS = 12
 _WORDS = Facet.MESSAGE | Facet.SPEECH
@@ -50,7 +50,7 @@ class FruitlessStepsDetector(GradedDetector):
     def __init__(self, settings: FruitlessSteps) -> None:
         super().__init__(settings)
         self._use = settings
-        self._heard = Heard()
+        self._heard = RecentWords()
         self._place = -1
         """Where among the steps of work the last words were."""
         self._changes = -1

@@ -59,8 +59,9 @@ _SEARCHED_IN = 80
 """Characters of a command that are looked at."""
 _PLANS = re.compile(r"(?i)todo|(?:^|_)(?:plans?|planner|ledger)(?:_|$)|(?-i:Plan)")
 _PLAN_FILE = re.compile(r"(?i)(?:^|[/_-])(?:plan|todo|roadmap)s?\.(?:md|txt)$")
-_TO_ONESELF = re.compile(r"(?i)todo|plan|ledger|think|thought|reason|scratchpad")
-"""Tools whose numbers only count the plans and thoughts."""
+_THINKS = re.compile(
+    r"(?i)think(?:ing)?(?:_|$)|(?:^|_)(?:thoughts?|scratchpad)(?:_|$)|^reason(?:ing)?$"
+)
 _COURTESY = frozenset(
     re.findall(
         r"\w+",
@@ -85,7 +86,19 @@ def talks(tool: str) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _plans(tool: str) -> bool:
+def to_oneself(tool: str) -> bool:
+    """Whether a tool, by its name, notes plans or thoughts; their numbers only count them."""
+    return _notes_plans(tool) or _THINKS.search(tool) is not None
+
+
+@lru_cache(maxsize=512)
+def to_people(tool: str) -> bool:
+    """Whether a tool, by its name, is for words to a person, or to oneself."""
+    return _TO_PEOPLE.search(tool) is not None
+
+
+@lru_cache(maxsize=512)
+def _notes_plans(tool: str) -> bool:
     return _PLANS.search(tool) is not None
 
 
@@ -93,7 +106,7 @@ def plans(step: Step) -> bool:
     """Whether a step, by the name of its tool or of its one file, notes a plan."""
     if step.edits:
         return len(step.edits) == 1 and _PLAN_FILE.search(step.edits[0].path) is not None
-    return _plans(step.tool)
+    return _notes_plans(step.tool)
 
 
 def puts_off(step: Step) -> bool:
@@ -116,24 +129,14 @@ def speaks(step: Step) -> bool:
 
 def declines(step: Step) -> bool:
     """Whether another agent says, in its own words, that it did not do what it was asked."""
-    if not (talks(step.tool) or asks(step)) or _TO_PEOPLE.search(step.tool):
+    if not (talks(step.tool) or asks(step)) or to_people(step.tool):
         return False
     return _DECLINES.search(step.output[:_REPORTED]) is not None
-
-
-def to_people(tool: str) -> bool:
-    """Whether a tool, by its name, is for words to a person, or to oneself."""
-    return _TO_PEOPLE.search(tool) is not None
 
 
 def searches(step: Step) -> bool:
     """Whether a step looks for something, by its tool or its command."""
     return _SEARCHES.search(f"{step.tool} {step.args[:_SEARCHED_IN]}") is not None
-
-
-def to_oneself(tool: str) -> bool:
-    """Whether a tool, by its name, notes plans or thoughts."""
-    return _TO_ONESELF.search(tool) is not None
 
 
 def speaker(text: str) -> str:
@@ -147,7 +150,7 @@ def _words(said: str) -> list[str]:
     return list(dict.fromkeys(_WORDS.findall(said.lower())))[:_MOST]
 
 
-class Heard:
+class RecentWords:
     """Remembers the words of the last turns. It takes room only once there are turns."""
 
     __slots__ = ("_words",)
@@ -162,9 +165,9 @@ class Heard:
             match = _SPEAKER.match(text)
             return self._again(_words(text[match.end() :] if match else text))
         said, answered = _words(step.args[:_LONGEST]), _words(step.output[:_LONGEST])
-        if _TO_ONESELF.search(step.tool) or plans(step):
+        if to_oneself(step.tool) or plans(step):
             return self._again(said, numbers=False)
-        if len(said) >= _QUESTION and (asks(step) or _TO_PEOPLE.search(step.tool)):
+        if len(said) >= _QUESTION and (asks(step) or to_people(step.tool)):
             return self._again(said)  # what is found may be new each time
         # To ask for part 4 is new, however often a 4 was answered.
         asked = [f"#{word}" if word.isdigit() else word for word in said]

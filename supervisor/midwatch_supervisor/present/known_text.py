@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     KnownLesson,
 )
 from midwatch_supervisor.present.learning_text import fact_parts, lesson_parts, verdict_text
-from midwatch_supervisor.present.lesson_history import LessonHistory, Place, Use
+from midwatch_supervisor.present.lesson_history import LessonHistory, NamedAttempt, Use
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import Parts, because, brief, by, list_lines
 
@@ -178,7 +178,7 @@ def lesson_history_fields(known: KnownLesson, history: LessonHistory) -> Fields:
     }
 
 
-def _place_fields(place: Place) -> Fields:
+def _place_fields(place: NamedAttempt) -> Fields:
     attempt = place.attempt
     return {"attempt": attempt.id, "task": place.task.name, "number": attempt.number}
 

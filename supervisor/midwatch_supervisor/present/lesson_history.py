@@ -21,7 +21,7 @@ from midwatch_monitor.records.verdict import verdict_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class NamedAttempt:
     """An attempt, as a person finds it again."""
 
     task: Task
@@ -37,7 +37,7 @@ class Place:
 class Use:
     """One attempt that was given the lesson."""
 
-    place: Place
+    place: NamedAttempt
     recalled: Recalled
     at: datetime
     verdicts: tuple[Feedback, ...]
@@ -48,7 +48,7 @@ class Use:
 class LessonHistory:
     """Everything about a lesson that does not stand in itself."""
 
-    sources: tuple[Place, ...]
+    sources: tuple[NamedAttempt, ...]
     """The attempts that it comes from."""
     verdict: Feedback | None
     """The verdict that it explains."""
@@ -78,9 +78,9 @@ async def lesson_marks(
             yield entry.at, entry.record
 
 
-async def _place(journal: Journal, attempt: int) -> Place:
+async def _place(journal: Journal, attempt: int) -> NamedAttempt:
     found = await journal.attempt(attempt)
-    return Place(task=await journal.task(found.task), attempt=found)
+    return NamedAttempt(task=await journal.task(found.task), attempt=found)
 
 
 async def _verdict(journal: Journal, id: int | None) -> Feedback | None:

@@ -28,9 +28,9 @@ from midwatch_monitor.replay.tune.labels import Label
 from midwatch_monitor.replay.tune.proposal import (
     changes,
     figures_text,
+    is_proposed,
     lift_text,
     proposal_text,
-    proposed,
     refusals,
     share_text,
     verdict_lines,
@@ -305,7 +305,11 @@ def test_what_is_written_is_what_changes(choices: tuple[Choice, ...]) -> None:
 
 
 def test_without_changes_there_is_nothing_to_propose() -> None:
-    assert (changes(study(KEPT)), refusals(study(KEPT)), proposed(study(KEPT))) == ({}, (), False)
+    assert (changes(study(KEPT)), refusals(study(KEPT)), is_proposed(study(KEPT))) == (
+        {},
+        (),
+        False,
+    )
     assert proposal_text(study(KEPT)).endswith("# Nothing to change: keep what you have.\n")
 
 
@@ -370,7 +374,7 @@ def test_what_is_not_better_beyond_noise_or_is_worse_somewhere_is_refused_with_t
     trials: list[Trial], reason: str
 ) -> None:
     refused = study(MORE, trials=trials)
-    assert not proposed(refused)
+    assert not is_proposed(refused)
     assert refusals(refused)[0].startswith(reason)
     assert yaml.safe_load(proposal_text(refused)) is None
     assert "# Nothing is proposed: keep what you have.\n" in proposal_text(refused)

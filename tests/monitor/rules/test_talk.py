@@ -7,13 +7,14 @@ import pytest
 
 from midwatch_monitor.records import Edit, Step, StepKind
 from midwatch_monitor.rules.speech import (
-    Heard,
+    RecentWords,
     declines,
     plans,
     puts_off,
     searches,
     speaker,
     speaks,
+    to_oneself,
 )
 
 
@@ -26,7 +27,7 @@ def call(tool: str, output: str = "", **args: str) -> Step:
 
 
 def stale(*steps: Step) -> list[bool]:
-    heard = Heard()
+    heard = RecentWords()
     return [heard.stale(step) for step in steps]
 
 
@@ -169,3 +170,13 @@ def test_a_plan_is_known_by_the_name_of_its_file() -> None:
     note = replace(call("write_file"), edits=(Edit(path="docs/PLAN.md"),))
     page = replace(call("write_file"), edits=(Edit(path="docs/planets.md"),))
     assert (plans(note), plans(page), plans(call("explain"))) == (True, False, False)
+
+
+@pytest.mark.parametrize("tool", ["think", "sequentialthinking", "scratchpad", "update_plan"])
+def test_thoughts_are_known_by_the_name_of_their_tool(tool: str) -> None:
+    assert to_oneself(tool)
+
+
+@pytest.mark.parametrize("tool", ["explain_code", "search_airplanes", "get_reason", "planets"])
+def test_a_tool_whose_name_only_holds_such_a_word_notes_no_thought(tool: str) -> None:
+    assert not to_oneself(tool)

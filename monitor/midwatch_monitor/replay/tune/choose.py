@@ -70,13 +70,13 @@ def _alone(meter: AlarmMeter, rule: str, now: int | None, allowed: float) -> Cho
         lift = meter.by_length.interval(alarms)
         if lift is not None and lift.low > 0:
             return Choice(rule=rule, level=level, verdict=Verdict.CHOSEN)
-    if _alarmed(meter, rule, now) < MIN_ALARMED:
+    if _count_alarmed(meter, rule, now) < MIN_ALARMED:
         return Choice(rule=rule, level=now, verdict=Verdict.TOO_FEW)
     verdict = Verdict.BY_CHANCE if tried else Verdict.TOO_DEAR
     return Choice(rule=rule, level=None, verdict=verdict)
 
 
-def _alarmed(meter: AlarmMeter, rule: str, now: int | None) -> int:
+def _count_alarmed(meter: AlarmMeter, rule: str, now: int | None) -> int:
     """How many runs a rule alarms as it is, or one that is no alarm at its most eager.
 
     Runs that have no lift say nothing of what it finds.

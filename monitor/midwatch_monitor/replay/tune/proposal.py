@@ -58,7 +58,7 @@ def _worse(study: Study) -> dict[str, str]:
     return reasons
 
 
-def proposed(study: Study) -> bool:
+def is_proposed(study: Study) -> bool:
     """Whether anything is proposed."""
     return bool(changes(study)) and not refusals(study)
 
@@ -161,7 +161,7 @@ def _worse_text(comparison: Comparison, check: Check, target: Target) -> str:
 
 
 def _rules(study: Study) -> Iterator[str]:
-    if not proposed(study):
+    if not is_proposed(study):
         return
     yield "rules:"
     changed = changes(study)

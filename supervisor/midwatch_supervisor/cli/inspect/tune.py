@@ -15,9 +15,9 @@ from midwatch_monitor.replay.tune.proposal import (
     NO_SOURCE,
     changes,
     difference_text,
+    is_proposed,
     lift_text,
     proposal_text,
-    proposed,
     refusals,
     score_lines,
     share_text,
@@ -95,7 +95,7 @@ def _tell(result: Study, text: str, *, json: bool) -> None:
         return
     for line in text_lines(result):
         write_line(line)
-    if proposed(result):
+    if is_proposed(result):
         for line in ("", *text[text.index("rules:") :].splitlines()):
             write_line(line)
 
@@ -174,10 +174,10 @@ def json_lines(study: Study, text: str) -> Iterator[dict[str, object]]:
         "max_false_alarms": round(100 * study.aim.allowed, 4),
         "folds": study.aim.folds,
         "seed": study.aim.seed,
-        "better": proposed(study) if Check.OTHER_TASKS in study.trials else None,
+        "better": is_proposed(study) if Check.OTHER_TASKS in study.trials else None,
         "refusals": refusals(study),
         "untried": study.untried,
-        "rules": changes(study) if proposed(study) else {},
+        "rules": changes(study) if is_proposed(study) else {},
         "yaml": text,
     }
 
@@ -237,7 +237,7 @@ def _explained(target: Target) -> Iterator[str]:
 def _table(study: Study, rows: Sequence[Row]) -> Iterator[str]:
     failed = "" if study.target is Target.UNRESOLVED else "unresolved"
     heads = ("at", "resolved", f"found {study.target}", failed, "lift", "when", "")
-    shown, chosen = _shown(rows), "proposed" if proposed(study) else "chosen, not proposed"
+    shown, chosen = _shown(rows), "proposed" if is_proposed(study) else "chosen, not proposed"
     cells = [heads, *(_cells(row, chosen) for row in shown)]
     if not failed:
         cells = [(*line[:3], *line[4:]) for line in cells]

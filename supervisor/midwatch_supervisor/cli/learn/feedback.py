@@ -34,7 +34,7 @@ from midwatch_supervisor.cli.operate.hints import operator_in
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
-from midwatch_supervisor.present.lesson_history import Place
+from midwatch_supervisor.present.lesson_history import NamedAttempt
 from midwatch_supervisor.present.lookup import find, task_state
 
 app = App(name="feedback")
@@ -46,7 +46,7 @@ _AGAIN = "the next `run` or `learn` tries again"
 class _Verdict:
     """A verdict on an attempt."""
 
-    place: Place
+    place: NamedAttempt
     at: datetime
     verdict: Feedback
     id: int | None = None
@@ -139,7 +139,9 @@ async def scan(
         if dry_run:
             found = [
                 _Verdict(
-                    place=Place(task=each.task, attempt=each.attempt), at=at, verdict=each.feedback
+                    place=NamedAttempt(task=each.task, attempt=each.attempt),
+                    at=at,
+                    verdict=each.feedback,
                 )
                 for each in await implied.look(opened, settings=switched_on, now=at)
             ]
@@ -159,7 +161,7 @@ async def scan(
 # -- what is named -------------------------------------------------------------------------
 
 
-async def _find_ended(journal: Journal, id: str) -> Place:
+async def _find_ended(journal: Journal, id: str) -> NamedAttempt:
     """The attempt that is named, or the last of a task. Raises UsageError if it is not over."""
     found = await find(journal, id)
     found_state = await task_state(journal, found.task)
@@ -168,7 +170,7 @@ async def _find_ended(journal: Journal, id: str) -> Place:
         raise UsageError(f"{found.task.name} has no attempt yet")
     named = found.attempt.id if found.attempt else attempts[-1].attempt.id
     state = found_state.attempts[named]
-    place = Place(task=found.task, attempt=state.attempt)
+    place = NamedAttempt(task=found.task, attempt=state.attempt)
     if not state.lifecycle.over:
         raise UsageError(
             f"{place.name} is {state.lifecycle}: wait until it is over, or say something to it "
@@ -241,7 +243,7 @@ async def _verdicts(journal: Journal, entries: Iterable[Entry]) -> list[_Verdict
     tasks = {each.id: each for each in await journal.tasks_with({each.task for each in named})}
     return [
         _Verdict(
-            place=Place(task=tasks[entry.task], attempt=attempts[attempt]),
+            place=NamedAttempt(task=tasks[entry.task], attempt=attempts[attempt]),
             at=entry.at,
             verdict=verdict,
             id=entry.id,
