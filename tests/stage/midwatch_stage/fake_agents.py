@@ -24,7 +24,8 @@ GREETS = {"write": "hello.txt", "text": "hello"}
 TASKS = """
 workers: {{fake: {{kind: acp, command: {command}, {more}}}}}
 models: {{supervisor: none, worker: none}}
-tasks: [{{id: hello, goal: Write hello.txt., worker: fake, acceptance: [test -f hello.txt]}}]
+tasks: [{{id: hello, goal: Write hello.txt., worker: fake, acceptance: [test -f hello.txt],
+  budget: {{requests: null}}}}]  # what waits makes steps, and more of them on a slow machine
 """
 Fake = Callable[..., str]
 
@@ -56,9 +57,8 @@ def beside(harness: RunHarness, tasks: str) -> str:
     other = harness.folder / "other.json"
     works = {"until": "Enough\\.", "acts": [{"run": "date +%N"}, {"wait": 0.3}]}
     other.write_text(json.dumps({"acts": [works, GREETS]}))
-    tasks = tasks.replace(
-        "tasks: [", "tasks: [{id: other, goal: Wait., worker: other, acceptance: [':']}, "
-    )
+    waits = "{id: other, goal: Wait., worker: other, acceptance: [':'], budget: {requests: null}}"
+    tasks = tasks.replace("tasks: [", f"tasks: [{waits}, ")
     command = json.dumps([sys.executable, "-m", "midwatch_agents.acp.fake_agent", str(other)])
     return tasks.replace("workers: {", f"workers: {{other: {{kind: acp, command: {command}}}, ")
 
