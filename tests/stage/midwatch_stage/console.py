@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
+from textual.app import App
 from textual.events import Key
+from textual.message_pump import MessagePump
 from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
 from textual.widgets import Input, TabbedContent, TextArea
@@ -29,15 +31,43 @@ async def settle(pilot: Pilot[Any]) -> None:
     """Wait until every widget has done what it was told, and what followed from that.
 
     Textual's own `pause` sleeps until the process seems idle: a fiftieth of a second at the least,
-    and what it takes for idle on a busy machine may be one that was given no time.
+    and what it takes for idle on a busy machine may be one that was given no time. And it asks
+    every widget to answer, with seventy messages for what one widget had to do.
     """
-    busy = True
+    app = pilot.app
     async with asyncio.timeout(120):
-        while busy:
-            await pilot.pause(0)
-            pumps = (pilot.app, *pilot.app.screen.walk_children(with_self=True))
-            busy = any(each.message_queue_size for each in pumps)
-    await pilot.wait_for_animation()
+        while True:
+            await asyncio.sleep(0)
+            if await _answered(_at_work(app)):
+                continue
+            await pilot.wait_for_animation()  # and what the screen has kept for its next frame
+            await _answered((app, app.screen))
+            if not _at_work(app) or not app.is_running:
+                return
+
+
+def _at_work(app: App[Any]) -> list[MessagePump]:
+    """What is at a message, of all that the screen in front has."""
+    pumps = (app, *app.screen.walk_children(with_self=True))
+    return [each for each in pumps if not _waits(each)]
+
+
+def _waits(pump: MessagePump) -> bool:
+    """Whether it has seen its last message through, and waits for one. Textual does not say it."""
+    ready = pump._message_queue.ready_event  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return not pump.message_queue_size and bool(vars(ready)["_waiters"])
+
+
+async def _answered(pumps: Iterable[MessagePump]) -> bool:
+    """Wait until each has come to a message that it is sent now; whether any takes one still."""
+    answers: list[asyncio.Event] = []
+    for each in pumps:
+        answer = asyncio.Event()
+        if each.call_later(answer.set):  # it is not closing
+            answers.append(answer)
+    for answer in answers:
+        await answer.wait()
+    return bool(answers)
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
