@@ -1,14 +1,17 @@
 """The console under somebody's keys, on a journal that the test writes."""
 
 import asyncio
+import unicodedata
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from textual.app import App
 from textual.events import Key
+from textual.keys import KEY_NAME_REPLACEMENTS, key_to_character
 from textual.message_pump import MessagePump
 from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
@@ -25,6 +28,8 @@ from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.widgets.line_list import LineList
 
 J = TypeVar("J", bound=Journal)
+_WAITERS = attrgetter("_message_queue.ready_event._waiters")
+"""What waits for the next message of a pump: Textual has no public name for it."""
 
 
 async def settle(pilot: Pilot[Any]) -> None:
@@ -53,9 +58,8 @@ def _at_work(app: App[Any]) -> list[MessagePump]:
 
 
 def _waits(pump: MessagePump) -> bool:
-    """Whether it has seen its last message through, and waits for one. Textual does not say it."""
-    ready = pump._message_queue.ready_event  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    return not pump.message_queue_size and bool(vars(ready)["_waiters"])
+    """Whether it has seen its last message through, and waits for one."""
+    return not pump.message_queue_size and bool(_WAITERS(pump))
 
 
 async def _answered(pumps: Iterable[MessagePump]) -> bool:
@@ -80,12 +84,17 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
         typing = isinstance(pilot.app.focused, Input | TextArea)
         letters = len([*takewhile(lambda key: len(key) == 1, left)]) if typing else 0
         now, left = left[: letters or 1], left[letters or 1 :]
-        if all(key.isalnum() for key in now):
-            for key in now:
-                pilot.app.post_message(Key(key, key if len(key) == 1 else None))
-        else:
-            await pilot.press(*now)
+        for key in now:
+            pilot.app.post_message(_pressed(key))
         await settle(pilot)
+
+
+def _pressed(key: str) -> Key:
+    """The event of a key, which is a character or the name of one, as Textual calls them."""
+    if len(key) > 1 or key.isalnum():
+        return Key(key, key_to_character(key))
+    name = unicodedata.name(key).lower().replace(" ", "_").replace("-", "_")
+    return Key(KEY_NAME_REPLACEMENTS.get(name, name), key)
 
 
 class RecordingConsole(Console):

@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_stage.console import ConsoleDriver, console_on
+from midwatch_stage.console import ConsoleDriver, console_on, press
 from midwatch_stage.factories import AT, alert, intervention, reflecting, transition
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.keys import ACTS, LEARNED, LIST
@@ -65,9 +65,9 @@ def test_no_command_does_at_once_what_cannot_be_taken_back(command: Command, sta
 async def press_each_alone(watch: Watch) -> None:
     """Press one key after the other, and leave what it opens."""
     for key in KEYS:
-        await watch.pilot.press(key)
+        await press(watch.pilot, key)
         if watch.app.screen.is_modal:
-            await watch.pilot.press("escape")
+            await press(watch.pilot, "escape")
 
 
 async def only_harmless(watch: Watch) -> bool:
