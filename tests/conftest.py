@@ -56,21 +56,37 @@ def _keep_bytecode() -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """No workers for a single file: they take longer to start than most files take.
 
-    In CI one more than there are cores: many tests there wait for processes that they have started.
+    Otherwise one more than there are cores: many tests wait for processes that they have started.
     """
-    files = [Path(each.partition("::")[0]) for each in config.args]
-    if len(files) == 1 and files[0].suffix == ".py":
-        return 0
-    return (os.cpu_count() or 1) + 1 if os.environ.get("CI") else None
+    return 0 if _of_one_file(config) else (os.cpu_count() or 1) + 1
+
+
+def _of_one_file(config: pytest.Config) -> bool:
+    """Whether one file was asked for, or some of its tests."""
+    files = {each.partition("::")[0] for each in config.args}
+    return len(files) == 1 and files.pop().endswith(".py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin the files with long tests first: begun last, they would be waited for alone."""
+    long = {each.path for each in items if each.get_closest_marker("long")}
+    items.sort(key=lambda each: each.path not in long)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip the further cases of a matrix where it is not CI."""
-    if item.get_closest_marker("matrix") and not os.environ.get("CI"):
+    """Skip what takes long unless its file was asked for, and the further cases of a matrix.
+
+    In CI nothing is skipped.
+    """
+    if os.environ.get("CI"):
+        return
+    if item.get_closest_marker("matrix"):
         pytest.skip("a further case of a matrix: run where CI is set, as by .ci/run")
+    if item.get_closest_marker("long") and not _of_one_file(item.config):
+        pytest.skip("long: run where CI is set, as by .ci/run, or where its file is asked for")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,7 +17,7 @@ from midwatch_stage import broker, database
 from midwatch_stage.orphans import marked
 from midwatch_stage.verdict import Verdict
 
-pytestmark = pytest.mark.matrix  # a storm takes minutes; single kills are tried everywhere
+pytestmark = pytest.mark.long  # a storm takes minutes; single kills are tried everywhere
 
 PROGRAM = Path(__file__).with_name("run.py")
 SECONDS = 1800

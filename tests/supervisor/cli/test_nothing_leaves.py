@@ -13,6 +13,8 @@ from midwatch_stage.matrix import matrix
 from midwatch_stage.own_network import FOUND, RECEIVER, Extent, traffic
 from midwatch_stage.sessions import DIALECTS, write
 
+pytestmark = pytest.mark.long
+
 SAID = "Xylophone"
 """Stands in what the worker says, reads and writes."""
 TASKS = f"""

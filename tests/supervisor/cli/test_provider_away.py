@@ -60,6 +60,7 @@ async def finished(process: Process) -> tuple[int | None, list[str], str]:
     return process.returncode, output.decode().splitlines(), errors.decode()
 
 
+@pytest.mark.long
 async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     midwatch: Midwatch, server: ModelServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,7 +87,7 @@ async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     assert (code, errors, len(server.asked)) == (0, "", 2)
 
 
-@pytest.mark.matrix
+@pytest.mark.long
 async def test_whoever_wants_it_waits_and_is_told_of_the_outage_and_its_end(
     midwatch: Midwatch, server: ModelServer
 ) -> None:

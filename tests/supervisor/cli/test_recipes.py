@@ -23,6 +23,8 @@ from midwatch_stage.ports import free_port
 from midwatch_stage.receivers import webhook
 from midwatch_stage.recipe import Recipe, recipe
 
+pytestmark = pytest.mark.long
+
 T = TypeVar("T")
 WRONG = "def cents(amount):\n    return int(amount * 100)\n"
 RIGHT = "def cents(amount):\n    return int(amount * 100 + 0.5)\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.matrix  # two demos by the command line; each part has its own tests
+pytestmark = pytest.mark.long  # two demos by the command line; each part has its own tests
 
 Line = dict[str, Any]
 STUCK = ("totals", "delivery", "shipping", "labels")

@@ -20,6 +20,8 @@ from midwatch_stage.model_server import ModelServer, looping, serving
 from midwatch_stage.ports import LOOPBACK, free_port
 from midwatch_stage.receivers import Receiver, webhook
 
+pytestmark = pytest.mark.long
+
 ANSWER = "usedecimals"
 LIMIT = 5.0
 """Seconds from an alert in the journal to its message on the phone. 2.0 are `group_seconds`; on an

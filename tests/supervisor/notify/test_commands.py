@@ -46,6 +46,7 @@ def configure(harness: RunHarness, targets: str, more: str = "") -> None:
     (harness.folder / "midwatch.yaml").write_text(text)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("signed")
 async def test_a_worker_that_loops_is_told_at_once_each_alert_once_and_signed(
     harness: RunHarness,
@@ -80,6 +81,7 @@ async def test_a_worker_that_loops_is_told_at_once_each_alert_once_and_signed(
     assert receiver.url not in run.settings
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("signed")
 async def test_receivers_that_are_away_or_never_answer_slow_nothing_and_are_named(
     harness: RunHarness,

@@ -161,6 +161,7 @@ async def test_where_all_wait_the_run_ends_and_what_is_allowed_meanwhile_is_allo
     assert await harness.resume() == 3  # a new session asks for both again, and one is allowed
 
 
+@pytest.mark.long
 async def test_killed_while_it_waits_it_goes_on_with_what_a_command_said(
     harness: RunHarness, fake: Fake, capsys: pytest.CaptureFixture[str]
 ) -> None:

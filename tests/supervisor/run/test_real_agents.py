@@ -22,9 +22,8 @@ from midwatch_stage.model_stub import ModelStub
 from midwatch_supervisor.operator.actions import OperatorActions
 
 PLACE = os.environ.get("MIDWATCH_REAL_AGENTS", "")
-pytestmark = pytest.mark.skipif(
-    not PLACE, reason="MIDWATCH_REAL_AGENTS names no folder of installed agents (CONTRIBUTING.md)"
-)
+WHY = "MIDWATCH_REAL_AGENTS names no folder of installed agents (CONTRIBUTING.md)"
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not PLACE, reason=WHY)]
 MODULES = Path(PLACE) / "node_modules"
 TASKS = """
 workers: {{real: {{kind: {kind}, command: {command}}}}}

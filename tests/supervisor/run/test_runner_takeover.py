@@ -81,6 +81,7 @@ async def prove_one_whole_attempt(harness: RunHarness) -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sign", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.matrix)]
 )

@@ -137,6 +137,7 @@ def fleet(harness: RunHarness, location: str) -> Fleet:
     return Fleet(harness, location)
 
 
+@pytest.mark.long
 @BOTH
 async def test_what_a_killed_monitor_left_open_another_answers_once(fleet: Fleet) -> None:
     attempt = await fleet.begin()

@@ -65,6 +65,7 @@ async def ended(process: Process) -> tuple[int | None, str, str]:
     return process.returncode, out.decode(), errors.decode()
 
 
+@pytest.mark.long
 async def test_resume_prints_what_is_new_and_not_the_whole_log(
     harness: RunHarness, folder: Path
 ) -> None:
