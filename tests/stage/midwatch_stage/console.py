@@ -36,8 +36,8 @@ async def settle(pilot: Pilot[Any]) -> None:
     """Wait until every widget has done what it was told, and what followed from that.
 
     Textual's own `pause` sleeps until the process seems idle: a fiftieth of a second at the least,
-    and what it takes for idle on a busy machine may be one that was given no time. And it asks
-    every widget to answer, with seventy messages for what one widget had to do.
+    and what it takes for idle on a busy machine may be one that was given no time. It also waits
+    for an answer from each of some seventy widgets, though only a few have anything to do.
     """
     app = pilot.app
     async with asyncio.timeout(120):
