@@ -4,12 +4,12 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from select import select
 
 import pytest
 from anyio import wait_readable
 
 from midwatch_monitor.errors import WorkspaceError
+from midwatch_stage.processes import let_go, reading_pipe, written_unheard
 from midwatch_supervisor.workspaces.workspace import ask_git, git
 
 
@@ -25,24 +25,11 @@ async def repository(tmp_path: Path) -> Path:
 async def pulse(repository: Path, tmp_path: Path) -> AsyncGenerator[int]:
     """A pipe that `git hang` and a child of it write to once, and hold open while they live."""
     pipe, script = tmp_path / "pulse", tmp_path / "hang"
-    os.mkfifo(pipe)
     script.write_text(f"#!/bin/sh\nexec 3>'{pipe}'\nsleep 600 &\necho >&3\nwait\n")
     script.chmod(0o755)
     await git(repository, "config", "alias.hang", f"!'{script}'")
-    opened = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    yield opened
-    os.close(opened)
-
-
-async def silence(pulse: int) -> None:
-    """Wait until nobody holds the pipe."""
-    async with asyncio.timeout(120):
-        while True:
-            try:
-                if not os.read(pulse, 9):
-                    return
-            except BlockingIOError:
-                await wait_readable(pulse)
+    with reading_pipe(pipe) as opened:
+        yield opened
 
 
 async def test_git_that_does_not_answer_in_time_is_ended_with_its_children(
@@ -50,7 +37,7 @@ async def test_git_that_does_not_answer_in_time_is_ended_with_its_children(
 ) -> None:
     with pytest.raises(TimeoutError, match="git hang: no answer within 1 s"):
         await ask_git(repository, "hang", seconds=1)
-    await silence(pulse)
+    await let_go(pulse)
 
 
 async def test_git_is_ended_with_whoever_asked_it(repository: Path, pulse: int) -> None:
@@ -59,20 +46,18 @@ async def test_git_is_ended_with_whoever_asked_it(repository: Path, pulse: int) 
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    await silence(pulse)
+    await let_go(pulse)
 
 
 async def test_git_is_ended_with_whoever_asked_it_just_as_it_began(
     repository: Path, pulse: int
 ) -> None:
     asking = asyncio.create_task(ask_git(repository, "hang", seconds=60))
-    # While the loop stands here, git begins, and its caller does not know of it yet.
-    while not select([pulse], [], [], 0.3)[0]:  # noqa: ASYNC110 - one turn of the loop at a time
-        await asyncio.sleep(0)
+    await written_unheard(pulse)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    await silence(pulse)
+    await let_go(pulse)
 
 
 async def test_git_asks_nobody_for_a_password(repository: Path) -> None:
@@ -95,3 +80,12 @@ async def test_the_answer_is_gits_whatever_the_environment_says(
 ) -> None:
     monkeypatch.setenv("GIT_DIR", os.devnull)
     assert await ask_git(repository, "rev-parse", "--git-dir", seconds=60) == ".git\n"
+
+
+async def test_configuration_that_cannot_be_read_to_its_end_is_not_waited_for_either(
+    repository: Path, tmp_path: Path
+) -> None:
+    await git(repository, "config", "include.path", str(tmp_path / "never"))
+    os.mkfifo(tmp_path / "never")
+    with pytest.raises(TimeoutError, match="git status: no answer within 1 s"):
+        await ask_git(repository, "status", seconds=1)

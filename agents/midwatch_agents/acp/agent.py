@@ -3,8 +3,9 @@
 import asyncio
 import os
 import signal
+from asyncio.subprocess import Process
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -52,16 +53,27 @@ async def agent_model(
 
 async def _start(
     preset: Preset, paths: SandboxPaths, sandbox_kind: SandboxKind, mark: str, tools: Path
-) -> asyncio.subprocess.Process:
+) -> Process:
+    """Start the agent; where the caller is cancelled meanwhile, asyncio would end it alone."""
     state = await asyncio.to_thread(_existing_paths, preset.state)
+    command = (*walls(paths, sandbox_kind, writable=[*state, tools]), *preset.command)
+    env = {**os.environ, **preset.env, MARK: mark}
+    starting = asyncio.ensure_future(_spawn(command, paths.folder, env))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _end_group(await starting)
+        raise
+
+
+async def _spawn(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> Process:
     return await asyncio.create_subprocess_exec(
-        *walls(paths, sandbox_kind, writable=[*state, tools]),
-        *preset.command,
+        *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        cwd=paths.folder,
-        env={**os.environ, **preset.env, MARK: mark},
+        cwd=folder,
+        env=env,
         limit=LONGEST,
         start_new_session=True,
     )
@@ -78,7 +90,7 @@ async def _read(stream: asyncio.StreamReader, kept: deque[str]) -> None:
         kept.append(chunk.decode(errors="replace"))
 
 
-async def _end_group(process: asyncio.subprocess.Process) -> None:
+async def _end_group(process: Process) -> None:
     """Let it end by itself, then end its whole group: children outlive their parents."""
     for sign in (None, signal.SIGTERM, signal.SIGKILL):
         if sign is not None:

@@ -2,7 +2,12 @@
 
 import asyncio
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from select import select
+
+from anyio import wait_readable
 
 
 def children(of: int) -> list[int]:
@@ -32,3 +37,31 @@ async def ended(process: int) -> None:
     finally:
         asyncio.get_running_loop().remove_reader(descriptor)
         os.close(descriptor)
+
+
+@contextmanager
+def reading_pipe(path: Path) -> Generator[int]:
+    """A new named pipe, open for reading: programs write to it, and hold it while they live."""
+    os.mkfifo(path)
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+async def written_unheard(pipe: int) -> None:
+    """Let a program begin and write to the pipe, while the loop stands and hears nothing of it."""
+    while not select([pipe], [], [], 0.3)[0]:  # noqa: ASYNC110 - one turn of the loop at a time
+        await asyncio.sleep(0)
+
+
+async def let_go(pipe: int) -> None:
+    """Wait until nobody holds the pipe; two minutes at most."""
+    async with asyncio.timeout(120):
+        while True:
+            try:
+                if not os.read(pipe, 9):
+                    return
+            except BlockingIOError:
+                await wait_readable(pipe)
