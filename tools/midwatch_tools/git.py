@@ -164,10 +164,11 @@ async def ask_git(at: Path | Worktree, *command: str, seconds: float, network: b
     For another machine (`network`) it may use the user's own configuration to log in, and asks
     nobody for a password. Raises WorkspaceError with what it said, or TimeoutError.
     """
-    process = await _start_git(at, command, network=network)
     try:
-        async with _ended_with_us(process), asyncio.timeout(seconds):
-            stdout, stderr = await process.communicate()
+        async with asyncio.timeout(seconds):
+            process = await _start_git(at, command, network=network)
+            async with _ended_with_us(process):
+                stdout, stderr = await process.communicate()
     except TimeoutError as error:
         raise TimeoutError(f"git {command[0]}: no answer within {seconds:g} s") from error
     _require_success(command, process.returncode, stdout, stderr)
@@ -209,7 +210,9 @@ async def _start_git(
     # No thread is asked for: all of them may be waiting for a lock that the caller has.
     call, drivers = _call(at, network=network), ""
     if command[0] not in _WITHOUT_REPOSITORY:
-        stdout, _ = await (await _begin(call, _ASK_DRIVERS)).communicate()
+        asking = await _begin(call, _ASK_DRIVERS)
+        async with _ended_with_us(asking):
+            stdout, _ = await asking.communicate()
         drivers = os.fsdecode(stdout)
     return await _begin(call, _whole(command, drivers))
 
