@@ -1,6 +1,7 @@
 """The model of whoever names none: by the keys that are set, else of an Ollama that runs."""
 
 import json
+import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -56,7 +57,10 @@ def test_a_key_whose_package_is_installed_chooses_its_model() -> None:
     assert (found.name, found.why) == ("openai:gpt-5.2", "OPENAI_API_KEY is set")
 
 
-def test_of_a_provider_whose_package_is_missing_the_extra_is_named() -> None:
+def test_of_a_provider_whose_package_is_missing_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "groq", None)  # as if it were not installed
     with pytest.raises(MissingExtraError, match=r"GROQ_API_KEY is set.*midwatch\[groq\]"):
         choose_model({"GROQ_API_KEY": "k", **CLOSED})
 
