@@ -63,7 +63,6 @@ _WITHOUT_BROKER = "nothing is lost, only late; look at the broker and the accoun
 INTERRUPTED = 130
 """The exit code of a console that was left while its run worked."""
 
-
 _SELDOM = (50_000, 20, 100)
 """Objects, and rounds of the younger generations, between two looks for cycles."""
 
@@ -100,8 +99,6 @@ class Console(OperatorApp):
 
     @dataclass
     class Grew(Message):
-        """The journal has grown."""
-
         batch: FeedBatch
 
     def __init__(
@@ -130,12 +127,7 @@ class Console(OperatorApp):
         self.queue = Queue(self.board)
         self.learned = LearnedPane(feed.journal, self.board.learning, operator.learning, now)
         self.panes = Panes(
-            self.board,
-            self.queue,
-            self.learned,
-            now,
-            keys=self._spoken_keys(),
-            about=self.about,
+            self.board, self.queue, self.learned, now, keys=self._spoken_keys(), about=self.about
         )
         self.banner = Banner(self.board, now, stale_seconds=self.settings.stale_seconds)
         self._bell = Bell(now())
@@ -154,6 +146,7 @@ class Console(OperatorApp):
         self._leaving = False
         self._painted = 0.0
         self._work = work
+        self.conducts = work is not None
         self._now = now
 
     def _spoken_keys(self) -> dict[str, str]:
@@ -166,14 +159,9 @@ class Console(OperatorApp):
         yield self.panes
         yield Footer()
 
-    @property
-    def conducts(self) -> bool:
-        """Whether the run is one of this process."""
-        return self._work is not None
-
     def on_mount(self) -> None:
         self.set_keymap(self._keys)
-        self.log_capture.__enter__()
+        self.log_capture.attach()
         self._listen()
         self.call_after_refresh(self.run_worker, _import_ahead)
         if self._work is not None:
@@ -182,7 +170,7 @@ class Console(OperatorApp):
         self.set_interval(1.0, self.pass_a_second)
 
     def on_unmount(self) -> None:
-        self.log_capture.__exit__(None, None, None)
+        self.log_capture.close()
 
     @work(exclusive=True, group="feed")
     async def _listen(self) -> None:
@@ -370,12 +358,10 @@ class Console(OperatorApp):
         return super().check_action(action, parameters)
 
     def action_filter(self) -> None:
-        """Filter the lines of the pane that is seen."""
         if self.panes.table is not None:
             self.panes.table.open_filter()
 
     def action_jump(self) -> None:
-        """Ask for a pane, a task, an attempt or a step, and go there."""
         from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 
         inside = isinstance(self.screen, AttemptScreen)
@@ -399,19 +385,16 @@ class Console(OperatorApp):
             self.banner.put_away()
 
     def action_preview(self) -> None:
-        """Show or hide the preview of the chosen line."""
         if len(self.screen_stack) == 1:
             self.panes.toggle_preview()
 
     def action_group(self) -> None:
-        """Group the fleet by the next thing."""
         if len(self.screen_stack) == 1:
             self.panes.show("fleet-pane")
             self.panes.fleet.regroup()
             self.notify(f"grouped by {self.panes.fleet.grouped_by}", timeout=2)
 
     def action_sort(self) -> None:
-        """Sort the fleet by the next thing."""
         if len(self.screen_stack) == 1:
             self.panes.show("fleet-pane")
             self.panes.fleet.sort_again()
@@ -419,7 +402,6 @@ class Console(OperatorApp):
             self.notify(f"sorted by {sort.name}: {sort.says}", timeout=2)
 
     def action_fold(self) -> None:
-        """Fold or unfold the group of the cursor's line."""
         if len(self.screen_stack) == 1 and not self.panes.fold():
             self.notify("there is nothing to fold or unfold on this line", timeout=3)
 

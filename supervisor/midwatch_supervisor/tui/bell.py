@@ -4,7 +4,7 @@ import asyncio
 import html
 import os
 import shutil
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 
 from midwatch_supervisor.present.plain import one_line
@@ -12,20 +12,6 @@ from midwatch_supervisor.tui.state.attention import QueueItem
 
 _LONGEST = 160
 """Characters of a notice: it is read in passing."""
-
-
-def due(
-    waiting: Iterable[QueueItem], announced: Collection[Hashable], *, opened_at: datetime
-) -> list[QueueItem]:
-    """What a person has not been called for yet.
-
-    What began before the console was opened is seen there, and no reason to ring.
-    """
-    return [
-        each
-        for each in waiting
-        if each.call and each.mark not in announced and each.began(opened_at)
-    ]
 
 
 def call_text(new: Sequence[QueueItem]) -> str:
@@ -43,13 +29,19 @@ class Bell:
 
     def __init__(self, opened_at: datetime) -> None:
         self._opened_at = opened_at
-        self._announced: frozenset[Hashable] = frozenset()
+        self._announced: set[Hashable] = set()
         self._known: set[Hashable] = set()
 
     def next_call(self, waiting: Sequence[QueueItem]) -> str | None:
         """What is to be said now, if anything; a need that passed may be announced again."""
-        new = due(waiting, self._announced | self._known, opened_at=self._opened_at)
-        self._announced = frozenset(each.mark for each in waiting)
+        told = self._announced | self._known
+        # What began before the console was opened is seen there, and no reason to ring.
+        new = [
+            each
+            for each in waiting
+            if each.call and each.mark not in told and each.began(self._opened_at)
+        ]
+        self._announced = {each.mark for each in waiting}
         self._known.update(*(each.known for each in waiting))
         return call_text(new) if new else None
 
@@ -63,13 +55,8 @@ def notifier(
     return which("notify-send")
 
 
-def command(program: str, said: str) -> tuple[str, ...]:
-    """How the program is called; desktops read the text as markup, so it is escaped."""
-    return (program, "--app-name=Midwatch", "--", "Midwatch", html.escape(said))
-
-
 def escape(said: str) -> str:
-    """The same for a terminal that can notify (OSC 9); others ignore it."""
+    """What notifies the person at a terminal that can (OSC 9); others ignore it."""
     return f"\x1b]9;Midwatch: {one_line(said)}\x07"
 
 
@@ -77,7 +64,8 @@ async def notify_desktop(program: str, said: str) -> None:
     """Call the program; a desktop that does not answer is no trouble of ours."""
     try:
         process = await asyncio.create_subprocess_exec(
-            *command(program, said),
+            *(program, "--app-name=Midwatch", "--", "Midwatch"),
+            html.escape(said),  # desktops read it as markup
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

@@ -42,7 +42,7 @@ class JumpTarget:
 def places(*, in_attempt: bool) -> tuple[JumpTarget, ...]:
     """What a key goes to: the panes and, in the view of an attempt, its sides."""
     panes = (("app", key) for key in EVERYWHERE if key.action.startswith("pane("))
-    sides = (("screen", key) for key in ATTEMPT if key.action.startswith("side("))
+    sides = (("screen", key) for key in ATTEMPT if key.action.startswith("tab("))
     return tuple(
         JumpTarget(name=key.id.split(".")[-1], what=key.does, action=f"{where}.{key.action}")
         for where, key in (*(sides if in_attempt else ()), *panes)
@@ -60,7 +60,6 @@ class NamedRow:
 
     @classmethod
     def of(cls, row: Row) -> "NamedRow":
-        """What a row is found by."""
         name = row.name.lower()
         return cls(row, name, f"{name}#{row.number}", row.title.lower())
 
@@ -72,7 +71,6 @@ class NamedRow:
 
     @property
     def target(self) -> JumpTarget:
-        """The row as a target."""
         row = self.row
         title = f": {one_line(row.title)}" if row.title else ""
         return JumpTarget(name=one_line(row.label), what=f"{row.status}{title}", row=row)

@@ -120,18 +120,18 @@ ATTEMPT = (
     Key("attempt.match", "n", "match(1)", "Go to the next line that the search found", "Match"),
     Key("attempt.match_before", "N", "match(-1)", "Go to the one before that the search found"),
     Key("attempt.evidence", "e", "evidence", "Go to the next evidence step of the opened alert"),
-    Key("attempt.timeline", "f2", "side('timeline')", "Show the timeline"),
-    Key("attempt.alerts", "f3", "side('alerts')", "Show its alerts"),
-    Key("attempt.chart", "f4", "side('chart')", "Show confidence and progress as a chart"),
-    Key("attempt.plan", "f5", "side('plan')", "Show its plan"),
-    Key("attempt.diff", "f6", "side('diff')", "Show its changes in the workspace"),
+    Key("attempt.timeline", "f2", "tab('timeline')", "Show the timeline"),
+    Key("attempt.alerts", "f3", "tab('alerts')", "Show its alerts"),
+    Key("attempt.chart", "f4", "tab('chart')", "Show confidence and progress as a chart"),
+    Key("attempt.plan", "f5", "tab('plan')", "Show its plan"),
+    Key("attempt.diff", "f6", "tab('diff')", "Show its changes in the workspace"),
     Key(
         "attempt.messages",
         "f7",
-        "side('messages')",
+        "tab('messages')",
         "Show what was said to it, and what came of it",
     ),
-    Key("attempt.checks", "f8", "side('checks')", "Show the acceptance checks"),
+    Key("attempt.checks", "f8", "tab('checks')", "Show the acceptance checks"),
 )
 """Keys of the view of one attempt."""
 
@@ -152,12 +152,10 @@ LEARNED = (
     Key("learned.retire", "x", "mark('retire')", "Retire the lesson or the fact", "Retire"),
     Key("learned.restore", "u", "mark('restore')", "Bring a lesson or a fact back"),
     Key("learned.source", "o", "source", "Show the attempt that it comes from"),
-    Key("learned.lessons", "f2", "part('lessons')", "Show the lessons"),
-    Key("learned.facts", "f3", "part('facts')", "Show the facts"),
-    Key("learned.guidelines", "f4", "part('guidelines')", "Show the guidelines"),
-    Key(
-        "learned.statistics", "f5", "part('statistics')", "Show the statistics of what was learned"
-    ),
+    Key("learned.lessons", "f2", "tab('lessons')", "Show the lessons"),
+    Key("learned.facts", "f3", "tab('facts')", "Show the facts"),
+    Key("learned.guidelines", "f4", "tab('guidelines')", "Show the guidelines"),
+    Key("learned.statistics", "f5", "tab('statistics')", "Show the statistics of what was learned"),
 )
 """Keys of the view of what was learned, on the line of its cursor."""
 
@@ -174,7 +172,6 @@ def key_groups() -> tuple[tuple[str, tuple[Key, ...]], ...]:
 
 
 def all_keys() -> tuple[Key, ...]:
-    """Every key of every table."""
     return tuple(key for _, keys in key_groups() for key in keys)
 
 

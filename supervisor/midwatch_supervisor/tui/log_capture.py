@@ -3,8 +3,6 @@
 import logging
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 LOGGERS = (
     "midwatch_monitor",
@@ -49,16 +47,12 @@ class LogCapture(logging.Handler):
         said, self._bus = self._bus, ""
         return said
 
-    def __enter__(self) -> Self:
+    def attach(self) -> None:
+        """Hear the loggers until it is closed."""
         for name in LOGGERS:
             logging.getLogger(name).addHandler(self)
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         for name in LOGGERS:
             logging.getLogger(name).removeHandler(self)
+        super().close()

@@ -79,7 +79,6 @@ class Command(StrEnum):
 
     @property
     def effect(self) -> "Effect":
-        """What it does."""
         return _EFFECTS[self]
 
 

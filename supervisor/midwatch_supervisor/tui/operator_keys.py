@@ -57,9 +57,7 @@ class Chooser(Protocol):
     """Whatever on the screen has chosen a row: the keys act on that."""
 
     @property
-    def chosen(self) -> Row | None:
-        """The row that the keys act on."""
-        ...
+    def chosen(self) -> Row | None: ...
 
 
 @runtime_checkable
@@ -116,6 +114,8 @@ class OperatorApp(App[int]):
 
     board: FleetBoard
     operator: OperatorActions
+    conducts: bool
+    """Whether the run is one of this process."""
     glance_seconds = 0.7
     """How long a line that came under the cursor by itself takes no act: somebody may mean the
     line that was there before."""
@@ -132,11 +132,6 @@ class OperatorApp(App[int]):
         """When the console itself chose the attempt in front, as `time.monotonic` counts."""
         self._pauses: set[int] = set()
         """The attempts of which a pause is being stored."""
-
-    @property
-    def conducts(self) -> bool:
-        """Whether the run is one of this process."""
-        return False
 
     @property
     def target(self) -> Row | None:
@@ -375,7 +370,6 @@ async def _write(
 async def _settle(
     operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str
 ) -> _Written:
-    """Answer the decision or the request that waits."""
     if pending.waiting is None:
         return None, ""
     (id, asked), step = pending.waiting, pending.row.state.last_step

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -51,11 +51,11 @@ from midwatch_supervisor.tui.state.learning import (
     read_guidelines,
     read_learning,
 )
+from midwatch_supervisor.tui.widgets.detail_tabs import DetailTabs
 from midwatch_supervisor.tui.widgets.dialogs import dialog
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.palette import app_of
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
-from midwatch_supervisor.tui.widgets.table import Table
 
 _PAUSE = 0.3
 """Seconds between two readings at least."""
@@ -65,7 +65,7 @@ _OF_GUIDELINES = (Guidelines, GuidelinesMark)
 _SHOWN = (*_OF_GUIDELINES, Lesson, LessonMark, Fact, FactMark, Recall)
 
 
-class LearnedPane(Vertical):
+class LearnedPane(Vertical, DetailTabs):
     """Lessons, facts, guidelines, statistics. The journal is read beside the keys, never for one.
 
     Lessons and facts are read while they are looked at; the guidelines always, because a proposed
@@ -80,8 +80,6 @@ class LearnedPane(Vertical):
 
     @dataclass
     class Read(Message):
-        """The journal was read."""
-
         view: LearningView
 
     @dataclass
@@ -110,6 +108,12 @@ class LearnedPane(Vertical):
         self._facts = facts_list(now)
         self._guidelines = guidelines_list(now)
         self._statistics = StatisticsPart(counts, now)
+        self._parts = {
+            "lessons": self._lessons,
+            "facts": self._facts,
+            "guidelines": self._guidelines,
+            "statistics": self._statistics,
+        }
         self._detail = Detail()
         self._tabs = TabbedContent(initial="lessons-tab", id="parts")
         self._stale = self._proposals_stale = True
@@ -118,10 +122,7 @@ class LearnedPane(Vertical):
         self._wanted: int | None = None
 
     def compose(self) -> ComposeResult:
-        with self._tabs:
-            for name, widget in self._parts.items():
-                with TabPane(name.capitalize(), id=f"{name}-tab"):
-                    yield widget
+        yield from self._compose_tabs()
         yield self._detail
 
     def on_mount(self) -> None:
@@ -132,29 +133,7 @@ class LearnedPane(Vertical):
         self._look_for_proposals()
 
     @property
-    def _parts(self) -> dict[str, Table[Any] | StatisticsPart]:
-        """The widget of each part, in their order."""
-        return {
-            "lessons": self._lessons,
-            "facts": self._facts,
-            "guidelines": self._guidelines,
-            "statistics": self._statistics,
-        }
-
-    @property
-    def part(self) -> str:
-        """The part that is seen."""
-        return self._tabs.active.removesuffix("-tab")
-
-    @property
-    def table(self) -> Table[Any] | None:
-        """The lines of the part that is seen; the statistics have none."""
-        part = self._parts[self.part]
-        return part if isinstance(part, Table) else None
-
-    @property
     def current(self) -> Known | None:
-        """What the cursor is on."""
         return None if self.table is None else self.table.current
 
     @property
@@ -174,7 +153,7 @@ class LearnedPane(Vertical):
 
     def refresh_board(self) -> None:
         """Show what is known now, and read what may have changed. Only called while it is seen."""
-        if self.part == "statistics":
+        if self.tab == "statistics":
             self._statistics.refresh_board()
         elif self._stale or monotonic() - self._read_at > _OLD:
             self._look(everything=True)
@@ -227,7 +206,7 @@ class LearnedPane(Vertical):
     def see_version(self, id: int) -> None:
         """Show a version of the guidelines, with what it changes."""
         self._wanted = id
-        self.action_part("guidelines")
+        self.action_tab("guidelines")
         self._guidelines.see(id)
         self._detail.open = True
         self._show_detail()
@@ -248,24 +227,12 @@ class LearnedPane(Vertical):
                 return ()
 
     def focus_lines(self) -> None:
-        """Let the keys go to the part that is seen."""
         (self._statistics if self.table is None else self.table.list).focus()
-
-    def close_filter(self) -> bool:
-        """Close the detail, else drop the filter; answers whether there was one of them.
-
-        A filter that is being typed is dropped first.
-        """
-        table = self.table
-        if self._detail.open and not (table and table.filtering):
-            self.action_detail()
-            return True
-        return table is not None and table.close_filter()
 
     @on(TabbedContent.TabActivated, "#parts")
     def _after_tab(self, message: TabbedContent.TabActivated) -> None:
         message.stop()
-        if self.part == "statistics":
+        if self.tab == "statistics":
             self._detail.open = False
         if self._tabs.query_ancestor(TabPane).has_focus_within:
             self.focus_lines()
@@ -273,25 +240,9 @@ class LearnedPane(Vertical):
         self._show_detail()
         self.refresh_bindings()
 
-    def action_part(self, name: str) -> None:
-        """Show a part."""
-        self._tabs.active = f"{name}-tab"
-
-    def action_turn(self, parts: int) -> None:
-        """Show the next part, or the one before."""
-        names = [*self._parts]
-        self.action_part(names[(names.index(self.part) + parts) % len(names)])
-
     def action_detail(self) -> None:
-        """Show all of the line of the cursor, or close that."""
-        self._detail.open = not self._detail.open and self.table is not None
-        self._show_detail()
-        if not self._detail.open:
-            self.focus_lines()
-
-    @on(LineList.Moved)
-    def _after_move(self) -> None:
-        self._show_detail()
+        if self.table is not None:
+            super().action_detail()
 
     @on(LineList.Opened)
     def _open_line(self, message: LineList.Opened) -> None:

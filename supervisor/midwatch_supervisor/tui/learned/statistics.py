@@ -32,7 +32,6 @@ EMPTY = (
 
 
 def percent(share: Share) -> str:
-    """A share with the counts that it is made of."""
     return f"{share.hits / share.of:>4.0%}  {share.hits} of {share.of}" if share.of else "   -"
 
 
@@ -130,8 +129,6 @@ def _classes(lessons: LessonFigures) -> Iterable[str]:
 
 
 class StatisticsPart(ScrollingText):
-    """The statistics as a text that scrolls."""
-
     def __init__(self, counts: LearningCounts, now: Callable[[], datetime]) -> None:
         super().__init__(id="statistics")
         self._figures: LearningFigures | None = None
@@ -159,7 +156,6 @@ class StatisticsPart(ScrollingText):
         self.recolour()
 
     def recolour(self) -> None:
-        """Show what was summed up, in the colours of the present theme."""
         if self._figures is not None:
             zone = self._now().tzinfo
             colours = palette_of(self)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Static, TabbedContent, TabPane, Tabs
+from textual.widgets import Static, TabbedContent, Tabs
 
 from midwatch_monitor.errors import JournalError, UsageError, WorkspaceError
 from midwatch_monitor.journal import Journal
@@ -35,6 +35,7 @@ from midwatch_supervisor.tui.screens.title import header
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.widgets.detail_tabs import DetailTabs
 from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.palette import on_theme_change, palette_of
@@ -48,7 +49,7 @@ _DIFF_SECONDS = 2.0
 """How often the diff is read again at most while it is looked at."""
 
 
-class AttemptScreen(Screen[None]):
+class AttemptScreen(Screen[None], DetailTabs):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
     """One attempt, from its first entry on and then as it goes. It only reads the journal."""
 
     CSS = """
@@ -105,8 +106,8 @@ class AttemptScreen(Screen[None]):
         self._standing = Static(id="standing", classes="header", markup=False)
         self._waiting = Static(id="waiting", classes="header", markup=False)
         self._detail = Detail()
-        self._sides = TabbedContent(id="sides", initial="timeline-tab")
-        self._tabs: dict[str, Table[Any] | Chart] = {
+        self._tabs = TabbedContent(id="sides", initial="timeline-tab")
+        self._parts = {
             "timeline": self._timeline,
             "alerts": self._alerts,
             "chart": self._chart,
@@ -119,10 +120,7 @@ class AttemptScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield self._standing
         yield self._waiting
-        with self._sides:
-            for name, widget in self._tabs.items():
-                with TabPane(name.capitalize(), id=f"{name}-tab"):
-                    yield widget
+        yield from self._compose_tabs()
         yield self._detail
         yield Footer()
 
@@ -137,17 +135,6 @@ class AttemptScreen(Screen[None]):
         held = state.interventions.held
         return waiting == held[0].id if held else waiting in state.open_requests
 
-    @property
-    def side(self) -> str:
-        """The side that is shown."""
-        return self._sides.active.removesuffix("-tab")
-
-    @property
-    def table(self) -> Table[Any] | None:
-        """The lines that are seen; the chart has none."""
-        tab = self._tabs.get(self.side)
-        return tab if isinstance(tab, Table) else None
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Whether there is anything to be searched, or was found."""
         del parameters
@@ -159,7 +146,7 @@ class AttemptScreen(Screen[None]):
         self._wait_for("Reading the journal…")
         self._look()
         self._calibrate()
-        self._focus()
+        self.focus_lines()
         on_theme_change(self, self._show_header)
         # What only time changes: how long it has been idle; and the diff, while it is seen.
         self.set_interval(1.0, self._pass_a_second)
@@ -204,9 +191,10 @@ class AttemptScreen(Screen[None]):
         self._show_header()
 
     def _wait_for(self, progress: str) -> None:
-        for tab in self._tabs.values():
-            if tab is not self._diff:  # which is not in the journal
-                tab.wait_for(progress)
+        for part in self._parts.values():
+            # The diff is not in the journal.
+            if isinstance(part, Table | Chart) and part is not self._diff:
+                part.wait_for(progress)
 
     def _take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -234,7 +222,7 @@ class AttemptScreen(Screen[None]):
         """Show what was read on the side that is seen; the diff is shown once it is read."""
         self._show_header()
         timeline, state = self.timeline, self.timeline.state
-        match self.side:
+        match self.tab:
             case "timeline":
                 self._timeline.take(timeline.items)
             case "alerts":
@@ -262,54 +250,29 @@ class AttemptScreen(Screen[None]):
         if self._detail.open:
             self._detail.show_detail("" if self.table is None else self.table.detail)
 
-    def _focus(self) -> None:
+    def focus_lines(self) -> None:
         (self.query_one(Tabs) if self.table is None else self.table.list).focus()
 
     @on(TabbedContent.TabActivated, "#sides")
     def _after_tab(self) -> None:
-        if self.side == "diff":
+        if self.tab == "diff":
             self._compare()
         self._show()
-        self._focus()
+        self.focus_lines()
         self.refresh_bindings()
 
-    def action_side(self, name: str) -> None:
-        """Show a side."""
-        self._sides.active = f"{name}-tab"
-
-    def action_turn(self, sides: int) -> None:
-        """Show the next side, or the one before."""
-        names = [*self._tabs]
-        self.action_side(names[(names.index(self.side) + sides) % len(names)])
-
-    def action_detail(self) -> None:
-        """Show all of the line of the cursor, or close that."""
-        self._detail.open = not self._detail.open
-        self._show_detail()
-        if not self._detail.open:
-            self._focus()
-
     def action_filter(self) -> None:
-        """Let the operator search the lines that are seen."""
         if self.table is not None:
             self.table.open_filter()
 
     def action_match(self, matches: int) -> None:
-        """Go so many matches of the search further, or back."""
         if self.table is not None:
             self.table.go_to_match(matches)
 
     async def action_back(self) -> None:
         """Close the search that is typed, else the detail, else the search, or go back."""
-        table = self.table
-        if self._detail.open and not (table and table.filtering):
-            self.action_detail()
-        elif table is None or not table.close_filter():
+        if not self.close_filter():
             await self.run_action("app.back")
-
-    @on(LineList.Moved)
-    def _after_move(self) -> None:
-        self._show_detail()
 
     @on(LineList.Opened)
     def _open_line(self, message: LineList.Opened) -> None:
@@ -325,12 +288,11 @@ class AttemptScreen(Screen[None]):
         self._jump(max(self._timeline.evidence))
 
     def _jump(self, step: int) -> None:
-        self.action_side("timeline")
+        self.action_tab("timeline")
         if not self._timeline.jump(self.timeline, step):
             self.notify(f"the timeline does not have step {step}", markup=False)
 
     def action_step(self, number: int) -> None:
-        """Go to a step."""
         self._jump(number)
 
     def action_evidence(self) -> None:
@@ -344,7 +306,7 @@ class AttemptScreen(Screen[None]):
         self._jump(next((step for step in steps if step > here), steps[0]))
 
     def _compare_again(self) -> None:
-        if self.side == "diff" and self._compared != self.timeline.state.edited_step:
+        if self.tab == "diff" and self._compared != self.timeline.state.edited_step:
             self._compare()
 
     def _compare(self) -> None:

@@ -152,13 +152,11 @@ NumberedStep = tuple[int, PlanStep, bool]
 
 
 def numbered_steps(plan: Plan) -> tuple[NumberedStep, ...]:
-    """The plan as lines."""
     steps = enumerate(plan.steps, start=1)
     return tuple((place, step, place == plan.current) for place, step in steps)
 
 
 def plan_tab() -> Table[NumberedStep]:
-    """The plan steps with their states."""
     return Table(
         [
             Column("no", 3, 1, lambda each, c: (f"{each[0]:>3}", c.dim)),
@@ -206,7 +204,6 @@ def _flag(each: NumberedStep, colours: Palette) -> Cell:
 
 
 def _plan_detail(each: NumberedStep) -> str:
-    """All of a plan step, in paragraphs."""
     number, step, _ = each
     return paragraphs(
         (
@@ -335,7 +332,6 @@ def diff_lines(text: str) -> Sequence[str]:
 
 
 def diff_tone(line: str) -> Tone:
-    """How a line of a diff is meant."""
     if line.startswith(_HEADS):
         return Tone.DIM
     if line.startswith("@@"):

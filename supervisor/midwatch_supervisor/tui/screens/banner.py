@@ -40,7 +40,6 @@ class Trouble:
 
     @property
     def text(self) -> str:
-        """What is wrong, and what to do."""
         return f"{self.what} → {self.remedy}" if self.remedy else self.what
 
     @property

@@ -114,7 +114,6 @@ class Chart(Vertical):
             self.redraw()
 
     def redraw(self) -> None:
-        """Draw again, in the colours of the present theme."""
         found, last = self._shown or ((), 0)
         self.set_class(not found, "bare")
         canvas: Any = self._plot.plt  # plotext has no types of its own

@@ -37,12 +37,10 @@ _TREND = 5
 
 
 def sparkline(values: Sequence[int]) -> str:
-    """Percentages as one block character each."""
     return "".join(_BARS[min(7, max(0, value) * 8 // 101)] for value in values)
 
 
 def bar(percent: int | None) -> str:
-    """A percentage as a bar and a number."""
     if percent is None:
         return "-"
     full = round(percent / 100 * _BAR)
@@ -204,12 +202,10 @@ class FleetPane(Table[FleetLine]):
 
     @property
     def grouped_by(self) -> str:
-        """What the lines are grouped by now."""
         return self._order.grouping.name
 
     @property
     def sorted_by(self) -> Sort:
-        """What the lines are sorted by now."""
         return self._order.sort
 
     @property

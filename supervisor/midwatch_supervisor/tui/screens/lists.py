@@ -136,7 +136,6 @@ class CheckpointsPane(Table[Report]):
 
     @property
     def chosen(self) -> Row | None:
-        """The attempt of the cursor's checkpoint."""
         return self.current.row if self.current else None
 
     def slip(self, glance: float) -> str:
@@ -285,16 +284,13 @@ class NodesPane(Table[Host]):
 
     @property
     def chosen(self) -> None:
-        """No line is an attempt."""
         return
 
     @property
     def node(self) -> str | None:
-        """The name of the node of the cursor."""
         return None if self.current is None else self.current.status.name
 
     def refresh_board(self) -> None:
-        """Show the nodes as they are now."""
         self.take(hosts(self._board))
 
 

@@ -48,7 +48,6 @@ class Bars:
 
     @property
     def length(self) -> str:
-        """The span in words."""
         if self.seconds < 60:
             return f"{self.seconds} seconds"
         if self.seconds == 3600:
@@ -100,7 +99,6 @@ def rate(totals: Totals) -> str:
 
 
 def fleet_lines(totals: Totals) -> list[tuple[str, str, str]]:
-    """The counts with their words and the name of their style."""
     needs, tasks = totals.needs, totals.tasks
     canceled = tasks[Lifecycle.CANCELED] + tasks[Lifecycle.REJECTED]
     return [
@@ -199,8 +197,6 @@ def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
 
 
 class OverviewPane(ScrollingText):
-    """The overview."""
-
     def __init__(
         self, board: FleetBoard, now: Callable[[], datetime], about: Sequence[str]
     ) -> None:
@@ -210,6 +206,14 @@ class OverviewPane(ScrollingText):
         self._about = about
         self._drawn: tuple[Text, Palette] | None = None
 
+    @property
+    def chosen(self) -> None:
+        """No line, so no attempt."""
+        return
+
+    def close_filter(self) -> bool:
+        return False
+
     def on_mount(self) -> None:
         on_theme_change(self, self.refresh_board)
 
@@ -217,7 +221,6 @@ class OverviewPane(ScrollingText):
         self.refresh_board()
 
     def refresh_board(self) -> None:
-        """Show the board as it is now."""
         colours, zone = palette_of(self), self._now().tzinfo
         width = max(20, self.scrollable_content_region.width)
         text = overview_text(self._board, colours, width=width, zone=zone, about=self._about)

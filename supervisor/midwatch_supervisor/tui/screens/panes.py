@@ -65,8 +65,6 @@ class Panes(Vertical):
 
     @dataclass
     class Wanted(Message):
-        """An attempt is to be shown."""
-
         row: Row
 
     def __init__(
@@ -112,7 +110,6 @@ class Panes(Vertical):
 
     @property
     def current(self) -> Pane:
-        """The pane that is seen."""
         return self._panes.get(self._tabs.active, self.fleet)
 
     @property
@@ -127,7 +124,6 @@ class Panes(Vertical):
         self.focus_lines()
 
     def focus_lines(self) -> None:
-        """Let the keys go to the lines of the pane that is seen."""
         pane = self.current
         if isinstance(pane, LearnedPane):
             pane.focus_lines()
@@ -155,7 +151,6 @@ class Panes(Vertical):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Put the preview where there is room for it."""
         size, lists = self.screen.size, isinstance(self.current, Table)
         wanted = self._previewed and lists and not isinstance(self.current, NodesPane)
         beside = wanted and size.width >= _BESIDE
@@ -163,7 +158,6 @@ class Panes(Vertical):
         self.set_class(wanted and not beside and size.height >= _BELOW, "below")
 
     def toggle_preview(self) -> None:
-        """Show the preview, or give the list all the room."""
         self._previewed = not self._previewed
         self._arrange()
         self._show_preview()

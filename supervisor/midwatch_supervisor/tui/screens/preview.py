@@ -70,7 +70,6 @@ class Preview:
     """The key of each act, as a person reads it."""
 
     def lines(self) -> list[PreviewLine]:
-        """All of it, from the top."""
         if self.width < _NARROW:
             head = self._rule(f"{one_line(self.row.label)} ─ WHY", self.width)
             return [head, *self._state_lines(self.width), *self._reports(self.width, titled=True)]
@@ -355,14 +354,12 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         self.refresh_board()
 
     def show_row(self, row: Row | None) -> None:
-        """Preview a row from now on."""
         if row is not self._row:
             self._row = row
             self.scroll_home(animate=False)
         self.refresh_board()
 
     def refresh_board(self) -> None:
-        """Show the row as it is now."""
         row, width = self._row, self.size.width - 1
         if not self.display or width < 1:
             return

@@ -117,7 +117,6 @@ class TitleLine(Static):
         self._mark = text
 
     def refresh_board(self) -> None:
-        """Show the counts as they are now."""
         colours = palette_of(self)
         text = title_text(self._board, self._queue.count, self._now(), colours)
         mark = self._board.progress or self._mark

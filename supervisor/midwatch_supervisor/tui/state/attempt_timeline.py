@@ -45,8 +45,6 @@ _SEARCHED = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineItem:
-    """One thing that happened to the attempt."""
-
     id: int
     """Of its entry in the journal."""
     at: datetime
@@ -71,7 +69,6 @@ class TimelineItem:
 
     @property
     def detail(self) -> str:
-        """All that there is to say of it."""
         return self.told.detail
 
 
@@ -127,7 +124,6 @@ class AlertTabLine:
 
     @property
     def detail(self) -> str:
-        """All that there is to say of it."""
         return detail(self.alert)
 
 
@@ -208,7 +204,7 @@ class AttemptTimeline:
         self._update(lambda item: isinstance(item.record, Recall), given=given)
 
     def _update(self, wanted: Callable[[TimelineItem], bool], **news: Any) -> None:
-        """Change the newest item of a kind."""
+        """Change the newest item that is wanted."""
         for place in range(len(self.items) - 1, -1, -1):
             if wanted(self.items[place]):
                 self.items[place] = replace(self.items[place], **news)

@@ -72,7 +72,6 @@ class QueueItem:
 
     @property
     def rules(self) -> str:
-        """The rules that fire."""
         return "" if self.row is None else self.row.rules
 
     @property
@@ -98,7 +97,7 @@ def waiting_attempt(row: Row) -> QueueItem:
     since = since or row.state.last_at
     paused = row.state.paused and row.need is Need.ANSWER
     kind, sign, tone, call = _PAUSED if paused else _NEEDS.get(row.need, _ASKS)
-    if paused and _holder(row) is Actor.OPERATOR:
+    if paused and _paused_by(row) is Actor.OPERATOR:
         call = ""  # who paused it need not be told
     marks = _marks(row)
     what = _with_blockers(row, want)
@@ -119,8 +118,7 @@ def waiting_attempt(row: Row) -> QueueItem:
     )
 
 
-def _holder(row: Row) -> Actor:
-    """Who paused an attempt last."""
+def _paused_by(row: Row) -> Actor:
     return [each for each in row.state.waits if each.action is Action.PAUSE][-1].intervention.by
 
 
@@ -327,7 +325,6 @@ class Queue:
 
     @property
     def count(self) -> int:
-        """How many things wait for a person."""
         of_nodes = len(self._board.node_list.losses) + len(self._board.unplaced)
         return len(self.rows) + of_nodes + len(self.proposals)
 

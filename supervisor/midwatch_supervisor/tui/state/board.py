@@ -85,13 +85,11 @@ class Totals:
     """`alerts` fired and `interventions` delivered, by the ten seconds in which it happened."""
 
     def spend(self, before: Budget, after: Budget) -> None:
-        """An attempt has used more."""
         self.requests += after.requests.used - before.requests.used
         self.tokens += after.tokens.used - before.tokens.used
         self.cost_usd += after.cost_usd.used - before.cost_usd.used
 
     def count(self, what: str, at: datetime) -> None:
-        """One more alert or intervention at a moment."""
         time = at.replace(second=at.second // 10 * 10, microsecond=0)
         self.times.setdefault(time, Counter())[what] += 1
         while len(self.times) > _TIMES:
@@ -146,7 +144,6 @@ class FleetBoard:
         """As they are counted."""
 
     def take(self, batch: FeedBatch) -> None:
-        """Take in all that is new."""
         for run in batch.runs:
             self.meet_run(run)
         for task in batch.tasks:
@@ -170,7 +167,6 @@ class FleetBoard:
         return f"Reading the journal{f': {self.read:,} entries' if self.read else ''}…"
 
     def meet_run(self, run: Run) -> None:
-        """Learn of a run."""
         self.runs[run.id] = run
         if run.keeper is Keeper.MONITOR:
             self._fleet[run.id] = run.started_at
@@ -185,7 +181,6 @@ class FleetBoard:
                 self._look_for_node(row)
 
     def meet_monitors(self, monitors: Iterable[MonitorStatus]) -> None:
-        """Learn what monitors hold."""
         self.node_list.monitors = tuple(monitors)
 
     def _look_for_node(self, row: Row) -> None:
@@ -196,7 +191,6 @@ class FleetBoard:
             self._update_place(row)
 
     def meet_task(self, task: Task) -> None:
-        """Learn of a task."""
         self.tasks[task.id] = task
         self.learning.meet(task)
         self._waiting_tasks.meet(task)
@@ -204,7 +198,7 @@ class FleetBoard:
         self._queue(task)
 
     def meet_attempt(self, attempt: Attempt) -> None:
-        """Learn of an attempt of a task that is known."""
+        """Learn of an attempt, whose task has been met."""
         task = self.tasks[attempt.task]
         self.attempts[attempt.id] = attempt
         self.reopened.discard(task.id)

@@ -46,13 +46,11 @@ class FeedBatch:
     """Whether another batch follows at once: what is drawn now would soon be old."""
     again: bool = False
     """Whether the journal could not be read before it: others may have missed something."""
-
     ends: bool = False
     """Whether the journal's end is reached with it for the first time."""
 
     @property
     def says(self) -> bool:
-        """Whether there is anything in it."""
         told = self.nodes is not None or self.monitors is not None
         return bool(self.entries) or self.again or self.ends or told
 
@@ -80,7 +78,7 @@ class Feed:
         `nodes` and `monitors` are asked where there may be a fleet; `connected` says whether the
         bus has its broker.
         """
-        self._journal = journal
+        self.journal = journal
         self._run = run
         self._bus = bus
         self._poll_seconds = poll_seconds
@@ -102,18 +100,12 @@ class Feed:
         """Why the journal could not be read the last time; empty if it could."""
 
     @property
-    def journal(self) -> Journal:
-        """The journal that is followed."""
-        return self._journal
-
-    @property
     def connected(self) -> bool:
         """Whether hints of other machines can come."""
         return self._connected()
 
     @property
     def of_a_fleet(self) -> bool:
-        """Whether nodes are asked for."""
         return self._nodes is not None
 
     @property
@@ -159,11 +151,12 @@ class Feed:
         return batch
 
     async def _read(self) -> FeedBatch:
-        page = await self._journal.entries(self._after, run=self._run, limit=_BATCH)
-        tasks = await self._met_tasks({entry.task for entry in page} - self._tasks)
+        page = await self.journal.entries(self._after, run=self._run, limit=_BATCH)
+        unmet = {entry.task for entry in page} - self._tasks
+        tasks = await self.journal.tasks_with(unmet) if unmet else []
         wanted = {entry.attempt for entry in page if entry.attempt is not None} - self._attempts
-        attempts = await self._journal.attempts_with(wanted) if wanted else []
-        runs = [await self._journal.run(id) for id in {task.run for task in tasks} - self._runs]
+        attempts = await self.journal.attempts_with(wanted) if wanted else []
+        runs = [await self.journal.run(id) for id in {task.run for task in tasks} - self._runs]
         nodes = None if self._nodes is None else await self._nodes.take_change()
         monitors = None if self._monitors is None else await self._monitors.take_change()
         more = len(page) == _BATCH
@@ -189,9 +182,6 @@ class Feed:
             again=self._failed,
             ends=ends,
         )
-
-    async def _met_tasks(self, ids: set[int]) -> list[Task]:
-        return await self._journal.tasks_with(ids) if ids else []
 
 
 class _Seen(Generic[T]):

@@ -42,7 +42,6 @@ class LearningView:
 
     @property
     def proposed(self) -> tuple[KnownGuidelines, ...]:
-        """The versions that wait for a person."""
         return tuple(each for each in self.guidelines if each.state is GuidelinesState.PROPOSED)
 
     def live(self, project: str) -> KnownGuidelines | None:
@@ -86,7 +85,6 @@ class LearningView:
         return next((each for each in every if each.id == known.id), known)
 
     def replaced_facts(self, fact: KnownFact) -> tuple[KnownFact, ...]:
-        """The facts in whose place this one stands."""
         return tuple(each for each in self.facts if each.instead == fact.id)
 
 
@@ -144,7 +142,6 @@ class LearningCounts:
         """How many entries were taken: while it is the same, the figures are."""
 
     def meet(self, task: Task) -> None:
-        """Learn of a task."""
         self._waiting.append(task)
 
     def fold(self, entry: Entry, name: str) -> None:
@@ -169,7 +166,6 @@ class LearningCounts:
         self.grown += 1
 
     def figures(self) -> LearningFigures:
-        """How everything stands."""
         while self._waiting:
             news = self._waiting.popleft()
             if isinstance(news, Task):

@@ -60,7 +60,6 @@ class NodeList:
 
     @property
     def at_work(self) -> tuple[NodeStatus, ...]:
-        """The nodes that are there."""
         return tuple(each for each in self.nodes.values() if not each.state.gone)
 
 
@@ -103,11 +102,9 @@ class WaitingTasks:
         """By task; with whether it is a part of a split one, which waits for no node."""
 
     def meet(self, task: Task) -> None:
-        """Learn of a task."""
         self._ids[task.run, task.name] = task.id
 
     def begin(self, task: int) -> None:
-        """It waits no more."""
         self._wanted.pop(task, None)
 
     def wait(

@@ -60,13 +60,10 @@ class EqualCheckpoints:
 
     @property
     def seconds(self) -> float:
-        """How long the same was said."""
         return (self.last_at - self.first_at).total_seconds()
 
 
 class CheckpointHistory:
-    """The last checkpoints of one attempt."""
-
     __slots__ = ("_groups",)
 
     def __init__(self) -> None:
@@ -93,7 +90,6 @@ class CheckpointHistory:
 
     @property
     def newest_first(self) -> Iterator[EqualCheckpoints]:
-        """All that is kept."""
         return reversed(self._groups)
 
 
@@ -204,7 +200,6 @@ class Row:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
         return self.state.over
 
     @property

@@ -59,8 +59,6 @@ def standing_of(row: Row) -> RowStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """One way to group the lines."""
-
     name: str
     key: Callable[[Row, RowStanding], GroupKey]
     lone_heading: bool = True
@@ -175,8 +173,6 @@ READ_FOR = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sort:
-    """One way to sort the lines of a group."""
-
     name: str
     says: str
     """Which lines come first, in words."""
@@ -248,7 +244,6 @@ class Order:
         """The rows that hold every word of the filter, folded away or not."""
 
     def arrange(self, *, grouping: Grouping | None = None, sort: Sort | None = None) -> None:
-        """Group or sort the rows by something else."""
         if grouping is not None:
             self.grouping = grouping
             self._folds.clear()

@@ -39,8 +39,6 @@ _NEW_LINE = frozenset({"ctrl+j", "shift+enter"})
 
 
 class QuestionDialog(ModalScreen[T], ClosesOnce[T]):
-    """Asks a question, in a box."""
-
     DEFAULT_CSS = """
     QuestionDialog { align: center middle; }
     QuestionDialog > .box {
@@ -76,8 +74,6 @@ class AnswerArea(TextArea):
 
     @dataclass
     class Sent(Message):
-        """Enter was pressed."""
-
         text: str
 
     def on_key(self, event: events.Key) -> None:

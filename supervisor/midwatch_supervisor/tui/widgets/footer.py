@@ -27,8 +27,6 @@ _LEAVE = "leave"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One key of the line."""
-
     press: str
     """The key by Textual's name."""
     key: str
@@ -124,7 +122,6 @@ class Footer(Widget):
         self.refresh()
 
     def recolour(self) -> None:
-        """Take the colours of the present theme."""
         self._colours = None
         self.refresh()
 

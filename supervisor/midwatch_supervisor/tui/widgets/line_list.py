@@ -111,12 +111,10 @@ class LineList(ScrollView, can_focus=True):
 
     @property
     def at_end(self) -> bool:
-        """Whether the cursor is on the last line."""
         return self.cursor >= self.count - 1
 
     @property
     def seen(self) -> range:
-        """The lines that are seen."""
         return range(min(self._top, self.count), min(self._top + self._lines, self.count))
 
     @property
@@ -150,18 +148,15 @@ class LineList(ScrollView, can_focus=True):
         self.post_message(self.Scrolled())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Tell that other lines are seen."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Scrolled())
 
     def recolour(self) -> None:
-        """Take the colours of the present theme."""
         self._colours = self._laid = None
         self.refresh()
 
     @property
     def colours(self) -> Palette:
-        """The styles of the theme."""
         if self._colours is None:
             self._colours = palette_of(self)
         return self._colours

@@ -165,19 +165,16 @@ _TONES = {
 
 
 def health_style(health: Health, colours: Palette) -> Style:
-    """The style of a health."""
     return colours[_HEALTHS[health]]
 
 
 def status_style(state: AttemptState, colours: Palette) -> Style:
-    """The style of where an attempt stands."""
     if state.rejected:
         return colours.warn
     return colours[_STATUSES.get(state.status, "text")]
 
 
 def tone_style(tone: Tone, colours: Palette) -> Style:
-    """The style of a tone."""
     return colours[_TONES[tone]]
 
 

@@ -33,7 +33,7 @@ class ScrollActions(Widget):
 
 
 class ScrollingText(VerticalScroll, ScrollActions, can_focus=True):
-    """A text with a cursor's keys. It can be a pane: it has no line and no filter."""
+    """A text that the keys of a list scroll."""
 
     BINDINGS: ClassVar[list[BindingType]] = SCROLL_KEYS
     DEFAULT_CSS = """
@@ -55,15 +55,6 @@ class ScrollingText(VerticalScroll, ScrollActions, can_focus=True):
         self.text = text.plain
         self._static.update(text)
 
-    @property
-    def chosen(self) -> None:
-        """No line, so no attempt."""
-        return
-
-    def close_filter(self) -> bool:
-        """There is no filter to drop."""
-        return False
-
 
 class Detail(ScrollingText):
     """All of one line, in the lower part of a screen. Takes texts that have lost their escapes."""
@@ -82,7 +73,6 @@ class Detail(ScrollingText):
 
     @property
     def open(self) -> bool:
-        """Whether it can be seen."""
         return self.has_class("open")
 
     @open.setter

@@ -78,7 +78,6 @@ def draw(item: T, layout: Sequence[tuple[Column[T], int]], colours: Palette) -> 
 
 
 def title_cells(layout: Sequence[tuple[Column[T], int]], colours: Palette) -> list[Cell]:
-    """The line of the titles."""
     return [(f"{fit_text(column.title, width)} ", colours.heading) for column, width in layout]
 
 
@@ -220,7 +219,6 @@ class Table(Vertical, Generic[T]):
 
     @property
     def current(self) -> T | None:
-        """What the cursor is on."""
         return self.items[self.list.cursor] if self.list.cursor < len(self.items) else None
 
     @property
@@ -230,17 +228,14 @@ class Table(Vertical, Generic[T]):
 
     @property
     def wanted(self) -> str:
-        """The words of the filter."""
         return self._filter.value
 
     @property
     def filtering(self) -> bool:
-        """Whether the operator types in the filter."""
         return self._filter.has_focus
 
     @property
     def searching(self) -> bool:
-        """Whether there are words that are searched for."""
         return bool(self._searches and self._split()[1])
 
     @property
@@ -349,11 +344,9 @@ class Table(Vertical, Generic[T]):
         return " ".join((*drawn, self._detail(item))).lower()
 
     def refresh_board(self) -> None:
-        """Show the board as it is now."""
         self.take(self._every)
 
     def see(self, key: object) -> None:
-        """Put the cursor on the item with a key."""
         for place, each in enumerate(self.items):
             if self._key(each) == key:
                 self.list.go(place, around=True)
@@ -367,7 +360,6 @@ class Table(Vertical, Generic[T]):
             self.list.go(found[(after + matches) % len(found)], around=True)
 
     def say(self, nothing: str) -> None:
-        """Say this where there is nothing."""
         self._nothing_at_all = nothing
         self._nothing.update(nothing)
 
@@ -384,7 +376,6 @@ class Table(Vertical, Generic[T]):
             self._say_why(nothing=not self.items)
 
     def open_filter(self) -> None:
-        """Let the operator type a filter."""
         self._filter.add_class("open")
         # At once: what is typed next must not act on the lines.
         self.screen.set_focus(self._filter)
@@ -410,7 +401,6 @@ class Table(Vertical, Generic[T]):
         self._sift()
 
     def _sift(self) -> None:
-        """The filter is another one."""
         before, self._searched = self._searched, self.searching
         self.refresh_board()
         if self._matches and not self._is_match(self.list.cursor):
@@ -431,13 +421,11 @@ class Table(Vertical, Generic[T]):
             self._draw_titles()
 
     def use(self, columns: Sequence[Column[T]]) -> None:
-        """Show these columns from now on."""
         self._columns = columns
         self._fit(self._width)
         self.list.refresh()
 
     def recolour(self) -> None:
-        """Take the colours of the present theme."""
         self.list.recolour()
         self._draw_titles()
 

@@ -153,10 +153,19 @@ async def test_a_detail_can_be_scrolled_by_keys(sit: Sit) -> None:
         await seat.until(lambda: detail.scroll_y == 0)
 
 
+async def test_keys_act_on_the_attempt_while_its_detail_is_scrolled(sit: Sit) -> None:
+    async with sit(bare=True) as seat:
+        view = await seat.open_attempt()
+        await seat.press("enter", "tab")
+        assert seat.app.focused is view.query_one(Detail)
+        await seat.press("p")
+        assert seat.app.told == ["fix#1: pause sent; it holds at the next request"]
+
+
 async def test_enter_on_an_alert_jumps_to_its_evidence_and_e_goes_round(seat: Seat) -> None:
     view = await seat.open_attempt()
     await seat.press("f3", "g", "enter")
-    assert view.side == "timeline"
+    assert view.tab == "timeline"
     assert "3 ◀ · write_file" in cursor_line(seat)
     await seat.press("e")
     assert "1 ◀ · write_file" in cursor_line(seat)
@@ -165,15 +174,15 @@ async def test_enter_on_an_alert_jumps_to_its_evidence_and_e_goes_round(seat: Se
 async def test_the_keys_turn_through_all_sides(sit: Sit) -> None:
     async with sit(size=(80, 24)) as seat:
         view = await seat.open_attempt()
-        seen = [view.side]
+        seen = [view.tab]
         for _ in range(7):
             await seat.press("l")
-            seen.append(view.side)
+            seen.append(view.tab)
         await seat.press("h")
         assert seen == [
             *("timeline", "alerts", "chart", "plan", "diff", "messages", "checks", "timeline")
         ]
-        assert view.side == "checks"
+        assert view.tab == "checks"
 
 
 async def test_what_is_added_appears_and_the_cursor_at_the_end_follows(
@@ -241,7 +250,7 @@ async def test_an_attempt_without_anything_says_so_on_every_side(sit: Sit) -> No
         view = await seat.open_attempt()
         for key in ("f3", "f4", "f5", "f7", "f8"):
             await seat.press(key)
-            active = view.query_one(f"#{view.side}-tab")
+            active = view.query_one(f"#{view.tab}-tab")
             assert active.query_one(".empty").display
 
 

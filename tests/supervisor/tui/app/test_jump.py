@@ -115,9 +115,9 @@ async def test_an_attempt_is_reached_by_its_name_also_from_another(seat: Seat) -
 async def test_in_an_attempt_a_side_and_a_step_are_reached(seat: Seat) -> None:
     view = await seat.open_attempt()
     await seat.press("colon", *"plan", "enter")
-    assert view.side == "plan"
+    assert view.tab == "plan"
     await seat.press("colon", *"7", "enter")
-    assert view.side == "timeline"
+    assert view.tab == "timeline"
     await seat.until(lambda: seat.lines("timeline")[seat.list("timeline").cursor][0] == ">")
     assert "   7 " in seat.lines("timeline")[seat.list("timeline").cursor]
     await seat.press("colon", *"70", "enter")

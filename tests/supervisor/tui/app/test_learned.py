@@ -85,7 +85,7 @@ class Reader:
     def seen(self) -> tuple[str, str]:
         """The pane and the part that are seen."""
         panes = self.app.screen_stack[0].query_one("#panes", TabbedContent)
-        return panes.active.removesuffix("-tab"), self.app.learned.part
+        return panes.active.removesuffix("-tab"), self.app.learned.tab
 
 
 @asynccontextmanager

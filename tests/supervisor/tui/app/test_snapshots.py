@@ -189,7 +189,7 @@ async def test_a_side_of_an_attempt_looks_as_it_did(
             while view.reading:
                 await pilot.pause()
         for side in SIDES:
-            await view.run_action(f"side('{side}')")
+            await view.run_action(f"tab('{side}')")
             assert await look(side), side
 
 
@@ -198,7 +198,7 @@ def lacks(app: Console) -> bool:
     learned = app.learned
     if app.panes.current is not learned:
         return not learned.view.guidelines
-    if learned.part == "statistics":
+    if learned.tab == "statistics":
         return not learned.query_one(StatisticsPart).text
     return not learned.read
 

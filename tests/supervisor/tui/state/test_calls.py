@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -31,7 +32,7 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_stage.rows import row
-from midwatch_supervisor.tui.bell import Bell, call_text, command, escape, notifier
+from midwatch_supervisor.tui.bell import Bell, call_text, escape, notifier
 from midwatch_supervisor.tui.log_capture import LogCapture
 from midwatch_supervisor.tui.screens.banner import (
     Trouble,
@@ -198,17 +199,6 @@ def test_a_long_call_is_cut() -> None:
     assert len(call_text([need(what="why " * 200)])) == 160
 
 
-def test_a_desktop_gets_no_markup_and_a_text_is_no_option() -> None:
-    told = command("notify-send", "-u <b>fix</b>")
-    assert told == (
-        "notify-send",
-        "--app-name=Midwatch",
-        "--",
-        "Midwatch",
-        "-u &lt;b&gt;fix&lt;/b&gt;",
-    )
-
-
 def test_a_terminal_gets_one_notification_and_no_escape_of_an_agent() -> None:
     assert (
         escape("fix\x07\x1b]0;gone\x07 it")
@@ -280,7 +270,8 @@ def test_only_what_is_passing_is_forgotten(passing: bool, passed: bool) -> None:
 
 
 def test_the_log_of_the_watch_is_heard_and_no_other() -> None:
-    with LogCapture() as captured:
+    with closing(LogCapture()) as captured:
+        captured.attach()
         logging.getLogger("midwatch_monitor.loop").warning("it %s", "fails")
         logging.getLogger("midwatch_supervisor.run.attempt_run").error("a worker failed")
         assert captured.take() == "it fails"
@@ -290,7 +281,8 @@ def test_the_log_of_the_watch_is_heard_and_no_other() -> None:
 
 
 def test_a_captured_line_names_its_error() -> None:
-    with LogCapture() as captured:
+    with closing(LogCapture()) as captured:
+        captured.attach()
         try:
             raise ValueError("no number")
         except ValueError:
