@@ -23,6 +23,7 @@ from midwatch_monitor.records import (
     Cause,
     Change,
     Checkpoint,
+    Commit,
     Decision,
     Delivery,
     DeliveryState,
@@ -70,6 +71,9 @@ def after(seconds: float = 0, *, minutes: float = 0) -> datetime:
     """So long after `AT`."""
     return AT + timedelta(seconds=seconds, minutes=minutes)
 
+
+WHOSE = {"worker": "coder", "model": "m", "node": "here", "workspace": "/w"}
+"""What `Journal.add_attempt` is told besides, where nothing depends on it."""
 
 # Work.
 
@@ -348,6 +352,11 @@ def drafts(of: Attempt, records: Iterable[Record], *, seq: int | None = None) ->
         )
         for at, record in enumerate(records)
     )
+
+
+def commit(of: Attempt, *records: Record, seq: int | None = None, **fields: Any) -> Commit:
+    """What a process writes of an attempt at once; `seq` is that of the first record."""
+    return Commit(drafts=drafts(of, records, seq=seq), attempt=of.id, **fields)
 
 
 # A scripted worker: its models come with pydantic-ai, which most tests do without.

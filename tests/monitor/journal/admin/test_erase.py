@@ -13,7 +13,6 @@ from midwatch_monitor.records import (
     AlertKey,
     Attempt,
     Commit,
-    Draft,
     Ending,
     Erasure,
     Fact,
@@ -26,7 +25,6 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
-    Lifecycle,
     Message,
     Method,
     Recall,
@@ -34,8 +32,8 @@ from midwatch_monitor.records import (
     Reflection,
     Result,
     Summary,
-    TaskTransition,
 )
+from midwatch_stage.factories import WHOSE, task_transition
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.matrix import DATABASES
 
@@ -220,9 +218,7 @@ async def test_an_attempt_that_is_over_or_was_never_claimed_is_not_under_way(
 async def test_a_task_between_two_attempts_is_under_way(past: PastAttempts) -> None:
     attempt = await past.attempt("shop")
     await past.end(attempt, Ending.UNACCEPTED)
-    state = TaskTransition(lifecycle=Lifecycle.WORKING)
-    draft = Draft(record=state, at=past.at, task=attempt.task)
-    await past.journal.commit(Commit(drafts=(draft,)))
+    await past.say(attempt, task_transition())
     with pytest.raises(UsageError, match=f"task {attempt.task} of shop is under way"):
         await past.learned.forget("shop", author="", at=past.at)
     await past.learned.forget("shop", author="", at=past.at + timedelta(minutes=16))
@@ -254,9 +250,7 @@ async def test_a_trial_that_is_under_way_keeps_its_project(past: PastAttempts) -
     task = await past.journal.add_task(
         run=run.id, name="fix", title="", spec="{}", trial_of="shop", at=past.at
     )
-    attempt = await past.journal.add_attempt(
-        task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=past.at
-    )
+    attempt = await past.journal.add_attempt(task=task.id, number=1, at=past.at, **WHOSE)
     await past.journal.claim(attempt.id, holder="me", at=past.at)
     with pytest.raises(UsageError, match="under way"):
         await past.learned.forget("shop", author="", at=past.at)

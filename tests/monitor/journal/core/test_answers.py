@@ -12,12 +12,13 @@ from midwatch_monitor.records import (
     Actor,
     Attempt,
     BudgetRequest,
-    Delivery,
     DeliveryState,
     Grant,
     Intervention,
     Record,
 )
+from midwatch_stage.factories import delivery, intervention
+from midwatch_stage.reading import records_of
 from midwatch_supervisor.operator.actions import OperatorActions
 
 Write = Callable[[Record], Awaitable[int]]
@@ -25,12 +26,8 @@ ASKS = BudgetRequest(wanted=Grant(requests=10), reason="more to do")
 
 
 def held(petition: int) -> Intervention:
-    return Intervention(
-        action=Action.GRANT_BUDGET,
-        by=Actor.SUPERVISOR,
-        message="",
-        petition=petition,
-        needs_approval=True,
+    return intervention(
+        Action.GRANT_BUDGET, Actor.SUPERVISOR, petition=petition, needs_approval=True
     )
 
 
@@ -40,8 +37,7 @@ def desk(journal: Journal, at: datetime) -> OperatorActions:
 
 
 async def said(journal: Journal) -> list[str]:
-    entries = await journal.entries(kinds=(Intervention,))
-    return [each.record.author for each in entries if isinstance(each.record, Intervention)]
+    return [each.author for each in await records_of(journal, Intervention)]
 
 
 async def test_a_second_answer_is_refused(
@@ -59,7 +55,7 @@ async def test_a_rejected_answer_is_none(
 ) -> None:
     id = await write(ASKS)
     answer = await write(held(id))
-    await write(Delivery(intervention=answer, state=DeliveryState.REJECTED, step=1))
+    await write(delivery(answer, DeliveryState.REJECTED, step=1))
     await desk.grant(attempt, id, ASKS)
     assert await said(journal) == ["", "ada"]
 

@@ -27,10 +27,11 @@ from midwatch_monitor.records import (
     Message,
     Result,
     Step,
-    StepKind,
 )
 from midwatch_stage.command import midwatch
+from midwatch_stage.factories import message
 from midwatch_stage.harness import PastAttempts
+from midwatch_stage.reading import records_of
 
 Capture = pytest.CaptureFixture[str]
 Claim = Callable[..., Awaitable[Recorder]]
@@ -75,16 +76,12 @@ def problems(capsys: Capture) -> list[str]:
     return [each["problem"] for each in found if each["type"] == "problem"]
 
 
-def step(number: int) -> Step:
-    return Step(number=number, kind=StepKind.MESSAGE, text=f"step {number}")
-
-
 @pytest.fixture
 async def steps(claim: Claim) -> Sequence[int]:
     """The ids of three steps of an attempt that is at work."""
     recorder = await claim()
     await recorder.record(working_transition())
-    return [(await recorder.record(step(n)))[0].id for n in (1, 2, 3)]
+    return [(await recorder.record(message(n)))[0].id for n in (1, 2, 3)]
 
 
 async def test_broken_entries_are_named_by_a_check_and_stop_no_reader(
@@ -92,7 +89,7 @@ async def test_broken_entries_are_named_by_a_check_and_stop_no_reader(
 ) -> None:
     recorder = await claim()
     await recorder.record(working_transition())
-    ids = [(await recorder.record(step(n)))[0].id for n in range(1, len(ENTRIES) + 3)]
+    ids = [(await recorder.record(message(n)))[0].id for n in range(1, len(ENTRIES) + 3)]
     for id, (statement, _) in zip(ids[1:], ENTRIES.values(), strict=False):
         say(location, statement, id=id)
     capsys.readouterr()
@@ -104,8 +101,8 @@ async def test_broken_entries_are_named_by_a_check_and_stop_no_reader(
     assert len(said) == len(ENTRIES)
     for command in (["status", "--all"], ["show", "fix"], ["report"], ["export", "1"]):
         assert await midwatch(*command, "--journal", location) == 0
-    read = [each.record.text for each in await journal.entries() if isinstance(each.record, Step)]
-    assert (read[0], read[-1]) == ("step 1", f"step {len(ids)}")
+    read = [each.number for each in await records_of(journal, Step)]
+    assert (read[0], read[-1]) == (1, len(ids))
 
 
 async def test_a_broken_entry_is_named_once_and_its_place_is_kept(
@@ -150,7 +147,7 @@ async def test_whoever_takes_an_attempt_over_numbers_on_behind_what_it_cannot_re
     location: str, steps: Sequence[int], claim: Claim, journal: Journal, change: str
 ) -> None:
     say(location, f"UPDATE entry SET {change} WHERE id = :id", id=steps[-1])
-    added = (await (await claim()).record(step(4)))[0]
+    added = (await (await claim()).record(message(4)))[0]
     before = [each.seq for each in await journal.entries(attempt=1) if each.id < added.id]
     assert added.seq == max(seq for seq in before if seq is not None) + 1
 
@@ -159,7 +156,7 @@ async def test_many_broken_rows_are_counted_and_some_are_named(
     capsys: Capture, location: str, claim: Claim
 ) -> None:
     recorder = await claim()
-    await recorder.record(working_transition(), *(step(n) for n in range(1, 51)))
+    await recorder.record(working_transition(), *(message(n) for n in range(1, 51)))
     say(location, "UPDATE entry SET body = 'nothing' WHERE kind = 'step'")
     capsys.readouterr()
     assert await midwatch("db", "check", "--journal", location, "--json") == 1

@@ -16,16 +16,14 @@ from midwatch_monitor.journal.core.clock import JournalClock, journal_clock, now
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Action,
-    Actor,
     Attempt,
-    AttemptTransition,
     Ending,
-    Intervention,
     Lesson,
-    Lifecycle,
     Record,
 )
 from midwatch_stage.command import midwatch, write
+from midwatch_stage.factories import ended, intervention
+from midwatch_stage.harness import PastAttempts
 from midwatch_tools import Watch
 
 NEAR = timedelta(minutes=2)
@@ -130,9 +128,7 @@ async def test_somebody_elses_agent_is_recorded_by_the_databases_time(
     watch = Watch(root=workspace, journal=postgres_journal, clock=lambda: now() + off)
     await worker([("put", {"path": "a.py", "text": "1"})]).run("Fix it.", capabilities=[watch])
     entries = await shared.entries()
-    assert entries[-1].record == AttemptTransition(
-        lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.DONE
-    )
+    assert entries[-1].record == ended(reason="the agent finished")
     times = [(await shared.run(1)).started_at, *(entry.at for entry in entries)]
     assert all(near(at, now()) for at in times)
     assert times == sorted(times)
@@ -163,18 +159,11 @@ async def ahead(postgres_journal: str, monkeypatch: pytest.MonkeyPatch) -> Async
 
 
 async def _attempt(journal: Journal, project: Path) -> Attempt:
-    at = await journal.now()
-    run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
-    task = await journal.add_task(
-        run=run.id, name="fix", title="Fix it", spec="{}", at=at, project=str(project)
-    )
-    return await journal.add_attempt(
-        task=task.id, number=1, worker="coder", model="m", node="here", workspace="/w", at=at
-    )
+    return await PastAttempts(journal, await journal.now()).attempt(str(project))
 
 
-HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
-OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+HELD = intervention(Action.RESTART, needs_approval=True)
+OVER = ended(Ending.ERROR)
 
 
 @pytest.mark.parametrize(

@@ -16,33 +16,28 @@ from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
     Commit,
-    Delivery,
-    DeliveryState,
     Draft,
-    Ending,
     Entry,
-    Intervention,
     Lifecycle,
     Message,
     Record,
     Result,
     Step,
-    StepKind,
     TaskTransition,
+)
+from midwatch_stage.factories import (
+    WHOSE,
+    commit,
+    delivery,
+    ended,
+    intervention,
+    message,
+    task_transition,
+    transition,
 )
 from midwatch_stage.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
-
-
-def step(number: int) -> Step:
-    return Step(number=number, kind=StepKind.MESSAGE, text=f"step {number}")
-
-
-def draft(record: Record, attempt: Attempt, seq: int | None = None) -> Draft:
-    return Draft(
-        record=record, at=attempt.started_at, task=attempt.task, attempt=attempt.id, seq=seq
-    )
 
 
 def guarded(connection: Connection, attempt: Attempt, incarnation: int) -> None:
@@ -73,9 +68,8 @@ async def test_a_new_task_and_a_new_attempt_are_submitted(
 
 
 async def test_what_a_commit_returns_is_what_is_read(journal: Journal, attempt: Attempt) -> None:
-    drafts = (draft(step(1), attempt, seq=1), draft(step(2), attempt, seq=2))
-    entries = await journal.commit(Commit(drafts=drafts))
-    assert [entry.record for entry in entries] == [step(1), step(2)]
+    entries = await journal.commit(commit(attempt, message(1), message(2), seq=1))
+    assert [entry.record for entry in entries] == [message(1), message(2)]
     assert await journal.entries(kinds=[Step]) == list(entries)
     assert await journal.last_id() == entries[-1].id
 
@@ -84,7 +78,7 @@ async def test_a_time_comes_back_as_the_same_moment_in_utc(
     journal: Journal, attempt: Attempt
 ) -> None:
     there = datetime(2026, 11, 21, 9, 30, 0, 5, tzinfo=timezone(timedelta(hours=5, minutes=30)))
-    await journal.commit(Commit(drafts=(Draft(record=step(1), at=there, task=attempt.task),)))
+    await journal.commit(Commit(drafts=(Draft(record=message(1), at=there, task=attempt.task),)))
     (entry,) = await journal.entries(kinds=[Step])
     assert (entry.at, entry.at.utcoffset()) == (there, timedelta(0))
 
@@ -100,7 +94,7 @@ async def test_entries_are_chosen_by_run_task_attempt_kind_and_place(
 ) -> None:
     run = await journal.add_run(source="", settings="", at=at)
     task = await journal.add_task(run=run.id, name="other", title="", spec="", at=at)
-    await journal.commit(Commit(drafts=(draft(step(1), attempt), draft(step(2), attempt))))
+    await journal.commit(commit(attempt, message(1), message(2)))
     assert [each.id for each in await journal.entries()] == [1, 2, 3, 4, 5]
     assert [each.id for each in await journal.entries(run=run.id)] == [3]
     assert [each.id for each in await journal.entries(task=task.id)] == [3]
@@ -115,7 +109,7 @@ async def test_history_and_results_are_kept_with_the_entries_or_not_at_all(
     messages = (Message(index=0, body=b'{"a":1}'), Message(index=1, body=b"\x00\xff"))
     results = (Result(call="call-1", body=b'"done"'),)
     await journal.commit(Commit(attempt=attempt.id, messages=messages, results=results))
-    again = Commit(drafts=(draft(step(1), attempt),), attempt=attempt.id, messages=messages[1:])
+    again = commit(attempt, message(1), messages=messages[1:])
     with pytest.raises(StaleIncarnationError, match="already written"):
         await journal.commit(again)
     assert await journal.messages(attempt.id) == list(messages)
@@ -124,10 +118,10 @@ async def test_history_and_results_are_kept_with_the_entries_or_not_at_all(
 
 
 async def test_a_result_is_given_once(journal: Journal, attempt: Attempt) -> None:
-    commit = Commit(attempt=attempt.id, results=(Result(call="call-1", body=b"1"),))
-    await journal.commit(commit)
+    result = Commit(attempt=attempt.id, results=(Result(call="call-1", body=b"1"),))
+    await journal.commit(result)
     with pytest.raises(StaleIncarnationError, match=f"attempt {attempt.id}"):
-        await journal.commit(commit)
+        await journal.commit(result)
 
 
 async def test_each_claim_is_a_new_incarnation(journal: Journal, attempt: Attempt) -> None:
@@ -138,10 +132,9 @@ async def test_each_claim_is_a_new_incarnation(journal: Journal, attempt: Attemp
 async def test_only_the_current_incarnation_may_commit(journal: Journal, attempt: Attempt) -> None:
     old = await journal.claim(attempt.id, holder="a", at=attempt.started_at)
     new = await journal.claim(attempt.id, holder="b", at=attempt.started_at)
-    drafts = (draft(step(1), attempt, seq=1),)
     with pytest.raises(StaleIncarnationError, match="incarnation 2, not 1"):
-        await journal.commit(Commit(drafts=drafts, attempt=attempt.id, incarnation=old))
-    assert await journal.commit(Commit(drafts=drafts, attempt=attempt.id, incarnation=new))
+        await journal.commit(commit(attempt, message(1), seq=1, incarnation=old))
+    assert await journal.commit(commit(attempt, message(1), seq=1, incarnation=new))
 
 
 async def test_without_a_claim_no_incarnation_is_current(
@@ -154,44 +147,35 @@ async def test_without_a_claim_no_incarnation_is_current(
 async def test_a_monitor_writes_only_of_attempts_whose_lease_it_holds(
     journal: Journal, attempt: Attempt
 ) -> None:
-    drafts = (draft(step(1), attempt),)
     with pytest.raises(StaleIncarnationError, match="attempt 1 is watched at incarnation None"):
-        await journal.commit(Commit(drafts=drafts, guard=1))
+        await journal.commit(commit(attempt, message(1), guard=1))
     await journal.write(guarded, attempt, 2)
     with pytest.raises(StaleIncarnationError, match="incarnation 2, not 1: another monitor"):
-        await journal.commit(Commit(drafts=drafts, guard=1))
-    assert await journal.commit(Commit(drafts=drafts, guard=2))
+        await journal.commit(commit(attempt, message(1), guard=1))
+    assert await journal.commit(commit(attempt, message(1), guard=2))
 
 
 async def test_a_seq_is_given_once(journal: Journal, attempt: Attempt) -> None:
-    await journal.commit(Commit(drafts=(draft(step(1), attempt, seq=1),)))
+    await journal.commit(commit(attempt, message(1), seq=1))
     with pytest.raises(StaleIncarnationError, match="already written"):
-        await journal.commit(Commit(drafts=(draft(step(2), attempt, seq=1),)))
-    assert [each.record for each in await journal.entries(kinds=[Step])] == [step(1)]
+        await journal.commit(commit(attempt, message(2), seq=1))
+    assert [each.record for each in await journal.entries(kinds=[Step])] == [message(1)]
 
 
 @pytest.mark.parametrize("end", [each for each in Lifecycle if each.over])
 async def test_over_is_over(journal: Journal, attempt: Attempt, end: Lifecycle) -> None:
-    states = (AttemptTransition(lifecycle=Lifecycle.WORKING), AttemptTransition(lifecycle=end))
-    await journal.commit(Commit(drafts=tuple(draft(state, attempt) for state in states)))
-    late = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    await journal.commit(commit(attempt, transition(), transition(end)))
     with pytest.raises(StaleIncarnationError, match=f"attempt 1 is already {end.value}"):
-        await journal.commit(Commit(drafts=(draft(late, attempt),)))
+        await journal.commit(commit(attempt, ended()))
 
 
 async def test_a_task_that_is_over_stays_so_whatever_its_attempts_do(
     journal: Journal, attempt: Attempt
 ) -> None:
-    over, late = (
-        TaskTransition(lifecycle=Lifecycle.CANCELED),
-        TaskTransition(lifecycle=Lifecycle.WORKING),
-    )
-    await journal.commit(Commit(drafts=(draft(over, attempt),)))
-    await journal.commit(
-        Commit(drafts=(draft(AttemptTransition(lifecycle=Lifecycle.WORKING), attempt),))
-    )
+    await journal.commit(commit(attempt, task_transition(Lifecycle.CANCELED)))
+    await journal.commit(commit(attempt, transition()))
     with pytest.raises(StaleIncarnationError, match="task 1 is already canceled"):
-        await journal.commit(Commit(drafts=(draft(late, attempt),)))
+        await journal.commit(commit(attempt, task_transition()))
 
 
 async def test_two_tasks_of_a_run_cannot_have_one_name(journal: Journal, attempt: Attempt) -> None:
@@ -207,7 +191,7 @@ async def test_an_entry_must_belong_to_a_task_that_exists(
 ) -> None:
     with pytest.raises(JournalError, match=r"(?i)foreign key"):
         await journal.commit(
-            Commit(drafts=(Draft(record=step(1), at=attempt.started_at, task=99),))
+            Commit(drafts=(Draft(record=message(1), at=attempt.started_at, task=99),))
         )
 
 
@@ -216,24 +200,23 @@ async def test_what_is_not_there_is_named(journal: Journal, attempt: Attempt) ->
         await journal.attempt(7)
 
 
-RESTART = Intervention(action=Action.RESTART, by=Actor.OPERATOR, author="ada", message="Again.")
-FAILED = TaskTransition(lifecycle=Lifecycle.FAILED)
-OPENED = TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason="begun again")
+RESTART = intervention(Action.RESTART, Actor.OPERATOR, author="ada", message="Again.")
+FAILED = task_transition(Lifecycle.FAILED)
+OPENED = task_transition(Lifecycle.SUBMITTED, reason="begun again")
 
 
 def of_task(record: Record, attempt: Attempt) -> Draft:
-    return replace(draft(record, attempt), attempt=None)
+    return Draft(record=record, at=attempt.started_at, task=attempt.task)
 
 
 async def test_a_person_opens_a_task_again_that_is_over(journal: Journal, attempt: Attempt) -> None:
     (over,) = await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
-    order, opened = draft(RESTART, attempt), of_task(OPENED, attempt)
+    order, opened = replace(of_task(RESTART, attempt), attempt=1), of_task(OPENED, attempt)
     entries = await journal.write(reopen, order, [opened], step=7, after=over.id)
     assert entries is not None
-    stamp = Delivery(intervention=entries[0].id, state=DeliveryState.DELIVERED, step=7)
+    stamp = delivery(entries[0].id, step=7)
     assert [entry.record for entry in entries] == [RESTART, stamp, OPENED]
-    whose = {"worker": "w", "model": "m", "node": "n", "workspace": ""}
-    await journal.add_attempt(task=attempt.task, number=2, at=attempt.started_at, **whose)
+    await journal.add_attempt(task=attempt.task, number=2, at=attempt.started_at, **WHOSE)
     await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
 
 
@@ -249,7 +232,7 @@ async def test_a_task_is_opened_once_where_two_do_it_at_the_same_time(
     journal: Journal, attempt: Attempt
 ) -> None:
     (over,) = await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
-    order, opened = draft(RESTART, attempt), of_task(OPENED, attempt)
+    order, opened = replace(of_task(RESTART, attempt), attempt=1), of_task(OPENED, attempt)
     assert await journal.write(reopen, order, [opened], step=7, after=over.id)
     last = await journal.last_id()
     assert await journal.write(reopen, order, [opened], step=7, after=over.id) is None

@@ -10,11 +10,10 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     AlertKey,
     Attempt,
-    Commit,
-    Draft,
     Escalation,
     EscalationState,
 )
+from midwatch_stage.factories import WHOSE, commit
 from midwatch_stage.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
@@ -22,16 +21,16 @@ pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 ALERTS = (AlertKey(rule="cycle"), AlertKey(rule="repeated_edits", subject="a.py"))
 
 
-async def opened(journal: Journal, attempt: Attempt) -> Escalation | None:
+async def opened(journal: Journal, attempt: Attempt, guard: int | None = None) -> Escalation | None:
+    of, task, at = attempt.id, attempt.task, attempt.started_at
     return await journal.open_escalation(
-        attempt=attempt.id, task=attempt.task, alerts=ALERTS, reason="stuck", at=attempt.started_at
+        attempt=of, task=task, alerts=ALERTS, reason="stuck", at=at, guard=guard
     )
 
 
 async def moved(journal: Journal, attempt: Attempt, to: EscalationState, id_: int = 1) -> None:
     record = Escalation(id=id_, attempt=attempt.id, state=to, alerts=ALERTS, reason="stuck")
-    draft = Draft(record=record, at=attempt.started_at, task=attempt.task, attempt=attempt.id)
-    await journal.commit(Commit(drafts=(draft,)))
+    await journal.commit(commit(attempt, record))
 
 
 async def test_an_escalation_is_stored_when_it_is_opened(
@@ -47,14 +46,7 @@ async def test_an_escalation_is_stored_when_it_is_opened(
 
 async def test_a_monitor_without_the_lease_opens_none(journal: Journal, attempt: Attempt) -> None:
     with pytest.raises(StaleIncarnationError, match="attempt 1 is watched at incarnation None"):
-        await journal.open_escalation(
-            attempt=attempt.id,
-            task=attempt.task,
-            alerts=ALERTS,
-            reason="stuck",
-            at=attempt.started_at,
-            guard=1,
-        )
+        await opened(journal, attempt, guard=1)
     assert await opened(journal, attempt)
 
 
@@ -98,14 +90,7 @@ async def test_an_escalation_is_answered_once_and_closed_once(
 
 
 async def test_attempts_do_not_stand_in_each_others_way(journal: Journal, attempt: Attempt) -> None:
-    other = await journal.add_attempt(
-        task=attempt.task,
-        number=2,
-        worker="coder",
-        model="m",
-        node="here",
-        workspace="/w",
-        at=attempt.started_at,
-    )
+    at = attempt.started_at
+    other = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     assert await opened(journal, attempt)
     assert await opened(journal, other)

@@ -19,7 +19,8 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import schema, work
 from midwatch_monitor.journal.core.engine import Access, Store, connect
 from midwatch_monitor.journal.core.threads import Writer
-from midwatch_monitor.records import Attempt, Commit, Draft, Run, Step, StepKind
+from midwatch_monitor.records import Attempt, Commit, Run, Step
+from midwatch_stage.factories import commit, message
 
 
 @pytest.fixture
@@ -40,12 +41,8 @@ def pragma(store: Store, text: str) -> None:
         connection.exec_driver_sql(f"PRAGMA {text}")
 
 
-def numbered(attempt: Attempt, seq: int, *, text: str = "") -> Commit:
-    step = Step(number=seq, kind=StepKind.MESSAGE, text=text)
-    draft = Draft(
-        record=step, at=attempt.started_at, task=attempt.task, attempt=attempt.id, seq=seq
-    )
-    return Commit(drafts=(draft,))
+def numbered(attempt: Attempt, seq: int) -> Commit:
+    return commit(attempt, message(seq), seq=seq)
 
 
 async def test_many_commits_at_once_take_few_transactions(

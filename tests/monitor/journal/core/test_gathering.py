@@ -20,32 +20,13 @@ from midwatch_monitor.records import (
     Entry,
     Lifecycle,
     Message,
-    Record,
     Step,
-    StepKind,
     Task,
 )
+from midwatch_stage.factories import commit, message, transition
 from midwatch_stage.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
-
-
-def step(number: int) -> Step:
-    return Step(number=number, kind=StepKind.MESSAGE, text=f"step {number}")
-
-
-def commit(attempt: Attempt, *records: Record, seq: int | None = None) -> Commit:
-    drafts = tuple(
-        Draft(
-            record=record,
-            at=attempt.started_at,
-            task=attempt.task,
-            attempt=attempt.id,
-            seq=None if seq is None else seq + place,
-        )
-        for place, record in enumerate(records)
-    )
-    return Commit(drafts=drafts, attempt=attempt.id)
 
 
 async def settled(
@@ -78,7 +59,7 @@ async def settled_together(
 async def test_many_drafts_of_one_commit_keep_their_order_and_follow_one_another(
     journal: Journal, attempt: Attempt
 ) -> None:
-    records = [step(number) for number in range(1, 258)]
+    records = [message(number) for number in range(1, 258)]
     entries = await journal.commit(commit(attempt, *records, seq=1))
     assert [each.record for each in entries] == records
     assert [each.id for each in entries] == list(range(entries[0].id, entries[0].id + 257))
@@ -88,8 +69,8 @@ async def test_many_drafts_of_one_commit_keep_their_order_and_follow_one_another
 async def test_records_of_all_kinds_keep_their_order_too(
     journal: Journal, attempt: Attempt
 ) -> None:
-    working = AttemptTransition(lifecycle=Lifecycle.WORKING)
-    records = (step(1), step(2), working, step(3), working, working, step(4))
+    working = transition()
+    records = (message(1), message(2), working, message(3), working, working, message(4))
     entries = await journal.commit(commit(attempt, *records))
     assert tuple(each.record for each in entries) == records
     stored = await journal.entries(kinds=[Step, AttemptTransition], attempt=attempt.id)
@@ -99,7 +80,7 @@ async def test_records_of_all_kinds_keep_their_order_too(
 async def test_commits_at_once_are_one_transaction_and_each_has_its_own_entries(
     journal: Journal, attempt: Attempt
 ) -> None:
-    commits = [commit(attempt, step(n), step(n + 1), seq=n) for n in range(1, 101, 2)]
+    commits = [commit(attempt, message(n), message(n + 1), seq=n) for n in range(1, 101, 2)]
     outcomes, transactions = await settled_together(journal, commits)
     assert transactions == 1
     assert outcomes == [
@@ -110,28 +91,28 @@ async def test_commits_at_once_are_one_transaction_and_each_has_its_own_entries(
 async def test_a_refused_commit_takes_nothing_from_those_beside_it(
     journal: Journal, attempt: Attempt
 ) -> None:
-    naive = Draft(record=step(9), at=attempt.started_at.replace(tzinfo=None), task=attempt.task)
-    nowhere = Draft(record=step(9), at=attempt.started_at, task=99)
+    naive = Draft(record=message(9), at=attempt.started_at.replace(tzinfo=None), task=attempt.task)
+    nowhere = Draft(record=message(9), at=attempt.started_at, task=99)
     commits = [
-        commit(attempt, step(1), seq=1),
-        commit(attempt, step(9), step(9), seq=1),
+        commit(attempt, message(1), seq=1),
+        commit(attempt, message(9), message(9), seq=1),
         Commit(drafts=(nowhere,)),
         Commit(drafts=(naive,)),
         Commit(attempt=attempt.id, incarnation=7),
-        commit(attempt, step(2), seq=2),
+        commit(attempt, message(2), seq=2),
     ]
     outcomes = await settled(journal, commits)
     kinds = [type(each) for each in outcomes]
     stale = StaleIncarnationError
     assert kinds == [tuple, stale, JournalError, JournalError, stale, tuple]
-    assert [each.record for each in await journal.entries(kinds=[Step])] == [step(1), step(2)]
+    assert [each.record for each in await journal.entries(kinds=[Step])] == [message(1), message(2)]
 
 
 async def test_a_bad_commit_among_many_costs_few_transactions(
     journal: Journal, attempt: Attempt
 ) -> None:
-    commits = [commit(attempt, step(n), seq=n) for n in range(1, 129)]
-    commits[77] = commit(attempt, step(1), seq=1)
+    commits = [commit(attempt, message(n), seq=n) for n in range(1, 129)]
+    commits[77] = commit(attempt, message(1), seq=1)
     outcomes, transactions = await settled_together(journal, commits)
     assert [type(each) for each in outcomes].count(StaleIncarnationError) == 1
     assert transactions == 7  # halves of 64, 32, 16 … and 1 beside the bad one
@@ -140,8 +121,8 @@ async def test_a_bad_commit_among_many_costs_few_transactions(
 
 
 async def test_a_commit_sees_what_those_before_it_did(journal: Journal, attempt: Attempt) -> None:
-    over = commit(attempt, AttemptTransition(lifecycle=Lifecycle.CANCELED))
-    late = commit(attempt, AttemptTransition(lifecycle=Lifecycle.COMPLETED))
+    over = commit(attempt, transition(Lifecycle.CANCELED))
+    late = commit(attempt, transition(Lifecycle.COMPLETED))
     first, second = await settled(journal, [over, late])
     assert isinstance(first, tuple)
     assert isinstance(second, StaleIncarnationError)
@@ -163,7 +144,9 @@ async def test_what_is_submitted_between_commits_is_written_between_them(
         return await journal.add_task(run=1, name="other", title="", spec="", at=at)
 
     first, added, second = await asyncio.gather(
-        journal.commit(commit(attempt, step(1))), task(), journal.commit(commit(attempt, step(2)))
+        journal.commit(commit(attempt, message(1))),
+        task(),
+        journal.commit(commit(attempt, message(2))),
     )
     (submitted,) = await journal.entries(task=added.id)
     assert first[0].id < submitted.id < second[0].id
@@ -172,31 +155,31 @@ async def test_what_is_submitted_between_commits_is_written_between_them(
 async def test_a_commit_that_nobody_waits_for_any_more_harms_no_other(
     journal: Journal, attempt: Attempt
 ) -> None:
-    tasks = [asyncio.create_task(journal.commit(commit(attempt, step(n)))) for n in (1, 2, 3)]
+    tasks = [asyncio.create_task(journal.commit(commit(attempt, message(n)))) for n in (1, 2, 3)]
     await asyncio.sleep(0)
     tasks[1].cancel()
     await asyncio.wait(tasks)
     assert [task.cancelled() for task in tasks] == [False, True, False]
-    assert tasks[2].result()[0].record == step(3)
+    assert tasks[2].result()[0].record == message(3)
 
 
 async def test_a_commit_that_nobody_waits_for_any_more_is_written_all_the_same(
     journal: Journal, attempt: Attempt
 ) -> None:
-    tasks = [asyncio.create_task(journal.commit(commit(attempt, step(n)))) for n in (1, 2)]
+    tasks = [asyncio.create_task(journal.commit(commit(attempt, message(n)))) for n in (1, 2)]
     await asyncio.sleep(0)
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    await journal.commit(commit(attempt, step(3)))
+    await journal.commit(commit(attempt, message(3)))
     stored = await journal.entries(kinds=[Step])
-    assert [each.record for each in stored] == [step(1), step(2), step(3)]
+    assert [each.record for each in stored] == [message(1), message(2), message(3)]
 
 
 async def test_a_moment_is_stored_the_same_whoever_stores_it(
     journal: Journal, attempt: Attempt
 ) -> None:
-    await journal.commit(commit(attempt, step(1), step(2)))
+    await journal.commit(commit(attempt, message(1), message(2)))
 
     def moments(connection: Connection) -> list[datetime]:
         same = select(tables.entry.c.at).where(tables.entry.c.at == attempt.started_at)

@@ -8,7 +8,9 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.watches import Watches
-from midwatch_monitor.records import Attempt, Commit, Draft, Step, StepKind
+from midwatch_monitor.records import Attempt, Commit
+from midwatch_stage import factories as make
+from midwatch_stage.factories import WHOSE
 from midwatch_stage.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
@@ -17,27 +19,17 @@ pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 @pytest.fixture
 async def attempts(journal: Journal, attempt: Attempt) -> list[Attempt]:
     """Attempts at one task, each claimed for the second time."""
+    task, at = attempt.task, attempt.started_at
     more = [
-        await journal.add_attempt(
-            task=attempt.task,
-            number=number,
-            worker="w",
-            model="m",
-            node="here",
-            workspace="/w",
-            at=attempt.started_at,
-        )
-        for number in (2, 3)
+        await journal.add_attempt(task=task, number=number, at=at, **WHOSE) for number in (2, 3)
     ]
     for each in [attempt, *more] * 2:
-        await journal.claim(each.id, holder="it", at=attempt.started_at)
+        await journal.claim(each.id, holder="it", at=at)
     return [attempt, *more]
 
 
-def commit(attempt: Attempt, *, incarnation: int | None = None, guard: int | None = None) -> Commit:
-    step = Step(number=1, kind=StepKind.MESSAGE, text=f"of {attempt.id}")
-    draft = Draft(record=step, at=attempt.started_at, task=attempt.task, attempt=attempt.id)
-    return Commit(drafts=(draft,), attempt=attempt.id, incarnation=incarnation, guard=guard)
+def commit(attempt: Attempt, **held: int) -> Commit:
+    return make.commit(attempt, make.message(), **held)
 
 
 async def settled(journal: Journal, commits: Iterable[Commit]) -> list[str]:

@@ -1,7 +1,7 @@
 """The rows of nodes: who lives, who is doubted, who is lost; on both databases."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import Connection, update
@@ -10,7 +10,8 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Attempt, AttemptTransition, Commit, Draft, Lifecycle, NodeState
+from midwatch_monitor.records import Attempt, Lifecycle, NodeState
+from midwatch_stage.factories import commit, transition
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
@@ -99,14 +100,11 @@ async def test_a_beat_ends_the_doubt(nodes: Nodes) -> None:
 async def test_what_a_process_has_in_hand_is_what_works_and_it_wrote_to_last(
     nodes: Nodes, journal: Journal, attempt: Attempt
 ) -> None:
-    at = datetime.now(UTC)
-    await journal.claim(attempt.id, holder="node-a:1", at=at)
-    await journal.claim(attempt.id, holder="node-b:1", at=at)
+    for holder in ("node-a:1", "node-b:1"):
+        await journal.claim(attempt.id, holder=holder, at=attempt.started_at)
     assert await nodes.in_hand() == {}
     for lifecycle, held in ((Lifecycle.WORKING, {"node-b:1": [1]}), (Lifecycle.COMPLETED, {})):
-        state = AttemptTransition(lifecycle=lifecycle)
-        draft = Draft(record=state, at=at, task=attempt.task, attempt=attempt.id)
-        await journal.commit(Commit(drafts=(draft,)))
+        await journal.commit(commit(attempt, transition(lifecycle)))
         assert await nodes.in_hand() == held
 
 

@@ -9,20 +9,15 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.records import (
     Attempt,
-    AttemptTransition,
-    Commit,
-    Draft,
-    Ending,
-    Feedback,
     Hint,
     Keeper,
-    Lifecycle,
-    Origin,
+    Record,
 )
+from midwatch_stage.factories import WHOSE, commit, ended, feedback, transition
 from midwatch_stage.matrix import DATABASES
 
 BOTH = pytest.mark.parametrize("location", DATABASES, indirect=True)
-OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+OVER = ended()
 
 
 async def begin(
@@ -30,16 +25,11 @@ async def begin(
 ) -> Attempt:
     run = await journal.add_run(source="embedded", settings="{}", at=at, keeper=keeper)
     task = await journal.add_task(run=run.id, name="fix", title="Fix it", spec=spec, at=at)
-    return await journal.add_attempt(
-        task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=at
-    )
+    return await journal.add_attempt(task=task.id, number=1, at=at, **WHOSE)
 
 
-async def say(
-    journal: Journal, of: Attempt, record: AttemptTransition | Feedback, at: datetime
-) -> int:
-    draft = Draft(record=record, at=at, task=of.task, attempt=of.id)
-    (entry,) = await journal.commit(Commit(drafts=(draft,)))
+async def say(journal: Journal, of: Attempt, record: Record) -> int:
+    (entry,) = await journal.commit(commit(of, record))
     return entry.id
 
 
@@ -152,7 +142,7 @@ async def test_unfinished_is_what_is_not_over_or_was_not_watched_to_its_end(
     works, ended, unjudged, judged = [await begin(journal, at) for _ in range(4)]
     await begin(journal, at, keeper=Keeper.PROCESS)
     for each in (ended, unjudged, judged):
-        await say(journal, each, OVER, at)
+        await say(journal, each, OVER)
     await watches.take([unjudged.id, judged.id], holder="a", seconds=60)
     await watches.finish([judged.id, unjudged.id], holder="b")
     await watches.finish([judged.id], holder="a")
@@ -175,11 +165,10 @@ async def test_news_is_the_newest_of_each_kind_and_of_no_run_with_a_process(
 ) -> None:
     mine, other = await begin(journal, at), await begin(journal, at, keeper=Keeper.PROCESS)
     before = await Watches(journal).news(0)
-    await say(journal, mine, AttemptTransition(lifecycle=Lifecycle.WORKING), at)
-    newest = await say(journal, mine, AttemptTransition(lifecycle=Lifecycle.WORKING), at)
-    praise = Feedback(accepted=True, origin=Origin.EXPLICIT)
-    last = await say(journal, mine, praise, at)
-    await say(journal, other, praise, at)
+    await say(journal, mine, transition())
+    newest = await say(journal, mine, transition())
+    last = await say(journal, mine, feedback())
+    await say(journal, other, feedback())
     news = await Watches(journal).news(before.last)
     assert news.last == await journal.last_id()
     assert news.hints == {

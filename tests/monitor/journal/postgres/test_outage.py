@@ -14,18 +14,14 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.outage import is_passing
 from midwatch_monitor.journal.postgres.postgres import Lines, plain
-from midwatch_monitor.records import Attempt, Commit, Draft, Entry, Message, Step, StepKind
+from midwatch_monitor.records import Attempt, Commit, Entry, Message, Step
 from midwatch_stage.database import Database
+from midwatch_stage.factories import WHOSE, commit, message
 from midwatch_stage.proxy import Cut, TcpProxy
 
 
 def numbered(attempt: Attempt, seq: int) -> Commit:
-    step = Step(number=seq, kind=StepKind.MESSAGE, text=f"step {seq}")
-    draft = Draft(
-        record=step, at=attempt.started_at, task=attempt.task, attempt=attempt.id, seq=seq
-    )
-    message = Message(index=seq, body=b"{}")
-    return Commit(attempt=attempt.id, drafts=(draft,), messages=(message,))
+    return commit(attempt, message(seq), seq=seq, messages=(Message(index=seq, body=b"{}"),))
 
 
 @pytest.fixture
@@ -47,9 +43,7 @@ async def attempts(journals: list[Journal], at: datetime) -> list[Attempt]:
     run = await one.add_run(source="", settings="", at=at)
     task = await one.add_task(run=run.id, name="t", title="", spec="{}", at=at)
     return [
-        await each.add_attempt(
-            task=task.id, number=n, worker="w", model="m", node="n", workspace="", at=at
-        )
+        await each.add_attempt(task=task.id, number=n, at=at, **WHOSE)
         for n, each in enumerate(journals, 1)
     ]
 

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, event, text
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.engine import Access, Store
 from midwatch_monitor.journal.core.schema import open_store
-from midwatch_monitor.records import Attempt, Commit, Draft, Step, StepKind
+from midwatch_monitor.records import Attempt
+from midwatch_stage.factories import WHOSE, commit, message
 
 
 @pytest.fixture
@@ -37,20 +38,12 @@ async def attempts(journal: Journal, at: datetime, count: int) -> list[Attempt]:
     run = await journal.add_run(source="", settings="{}", at=at)
     task = await journal.add_task(run=run.id, name="t", title="", spec="{}", at=at)
     made = [
-        await journal.add_attempt(
-            task=task.id, number=number, worker="", model="", node="", workspace="", at=at
-        )
+        await journal.add_attempt(task=task.id, number=number, at=at, **WHOSE)
         for number in range(1, count + 1)
     ]
     for each in made:
         await journal.claim(each.id, holder="it", at=at)
     return made
-
-
-def commit(attempt: Attempt, body: str = "") -> Commit:
-    step = Step(number=1, kind=StepKind.MESSAGE, text=body)
-    draft = Draft(record=step, at=attempt.started_at, task=attempt.task, attempt=attempt.id)
-    return Commit(drafts=(draft,), attempt=attempt.id, incarnation=1)
 
 
 async def test_a_group_of_commits_is_three_statements_however_many_attempts_they_are_of(
@@ -59,7 +52,9 @@ async def test_a_group_of_commits_is_three_statements_however_many_attempts_they
     async with Journal(store) as journal:
         made = await attempts(journal, at, 20)
         said = listened(store)
-        await asyncio.gather(*(journal.commit(commit(each)) for each in made * 2))
+        await asyncio.gather(
+            *(journal.commit(commit(each, message(), incarnation=1)) for each in made * 2)
+        )
         assert said == [
             "INSERT INTO receipt (writer,",
             "SELECT lease.attempt, lease.incarnation FROM",
@@ -70,7 +65,7 @@ async def test_a_group_of_commits_is_three_statements_however_many_attempts_they
 async def test_long_bodies_are_compressed_the_quick_way(store: Store, at: datetime) -> None:
     async with Journal(store) as journal:
         (attempt,) = await attempts(journal, at, 1)
-        await journal.commit(commit(attempt, "again " * 1000))
+        await journal.commit(commit(attempt, message(text="again " * 1000), incarnation=1))
 
         def compression(connection: Connection) -> list[str | None]:
             query = text("SELECT pg_column_compression(body) FROM entry WHERE kind = 'step'")
