@@ -12,10 +12,10 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
-    Finding,
     Resolution,
     Severity,
 )
+from midwatch_stage import factories as make
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = RuleSettings(hold=parse_length(0), cooldown=parse_length(0))
@@ -28,8 +28,7 @@ def moment(step: int, seconds: float | None = None) -> Moment:
 def holding(
     since: Moment, *, severity: Severity = Severity.WARNING, value: float = 1, rule: str = "r"
 ) -> Holding:
-    key = AlertKey(rule=rule)
-    finding = Finding(key=key, severity=severity, value=value, summary="s", evidence=(1,))
+    finding = make.finding(rule, severity, value=value, summary="s", evidence=(1,))
     return Holding(finding=finding, since=since)
 
 
@@ -40,17 +39,8 @@ def fired(step: int = 1, severity: Severity = Severity.WARNING, rule: str = "r")
 
 def test_without_a_hold_an_alert_fires_at_once() -> None:
     now = moment(3, 10)
-    assert advance(AT_ONCE, None, holding(now), now) == Alert(
-        key=AlertKey(rule="r"),
-        severity=Severity.WARNING,
-        state=AlertState.FIRING,
-        value=1,
-        summary="s",
-        evidence=(1,),
-        since_step=3,
-        step=3,
-        since_at=now.at,
-        at=now.at,
+    assert advance(AT_ONCE, None, holding(now), now) == make.alert(
+        "r", value=1, summary="s", evidence=(1,), step=3, since_at=now.at, at=now.at
     )
 
 

@@ -14,7 +14,6 @@ from midwatch_monitor.records import (
     AlertState,
     Change,
     Course,
-    Edit,
     Event,
     Fault,
     Health,
@@ -24,11 +23,10 @@ from midwatch_monitor.records import (
     Resolution,
     Severity,
     Step,
-    StepKind,
 )
 from midwatch_monitor.rules import DETECTORS, EVIDENCE
 from midwatch_monitor.rules.overrides import rule_settings
-from midwatch_stage.factories import reflecting
+from midwatch_stage.factories import edit, editing, message, reflecting, step
 
 
 def only(*, agreement: bool = False, **settings: dict[str, object]) -> Rules:
@@ -62,10 +60,8 @@ def report(
 
 
 def work(number: int, *, path: str = "", exit_code: int | None = None) -> Step:
-    edits = (Edit(path=path, digest=str(number)),) if path else ()
-    return Step(
-        number=number, kind=StepKind.TOOL, tool="t", edits=edits, exit_code=exit_code, output="o"
-    )
+    edits = (edit(path, str(number)),) if path else ()
+    return step(number, "t", ok=None, edits=edits, exit_code=exit_code, output="o")
 
 
 def feed(judge: Judge, events: Iterable[Event]) -> list[Judgement]:
@@ -201,27 +197,17 @@ def test_an_alert_is_raised_once_per_cooldown() -> None:
     assert fired == [1, 5]
 
 
+PARKS, GOES_ON = (Change(lifecycle=each) for each in (Lifecycle.INPUT_REQUIRED, Lifecycle.WORKING))
+
+
 @pytest.mark.parametrize(
     ("events", "health"),
     [
         ([], Health.OK),
         ([report(1, confidence=10)], Health.SUSPECT),
         ([report(1, decision=Course.ESCALATE)], Health.STUCK),
-        (
-            [
-                report(1, decision=Course.ESCALATE),
-                Change(lifecycle=Lifecycle.INPUT_REQUIRED),
-            ],
-            Health.STUCK,
-        ),
-        (
-            [
-                report(1, decision=Course.ESCALATE),
-                Change(lifecycle=Lifecycle.INPUT_REQUIRED),
-                Change(lifecycle=Lifecycle.WORKING),
-            ],
-            Health.STUCK,
-        ),
+        ([report(1, decision=Course.ESCALATE), PARKS], Health.STUCK),
+        ([report(1, decision=Course.ESCALATE), PARKS, GOES_ON], Health.STUCK),
     ],
 )
 def test_health_is_what_fires_while_it_waits_for_a_person_too(
@@ -316,17 +302,8 @@ def test_what_is_open_is_what_was_told() -> None:
 NOTICE, WARNING, CRITICAL = Severity.NOTICE, Severity.WARNING, Severity.CRITICAL
 
 
-def edit(number: int) -> Step:
-    edits = (Edit(path="a.py", digest=str(number)),)
-    return Step(number=number, kind=StepKind.TOOL, tool="edit", args=str(number), edits=edits)
-
-
 def look(number: int) -> Step:
-    return Step(number=number, kind=StepKind.TOOL, tool="ls", output="a.py", ok=True)
-
-
-def say(number: int) -> Step:
-    return Step(number=number, kind=StepKind.MESSAGE, text="Well.")
+    return step(number, "ls", output="a.py")
 
 
 def told(rules: Rules, events: Iterable[Event]) -> list[dict[str, Severity]]:
@@ -365,7 +342,7 @@ def test_a_higher_alert_raises_the_lower_one_of_another_rule_once() -> None:
 
 def test_notices_of_different_evidence_make_the_newest_a_warning_and_no_more() -> None:
     rules = only(agreement=True, repeated_edits=EDITS, repeated_call=CALLS)
-    events = [edit(1), look(2), look(3), look(4), look(5)]
+    events = [editing(1, "a.py"), *map(look, range(2, 6))]
     assert told(rules, events) == [
         {"repeated_edits": NOTICE},
         {},
@@ -386,7 +363,7 @@ def test_notices_of_the_same_evidence_stay_notices() -> None:
 
 def test_what_was_resolved_and_fires_anew_may_be_raised_anew() -> None:
     rules = only(agreement=True, repeated_edits=EDITS, repeated_call={**CALLS, "cooldown": 0})
-    events = [edit(1), look(2), look(3), edit(4), look(5), look(6)]
+    events = [editing(1, "a.py"), look(2), look(3), editing(4, "a.py"), look(5), look(6)]
     assert [each.get("repeated_call") for each in told(rules, events)] == [
         None,
         None,
@@ -400,7 +377,7 @@ def test_what_was_resolved_and_fires_anew_may_be_raised_anew() -> None:
 def test_without_agreement_each_rule_stands_for_itself() -> None:
     rules = only(agreement=True, repeated_edits=EDITS, repeated_call=CALLS)
     alone = rules.model_copy(update={"agreement": False})
-    assert told(alone, [edit(1), look(2), look(3)]) == [
+    assert told(alone, [editing(1, "a.py"), look(2), look(3)]) == [
         {"repeated_edits": NOTICE},
         {},
         {"repeated_call": NOTICE},
@@ -409,4 +386,4 @@ def test_without_agreement_each_rule_stands_for_itself() -> None:
 
 def test_what_only_pends_confirms_nothing() -> None:
     rules = only(agreement=True, repeated_edits={**EDITS, "hold": 9}, monologue={"notice_after": 1})
-    assert told(rules, [edit(1), say(2)])[1] == {"monologue": NOTICE}
+    assert told(rules, [editing(1, "a.py"), message(2)])[1] == {"monologue": NOTICE}

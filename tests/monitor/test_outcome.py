@@ -14,19 +14,12 @@ from midwatch_monitor.records import (
     Resolution,
     Severity,
 )
+from midwatch_stage.factories import alert
 
 STALL = AlertKey(rule="stalled_progress")
 EDITS = AlertKey(rule="repeated_edits", subject="a.py")
 
-FIRING = Alert(
-    key=STALL,
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
-    value=1,
-    summary="",
-    since_step=1,
-    step=1,
-)
+FIRING = alert(STALL.rule)
 CLEARED = replace(FIRING, state=AlertState.RESOLVED, resolution=Resolution.CLEARED)
 RESTARTED = replace(CLEARED, resolution=Resolution.RESTARTED)
 ENDED = replace(CLEARED, resolution=Resolution.ENDED)

@@ -15,21 +15,18 @@ from midwatch_monitor.records import (
     AttemptTransition,
     Budget,
     Change,
-    Checkpoint,
     Ending,
     Entry,
     Health,
     Lifecycle,
     Message,
     Meter,
-    Plan,
-    PlanStep,
     Resolution,
     Result,
     Step,
     StepKind,
-    TaskTransition,
 )
+from midwatch_stage.factories import ended, plan, reflecting, task_transition
 from midwatch_stage.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
@@ -40,8 +37,7 @@ def act(request: int = 1, call: str = "") -> Step:
 
 
 def report(progress: int, confidence: int) -> Step:
-    checkpoint = Checkpoint(progress_percent=progress, confidence=confidence)
-    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
+    return reflecting(0, progress, confidence)
 
 
 async def test_a_listener_hears_what_the_journal_holds_in_its_order(
@@ -101,11 +97,9 @@ async def test_an_event_without_a_time_gets_the_time_of_its_recording(
 
 async def test_a_rebuilt_recorder_is_what_the_living_one_was(claim: Claim) -> None:
     live = await claim()
-    plan = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
     budget = Budget(requests=Meter(used=2, limit=9))
-    await live.record(
-        working_transition(), plan, Change(plan_step=1, reflect_every=6, budget=budget)
-    )
+    began = Change(plan_step=1, reflect_every=6, budget=budget)
+    await live.record(working_transition(), plan("a", "b"), began)
     await live.record(act(1, "call"), report(10, 80))
     await live.record(Change(plan_step=2), act(2), report(10, 20), report(10, 20))
     rebuilt = await claim()
@@ -161,13 +155,11 @@ async def test_at_the_end_nothing_fires_and_nothing_may_follow(
 ) -> None:
     recorder = await claim()
     await recorder.record(working_transition(), report(10, 5))
-    over = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="r", ending=Ending.STUCK)
-    await recorder.end(over, TaskTransition(lifecycle=Lifecycle.FAILED))
+    over = ended(Ending.STUCK, reason="r")
+    await recorder.end(over, task_transition(Lifecycle.FAILED))
     assert recorder.firing == ()
-    assert [alert.resolution for alert in await records_of(journal, Alert)] == [
-        None,
-        Resolution.ENDED,
-    ]
+    alerts = await records_of(journal, Alert)
+    assert [alert.resolution for alert in alerts] == [None, Resolution.ENDED]
     assert (await records_of(journal, AttemptTransition))[-1] == over
     with pytest.raises(StaleIncarnationError):
         await recorder.record(working_transition())
@@ -181,15 +173,14 @@ async def test_in_mode_off_nothing_is_judged(journal: Journal, claim: Claim) -> 
 
 
 async def test_a_record_that_has_begun_is_stored_though_nobody_waits_for_it_any_more(
-    journal: Journal, claim: Callable[..., Awaitable[Recorder]]
+    journal: Journal, claim: Claim
 ) -> None:
     recorder = await claim()
-    step = Step(number=0, kind=StepKind.MESSAGE)
-    cancelled = asyncio.create_task(recorder.record(step))
+    cancelled = asyncio.create_task(recorder.record(act()))
     await asyncio.sleep(0)
     cancelled.cancel()
     await asyncio.wait({cancelled})
-    await recorder.record(step)
+    await recorder.record(act())
     entries = await journal.entries(kinds=(Step,))
     assert cancelled.cancelled()
     assert [entry.seq for entry in entries] == [1, 2]

@@ -9,13 +9,11 @@ from midwatch_monitor.records import (
     AlertKey,
     AlertState,
     Resolution,
-    Severity,
-    Step,
-    StepKind,
 )
 from midwatch_monitor.rules.detector import UNMOVED
 from midwatch_monitor.rules.silence import SILENT
 from midwatch_monitor.silence import SilenceAlerts
+from midwatch_stage.factories import alert, step
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -35,8 +33,7 @@ class Watch:
 
     def hear(self, minutes: float) -> None:
         self.step += 1
-        step = Step(number=self.step, kind=StepKind.TOOL, tool="t", at=at(minutes))
-        self.vigil.observe(step, UNMOVED)
+        self.vigil.observe(step(self.step, at=at(minutes)), UNMOVED)
 
     def look(self, minutes: float) -> list[tuple[AlertState, Resolution | None]]:
         changed = self.vigil.look(Moment(step=self.step, at=at(minutes)), self.alerts)
@@ -69,15 +66,11 @@ def test_silence_says_since_when_and_at_which_step() -> None:
     watch = Watch()
     watch.hear(0)
     watch.look(30)
-    assert watch.alerts[SILENT] == Alert(
-        key=SILENT,
-        severity=Severity.WARNING,
-        state=AlertState.FIRING,
+    assert watch.alerts[SILENT] == alert(
+        SILENT.rule,
         value=1800,
         summary="nothing was heard for 30 min; nothing is known to run",
         evidence=(1,),
-        since_step=1,
-        step=1,
         since_at=at(30),
         at=at(30),
     )

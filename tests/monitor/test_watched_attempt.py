@@ -1,7 +1,6 @@
 """One attempt as the monitor sees it: folded from entries, whatever writes them."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -9,23 +8,14 @@ from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.escalation import Quiet
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import (
-    Acceptance,
     Action,
     Actor,
-    Alert,
     AlertKey,
     AlertState,
-    Attempt,
-    AttemptTransition,
     Budget,
     Change,
-    Delivery,
     DeliveryState,
-    Edit,
-    Entry,
-    Escalation,
     EscalationState,
-    Intervention,
     Lifecycle,
     Movement,
     Outcome,
@@ -34,45 +24,36 @@ from midwatch_monitor.records import (
     Resolution,
     Severity,
     Step,
-    StepKind,
 )
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.watched_attempt import WatchedAttempt
-from midwatch_stage.factories import edit, reflecting, step
+from midwatch_stage.factories import (
+    acceptance,
+    alert,
+    attempt,
+    delivery,
+    edit,
+    entries,
+    escalation,
+    intervention,
+    reflecting,
+    step,
+    transition,
+)
 
 KEY = AlertKey(rule="cycle")
-ALERT = Alert(
-    key=KEY,
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
-    value=1,
-    summary="",
-    since_step=1,
-    step=1,
-)
+ALERT = alert(KEY.rule)
 CLEARED = replace(ALERT, state=AlertState.RESOLVED, resolution=Resolution.CLEARED)
-NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(KEY,))
-RESTART = Intervention(action=Action.RESTART, by=Actor.POLICY, escalation=1, answers=(KEY,))
+NUDGE = intervention(escalation=1, answers=(KEY,))
+RESTART = replace(NUDGE, action=Action.RESTART)
 
 
 def folded(*records: Record) -> WatchedAttempt:
     """After records with the ids 1, 2, 3 …; outcomes are due after four steps."""
-    view = WatchedAttempt(state=AttemptState(attempt=FIRST), outcome_after=4)
-    for id, record in enumerate(records, start=1):
-        view.fold(Entry(id=id, record=record, at=datetime(2026, 1, 1, tzinfo=UTC), task=1))
+    view = WatchedAttempt(state=AttemptState(attempt=attempt()), outcome_after=4)
+    for each in entries(*records):
+        view.fold(each)
     return view
-
-
-FIRST = Attempt(
-    id=1,
-    task=1,
-    number=1,
-    worker="",
-    model="",
-    node="",
-    workspace="",
-    started_at=datetime(2026, 1, 1, tzinfo=UTC),
-)
 
 
 def done(view: WatchedAttempt) -> dict[int, Outcome | None]:
@@ -83,20 +64,12 @@ def coming(view: WatchedAttempt) -> list[int]:
     return [each.id for each in view.state.interventions.under_way]
 
 
-def asked(state: EscalationState) -> Escalation:
-    return Escalation(id=1, attempt=1, state=state, alerts=(KEY,))
-
-
-def stamped(id: int, state: DeliveryState = DeliveryState.DELIVERED) -> Delivery:
-    return Delivery(intervention=id, state=state)
-
-
 def acts(count: int) -> list[Step]:
-    return [Step(number=n, kind=StepKind.TOOL, tool="t") for n in range(1, count + 1)]
+    return [step(n) for n in range(1, count + 1)]
 
 
-OPEN, ANSWERED, CLOSED = (asked(state) for state in EscalationState)
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+OPEN, ANSWERED, CLOSED = (escalation(state=state) for state in EscalationState)
+WORKING = transition()
 
 
 @pytest.mark.parametrize(
@@ -107,8 +80,8 @@ WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
         ((OPEN, OPEN, ANSWERED), Quiet(open=True, raised=1)),
         ((*acts(3), OPEN, CLOSED), Quiet(closed_at_step=3, raised=1)),
         ((OPEN, CLOSED, OPEN), Quiet(open=True, closed_at_step=0, raised=2)),
-        ((AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED),), Quiet(parked=True)),
-        ((AttemptTransition(lifecycle=Lifecycle.FAILED),), Quiet(parked=True)),
+        ((transition(Lifecycle.INPUT_REQUIRED),), Quiet(parked=True)),
+        ((transition(Lifecycle.FAILED),), Quiet(parked=True)),
         ((Change(lifecycle=Lifecycle.INPUT_REQUIRED), WORKING), Quiet()),
     ],
 )
@@ -119,28 +92,28 @@ def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
 
 
 def test_a_delivered_answer_is_on_trial() -> None:
-    view = folded(ALERT, NUDGE, stamped(2))
+    view = folded(ALERT, NUDGE, delivery(2))
     assert (coming(view), done(view)) == ([], {2: None})
     assert view.trials[2].severities == {KEY: Severity.WARNING}
 
 
 @pytest.mark.parametrize("state", [DeliveryState.REJECTED, DeliveryState.EXPIRED])
 def test_what_never_arrived_is_not_judged(state: DeliveryState) -> None:
-    view = folded(NUDGE, stamped(1, state))
+    view = folded(NUDGE, delivery(1, state))
     assert (coming(view), done(view), view.trials) == ([], {}, {})
 
 
 def test_an_approved_one_is_still_on_its_way() -> None:
-    assert coming(folded(NUDGE, stamped(1, DeliveryState.APPROVED))) == [1]
+    assert coming(folded(NUDGE, delivery(1, DeliveryState.APPROVED))) == [1]
 
 
 def test_an_act_of_an_operators_own_answers_nothing_and_is_not_judged() -> None:
-    own = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Hurry.")
-    assert folded(own, stamped(1)).trials == {}
+    own = intervention(by=Actor.OPERATOR, message="Hurry.")
+    assert folded(own, delivery(1)).trials == {}
 
 
 def test_an_outcome_is_due_after_so_many_steps_and_only_once() -> None:
-    asked = (ALERT, NUDGE, stamped(2))
+    asked = (ALERT, NUDGE, delivery(2))
     assert folded(*asked, *acts(3)).due_outcomes() == ()
     reason = f"{KEY.rule} still fires"
     report = OutcomeReport(intervention=2, outcome=Outcome.NO_EFFECT, step=4, reason=reason)
@@ -154,36 +127,34 @@ def test_an_outcome_is_due_after_so_many_steps_and_only_once() -> None:
 @pytest.mark.parametrize(
     "late",
     [
-        (Acceptance(check="a", passed=True), AttemptTransition(lifecycle=Lifecycle.COMPLETED)),
-        (Step(number=5, kind=StepKind.TOOL, tool="t"), replace(ALERT, severity=Severity.CRITICAL)),
+        (acceptance(), transition(Lifecycle.COMPLETED)),
+        (step(5), replace(ALERT, severity=Severity.CRITICAL)),
         (Change(budget=Budget()), replace(ALERT, key=AlertKey(rule="budget_burn"))),
     ],
 )
 def test_what_comes_after_an_outcome_was_due_counts_no_more(late: tuple[Record, ...]) -> None:
-    asked = (ALERT, NUDGE, stamped(2), *acts(4), Change(), CLEARED)
+    asked = (ALERT, NUDGE, delivery(2), *acts(4), Change(), CLEARED)
     assert folded(*asked, *late).due_outcomes() == folded(*asked).due_outcomes()
 
 
 def test_an_outcome_is_due_at_the_end() -> None:
-    view = folded(NUDGE, stamped(1), AttemptTransition(lifecycle=Lifecycle.FAILED))
+    view = folded(NUDGE, delivery(1), transition(Lifecycle.FAILED))
     assert [report.intervention for report in view.due_outcomes()] == [1]
 
 
 def test_a_passed_acceptance_check_is_a_movement() -> None:
     view = folded(
         NUDGE,
-        stamped(1),
-        Acceptance(check="a", passed=False),
-        Acceptance(check="b", passed=True),
+        delivery(1),
+        acceptance(check="a", passed=False),
+        acceptance(check="b"),
     )
     assert view.trials[1].movements == {Movement.CHECK_PASSED}
 
 
 def run(number: int, exit_code: int, *, path: str = "") -> Step:
-    edits = (Edit(path=path, digest=str(number)),) if path else ()
-    return Step(
-        number=number, kind=StepKind.TOOL, tool="t", args="a", exit_code=exit_code, edits=edits
-    )
+    edits = (edit(path, str(number)),) if path else ()
+    return step(number, "t", args="a", ok=None, exit_code=exit_code, edits=edits)
 
 
 def checked(number: int, exit_code: int) -> Step:
@@ -191,7 +162,7 @@ def checked(number: int, exit_code: int) -> Step:
 
 
 def test_what_steps_and_plans_move_is_seen_by_the_trial() -> None:
-    view = folded(run(1, 1), NUDGE, stamped(2), run(2, 0, path="a.py"), Change(plan_step=2))
+    view = folded(run(1, 1), NUDGE, delivery(2), run(2, 0, path="a.py"), Change(plan_step=2))
     assert view.trials[2].movements == {
         Movement.CHECK_PASSED,
         Movement.NEW_CONTENT,
@@ -201,24 +172,24 @@ def test_what_steps_and_plans_move_is_seen_by_the_trial() -> None:
 
 
 def test_what_moved_before_the_delivery_does_not_count() -> None:
-    view = folded(run(1, 1), run(2, 0, path="a.py"), NUDGE, stamped(3), run(3, 0))
+    view = folded(run(1, 1), run(2, 0, path="a.py"), NUDGE, delivery(3), run(3, 0))
     assert view.trials[3].movements == set()
 
 
 def test_a_check_that_older_edits_broke_is_not_held_against_an_intervention() -> None:
     edited = step(2, "edit_file", edits=(edit("a.py", "1"),))
-    before = (checked(1, 0), edited, NUDGE, stamped(3))
+    before = (checked(1, 0), edited, NUDGE, delivery(3))
     assert folded(*before, checked(3, 1)).trials[3].worse == ""
     again = folded(*before, checked(3, 1), checked(4, 0), checked(5, 1))
     assert again.trials[3].worse == "a check that passed now fails"
-    late = folded(checked(1, 0), edited, checked(3, 0), NUDGE, stamped(4), checked(4, 1))
+    late = folded(checked(1, 0), edited, checked(3, 0), NUDGE, delivery(4), checked(4, 1))
     assert late.trials[4].worse == "a check that passed now fails"
 
 
 def test_obstacles_that_are_met_are_seen_by_the_trial() -> None:
     output = "bash: java: command not found"
     refused = step(1, args="java A", ok=False, exit_code=127, output=output)
-    assert folded(NUDGE, stamped(1), refused).trials[1].met == {"missing program java"}
+    assert folded(NUDGE, delivery(1), refused).trials[1].met == {"missing program java"}
 
 
 def test_a_window_that_began_before_the_delivery_makes_nothing_worse() -> None:
@@ -228,35 +199,35 @@ def test_a_window_that_began_before_the_delivery_makes_nothing_worse() -> None:
     last = reflecting(3, 30, 60)
     fires = judge.observe(last).alerts
     assert [each.key.rule for each in fires if each.firing] == ["declining_confidence"]
-    view = folded(*told, ALERT, NUDGE, stamped(len(told) + 2), last, *fires)
+    view = folded(*told, ALERT, NUDGE, delivery(len(told) + 2), last, *fires)
     assert [trial.worse for trial in view.trials.values()] == [""]
 
 
 def test_what_a_person_silenced_is_not_heard() -> None:
-    silence = Intervention(action=Action.SILENCE, by=Actor.OPERATOR, answers=(KEY,))
+    silence = intervention(Action.SILENCE, Actor.OPERATOR, answers=(KEY,))
     assert folded(ALERT).heard == (ALERT,)
     view = folded(ALERT, silence)
     assert (view.about_alerts, view.heard) == ((2,), (ALERT,))
-    taken = folded(ALERT, silence, stamped(2))
+    taken = folded(ALERT, silence, delivery(2))
     assert (taken.about_alerts, taken.heard, taken.trials) == ((), (), {})
 
 
 def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:
     assert folded(OPEN, ANSWERED, NUDGE).stranded is None
-    assert folded(OPEN, ANSWERED, NUDGE, stamped(3)).stranded is None
-    refused = folded(OPEN, ANSWERED, NUDGE, stamped(3, DeliveryState.REJECTED))
+    assert folded(OPEN, ANSWERED, NUDGE, delivery(3)).stranded is None
+    refused = folded(OPEN, ANSWERED, NUDGE, delivery(3, DeliveryState.REJECTED))
     assert refused.stranded == ANSWERED
     assert folded(OPEN).stranded is None
 
 
 def test_a_delivered_restart_waits_for_the_next_attempt() -> None:
     assert folded(RESTART).restart is None
-    view = folded(RESTART, stamped(1))
+    view = folded(RESTART, delivery(1))
     assert view.restart is not None
     assert (view.restart.id, view.trials) == (1, {})
 
 
 def test_a_restart_that_answers_no_alert_is_judged_by_nothing() -> None:
-    view, successor = folded(replace(RESTART, answers=()), stamped(1)), folded()
+    view, successor = folded(replace(RESTART, answers=()), delivery(1)), folded()
     view.hand_over(successor)
     assert (view.restart, successor.trials) == (None, {})

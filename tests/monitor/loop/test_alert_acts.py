@@ -10,14 +10,13 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings, SupervisorSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder, working_transition
+from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
     Actor,
     AlertKey,
     AttemptTransition,
     Delivery,
-    DeliveryState,
     Ending,
     Escalation,
     EscalationState,
@@ -26,41 +25,31 @@ from midwatch_monitor.records import (
     OutcomeReport,
     Record,
     Step,
-    StepKind,
 )
-from midwatch_stage.factories import reflecting
+from midwatch_stage.factories import (
+    delivery,
+    ended,
+    escalation,
+    intervention,
+    reflecting,
+    step,
+    transition,
+)
 from midwatch_stage.reading import records_of
 
 Write = Callable[[Record], Awaitable[int]]
 
 LOW = AlertKey(rule="low_confidence")
 BLOCKED = AlertKey(rule="multiple_blockers")
-ACKNOWLEDGED = Intervention(action=Action.ACKNOWLEDGE, by=Actor.OPERATOR, answers=(LOW,))
+ACKNOWLEDGED = intervention(Action.ACKNOWLEDGE, Actor.OPERATOR, answers=(LOW,))
 SILENCED = replace(ACKNOWLEDGED, action=Action.SILENCE)
-OPEN = Escalation(
-    id=1, attempt=1, state=EscalationState.OPEN, alerts=(LOW,), reason="low_confidence"
-)
-PARKED = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
-FAILED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+OPEN = escalation(1, "low_confidence", reason="low_confidence")
+PARKED = transition(Lifecycle.INPUT_REQUIRED)
+FAILED = ended(Ending.ERROR)
 
 
 def report(confidence: int, *blockers: str) -> Step:
     return reflecting(0, confidence, confidence, blockers=blockers)
-
-
-def act() -> Step:
-    return Step(number=0, kind=StepKind.TOOL, tool="run", args="ls")
-
-
-def taken(id: int, step: int = 1) -> Delivery:
-    return Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
-
-
-@pytest.fixture
-async def recorder(claim: Callable[[], Awaitable[Recorder]]) -> Recorder:
-    recorder = await claim()
-    await recorder.record(working_transition())
-    return recorder
 
 
 @pytest.fixture
@@ -82,7 +71,7 @@ async def test_the_monitor_takes_it_once(
     id = await write(said)
     await monitor.look()
     await monitor.look(everything=True)
-    assert await records_of(journal, Delivery) == [taken(id)]
+    assert await records_of(journal, Delivery) == [delivery(id, step=1)]
 
 
 async def test_an_acknowledged_alert_is_escalated_all_the_same(
@@ -113,7 +102,7 @@ async def test_it_is_not_escalated_again_after_its_escalation_was_closed(
     closed = replace(OPEN, state=EscalationState.CLOSED)
     await write(SILENCED)
     await write(closed)
-    await recorder.record(act(), act())
+    await recorder.record(step(), step())
     await monitor.look()
     assert await records_of(journal, Escalation) == [OPEN, closed]
 
@@ -136,7 +125,7 @@ async def test_it_is_taken_whatever_the_attempt_does(
     await recorder.record(report(10), state)
     id = await write(ACKNOWLEDGED)
     await monitor.look()
-    assert await records_of(journal, Delivery) == [taken(id)]
+    assert await records_of(journal, Delivery) == [delivery(id, step=1)]
 
 
 async def test_it_is_no_intervention_on_the_worker_and_has_no_outcome(

@@ -15,19 +15,16 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
-    AttemptTransition,
     Edit,
-    Ending,
     Escalation,
-    Lifecycle,
     Plan,
     PlanStep,
     Resolution,
     Severity,
     Step,
-    StepKind,
     Writer,
 )
+from midwatch_stage.factories import WHOSE, alert, ended, step
 
 Claim = Callable[..., Awaitable[Recorder]]
 Build = Callable[..., Monitor]
@@ -37,23 +34,18 @@ Told = tuple[int | None, AlertState, Resolution | None, int]
 ONE, TWO = 2, 3
 """The ids of the attempts that join first and second."""
 KEY = AlertKey(rule="workspace_conflict", subject="a.py")
-DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+DONE = ended()
 FIRING = (AlertState.FIRING, None)
 CLEARED = (AlertState.RESOLVED, Resolution.CLEARED)
 ENDED = (AlertState.RESOLVED, Resolution.ENDED)
 
 
 def edit(path: str = "a.py", writer: Writer = Writer.WORKER) -> Step:
-    edits = (Edit(path=path, digest="d", writer=writer),)
-    return Step(number=0, kind=StepKind.TOOL, tool="edit", edits=edits)
+    return step(edits=(Edit(path=path, digest="d", writer=writer),))
 
 
 def planning(*files: str) -> Plan:
     return Plan(steps=(PlanStep(title="mend", files=files), PlanStep(title="test", files=("t",))))
-
-
-def look() -> Step:
-    return Step(number=0, kind=StepKind.TOOL, tool="read")
 
 
 async def told(journal: Journal) -> list[Told]:
@@ -73,9 +65,7 @@ async def join(journal: Journal, claim: Claim, at: datetime) -> Join:
     async def begin(project: str | None = "/project") -> Recorder:
         spec = "{}" if project is None else f'{{"workspace": "{project}"}}'
         task = await journal.add_task(run=1, name=next(names), title="", spec=spec, at=at)
-        attempt = await journal.add_attempt(
-            task=task.id, number=1, worker="coder", model="m", node="n", workspace="/w", at=at
-        )
+        attempt = await journal.add_attempt(task=task.id, number=1, at=at, **WHOSE)
         recorder = await claim(of=attempt)
         await recorder.record(working_transition())
         return recorder
@@ -101,7 +91,7 @@ async def test_both_attempts_are_told_and_the_supervisor_is_asked(
     journal: Journal, monitor: Monitor, join: Join, at: datetime
 ) -> None:
     one, two = await join(), await join()
-    await one.record(look(), edit())
+    await one.record(step(), edit())
     await two.record(edit())
     await monitor.look()
     asked = await journal.entries(kinds=[Escalation])
@@ -110,20 +100,18 @@ async def test_both_attempts_are_told_and_the_supervisor_is_asked(
     assert [(entry.attempt, entry.record) for entry in entries] == [
         (
             attempt,
-            Alert(
-                key=KEY,
-                severity=Severity.WARNING,
-                state=AlertState.FIRING,
+            alert(
+                KEY.rule,
+                subject=KEY.subject,
                 value=1,
                 summary=f"task {other} at work changed a.py too",
-                evidence=(step,),
-                since_step=step,
-                step=step,
+                evidence=(number,),
+                step=number,
                 since_at=at,
                 at=at,
             ),
         )
-        for attempt, step, other in ((ONE, 2, "two"), (TWO, 1, "one"))
+        for attempt, number, other in ((ONE, 2, "two"), (TWO, 1, "one"))
     ]
 
 
@@ -190,7 +178,7 @@ async def test_a_conflict_comes_again_once_its_cooldown_is_over(
     await (await join()).record(edit())
     for _ in range(2):
         await monitor.look()
-        await one.record(look())
+        await one.record(step())
     await monitor.look()
     mine = [state for attempt, *state in await told(journal) if attempt == ONE]
     assert mine == [[*FIRING, 1], [*CLEARED, 1], [*FIRING, 3]]

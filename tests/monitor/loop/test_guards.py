@@ -13,35 +13,20 @@ from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
-    Action,
-    Actor,
     AlertKey,
     Attempt,
-    AttemptTransition,
-    Checkpoint,
-    Delivery,
-    DeliveryState,
-    Ending,
     Escalation,
     EscalationState,
-    Intervention,
-    Lifecycle,
     OutcomeReport,
-    Step,
-    StepKind,
 )
+from midwatch_stage.factories import WHOSE, delivery, ended, intervention, reflecting
 from midwatch_stage.reading import records_of
 from midwatch_supervisor.fleet.monitors.leases import Leases
 
 LOW = AlertKey(rule="low_confidence")
-NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(LOW,))
-OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-UNSURE = Step(
-    number=0,
-    kind=StepKind.CHECKPOINT,
-    tool="reflect",
-    checkpoint=Checkpoint(progress_percent=10, confidence=10),
-)
+NUDGE = intervention(escalation=1, answers=(LOW,))
+OVER = ended()
+UNSURE = reflecting(0, 10, 10)
 
 
 class Clock:
@@ -79,13 +64,6 @@ def watching(journal: Journal, bus: LocalBus, at: datetime) -> Callable[[Guards]
         )
 
     return build
-
-
-@pytest.fixture
-async def recorder(claim: Callable[..., Awaitable[Recorder]]) -> Recorder:
-    recorder = await claim()
-    await recorder.record(working_transition())
-    return recorder
 
 
 Leasing = Callable[[str], Leases]
@@ -143,7 +121,7 @@ async def test_of_two_monitors_one_asks_and_one_judges(
     await all_look()
     asked = (await records_of(journal, Escalation))[0]
     (id,) = [entry.id for entry in await recorder.record(NUDGE)]
-    await recorder.record(Delivery(intervention=id, state=DeliveryState.DELIVERED))
+    await recorder.record(delivery(id))
     for leases in held:
         await all_look()
         await leases.release()
@@ -165,9 +143,7 @@ async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_
     claim: Callable[..., Awaitable[Recorder]],
     at: datetime,
 ) -> None:
-    second = await journal.add_attempt(
-        task=attempt.task, number=2, worker="w", model="m", node="n", workspace="", at=at
-    )
+    second = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     leases, other = leasing("a"), leasing("b")
     monitor = watching(leases)
     await leases.take([attempt.id, second.id])

@@ -20,14 +20,11 @@ from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
-    Actor,
     AlertKey,
     Attempt,
-    AttemptTransition,
     Course,
     Delivery,
     DeliveryState,
-    Edit,
     Ending,
     Entry,
     Escalation,
@@ -39,21 +36,28 @@ from midwatch_monitor.records import (
     OutcomeReport,
     Record,
     Step,
-    StepKind,
 )
-from midwatch_stage.factories import reflecting
+from midwatch_stage.factories import (
+    WHOSE,
+    delivery,
+    ended,
+    escalation,
+    intervention,
+    outcome,
+    reflecting,
+    step,
+    transition,
+)
 from midwatch_stage.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
 Write = Callable[[Record], Awaitable[int]]
 
 LOW = AlertKey(rule="low_confidence")
-FAILED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
-OPEN = Escalation(
-    id=1, attempt=1, state=EscalationState.OPEN, alerts=(LOW,), reason="low_confidence"
-)
+FAILED = ended(Ending.STUCK)
+OPEN = escalation(1, "low_confidence", reason="low_confidence")
 ANSWERED = replace(OPEN, state=EscalationState.ANSWERED)
-NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(LOW,))
+NUDGE = intervention(escalation=1, answers=(LOW,))
 RESTART = replace(NUDGE, action=Action.RESTART)
 
 
@@ -61,15 +65,8 @@ def report(confidence: int, *blockers: str, decision: Course = Course.CONTINUE) 
     return reflecting(0, confidence, confidence, blockers=blockers, decision=decision)
 
 
-def act(exit_code: int | None = None, *, path: str = "") -> Step:
-    edits = (Edit(path=path, digest=path),) if path else ()
-    return Step(
-        number=0, kind=StepKind.TOOL, tool="run", args="pytest", exit_code=exit_code, edits=edits
-    )
-
-
-def delivered(id: int) -> Delivery:
-    return Delivery(intervention=id, state=DeliveryState.DELIVERED)
+def act(exit_code: int | None = None) -> Step:
+    return step(args="pytest", ok=None, exit_code=exit_code)
 
 
 @pytest.fixture
@@ -79,13 +76,6 @@ def settings() -> Settings:
         supervisor=SupervisorSettings(cooldown=3),
         policy=PolicySettings(max_escalations=2),
     )
-
-
-@pytest.fixture
-async def recorder(claim: Claim) -> Recorder:
-    recorder = await claim()
-    await recorder.record(working_transition())
-    return recorder
 
 
 @pytest.fixture
@@ -114,7 +104,7 @@ def answered(
         await monitor.look()
         await write(ANSWERED)
         id = await write(intervention)
-        await recorder.record(delivered(id))
+        await recorder.record(delivery(id))
         await monitor.look()
         return id
 
@@ -211,7 +201,7 @@ async def test_escalations_are_capped(
 async def test_a_parked_attempt_is_not_escalated(
     journal: Journal, recorder: Recorder, monitor: Monitor
 ) -> None:
-    await recorder.record(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED), report(10))
+    await recorder.record(transition(Lifecycle.INPUT_REQUIRED), report(10))
     await monitor.look()
     assert await records_of(journal, Escalation) == []
 
@@ -233,12 +223,7 @@ async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalati
     assert await records_of(journal, OutcomeReport) == []
     await recorder.record(act(0))
     await monitor.look()
-    verdict = OutcomeReport(
-        intervention=id,
-        outcome=Outcome.RECOVERED,
-        step=5,
-        reason="resolved, with check-passed",
-    )
+    verdict = outcome(id, step=5, reason="resolved, with check-passed")
     assert await records_of(journal, OutcomeReport) == [verdict]
     closed = replace(OPEN, state=EscalationState.CLOSED, reason=verdict.reason)
     assert (await records_of(journal, Escalation))[-1] == closed
@@ -250,9 +235,8 @@ async def test_a_worker_that_only_says_it_is_better_is_not_better(
     await answered(NUDGE)
     await recorder.record(report(80), report(90), report(95))
     await monitor.look()
-    assert [each.outcome for each in await records_of(journal, OutcomeReport)] == [
-        Outcome.NO_EFFECT
-    ]
+    (verdict,) = await records_of(journal, OutcomeReport)
+    assert verdict.outcome is Outcome.NO_EFFECT
 
 
 async def test_another_alarm_makes_it_worse(
@@ -286,7 +270,7 @@ async def test_an_answer_that_is_refused_closes_its_escalation(
     id = await write(replace(NUDGE, needs_approval=True))
     await monitor.look()
     assert (await records_of(journal, Escalation))[-1] == ANSWERED
-    await write(Delivery(intervention=id, state=DeliveryState.REJECTED))
+    await write(delivery(id, DeliveryState.REJECTED))
     await monitor.look()
     assert (await records_of(journal, Escalation))[-1].state is EscalationState.CLOSED
 
@@ -300,7 +284,7 @@ async def test_what_was_not_delivered_expires_at_the_end(
     await recorder.end(FAILED)
     await monitor.look()
     await monitor.look(everything=True)
-    expired = Delivery(intervention=id, state=DeliveryState.EXPIRED, step=2)
+    expired = delivery(id, DeliveryState.EXPIRED, step=2)
     assert await records_of(journal, Delivery) == [expired]
     assert (await records_of(journal, Escalation))[-1].state is EscalationState.CLOSED
     assert await records_of(journal, OutcomeReport) == []
@@ -314,23 +298,14 @@ async def test_a_restart_is_judged_on_the_next_attempt(
     await recorder.end(replace(FAILED, ending=Ending.RESTARTED))
     await monitor.look()
     assert await records_of(journal, OutcomeReport) == []
-    second = await journal.add_attempt(
-        task=attempt.task,
-        number=2,
-        worker="coder",
-        model="m",
-        node="here",
-        workspace="/w",
-        at=attempt.started_at,
-    )
+    at = attempt.started_at
+    second = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     successor = await claim(of=second)
     await successor.record(working_transition(), act(1), act(0), act())
     await monitor.look()
     (entry,) = await journal.entries(kinds=[OutcomeReport])
     assert entry.attempt == second.id
-    assert entry.record == OutcomeReport(
-        intervention=id, outcome=Outcome.RECOVERED, step=3, reason="resolved, with check-passed"
-    )
+    assert entry.record == outcome(id, step=3, reason="resolved, with check-passed")
 
 
 async def test_a_monitor_that_starts_anew_says_nothing_twice(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -19,23 +19,15 @@ from midwatch_monitor.records import (
     Alert,
     Attempt,
     Change,
-    Checkpoint,
     Entry,
     Escalation,
     EscalationState,
     Hint,
-    Step,
-    StepKind,
 )
 from midwatch_monitor.rules.silence import SILENT
+from midwatch_stage.factories import WHOSE, escalation, reflecting, step
 
-T = TypeVar("T")
-UNSURE = Step(
-    number=0,
-    kind=StepKind.CHECKPOINT,
-    tool="reflect",
-    checkpoint=Checkpoint(progress_percent=10, confidence=10),
-)
+UNSURE = reflecting(0, 10, 10)
 
 
 class Failing(Journal):
@@ -98,9 +90,7 @@ Watching = Callable[[Guards], Monitor]
 @pytest.fixture
 async def two(journal: Journal, attempt: Attempt, claim: Claim, at: datetime) -> list[Recorder]:
     """Two attempts at work, both of which something is to be asked about."""
-    second = await journal.add_attempt(
-        task=attempt.task, number=2, worker="w", model="m", node="n", workspace="", at=at
-    )
+    second = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     recorders = [await claim(of=each) for each in (attempt, second)]
     for recorder in recorders:
         await recorder.record(working_transition(), UNSURE)
@@ -130,11 +120,9 @@ async def test_what_was_won_is_not_lost_with_a_look_that_fails(
 async def test_a_page_that_could_be_read_in_part_is_not_counted_twice(
     journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
 ) -> None:
-    question = Escalation(id=9, attempt=1, state=EscalationState.OPEN, alerts=())
+    question = escalation(9)
     await two[0].record(question, replace(question, state=EscalationState.CLOSED))
-    await journal.add_attempt(
-        task=1, number=3, worker="w", model="m", node="n", workspace="", at=two[0].clock()
-    )
+    await journal.add_attempt(task=1, number=3, at=two[0].clock(), **WHOSE)
     monitor = watching(Some())
     failing.fails = frozenset({"attempt 3"})
     with pytest.raises(JournalError):
@@ -212,7 +200,7 @@ async def test_who_wrote_while_a_look_was_slow_is_not_taken_for_silent(
         async def open_escalation(self, *, attempt: int, **rest: Any) -> Escalation | None:
             if attempt == 1:
                 now.append(at + timedelta(hours=1))
-                await two[1].record(Step(number=0, kind=StepKind.TOOL, tool="t", at=now[-1]))
+                await two[1].record(step(at=now[-1]))
             return await super().open_escalation(attempt=attempt, **rest)
 
     now = [at]

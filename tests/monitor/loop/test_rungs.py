@@ -13,48 +13,40 @@ from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
-    Actor,
     AlertKey,
-    Attempt,
-    AttemptTransition,
     Budget,
     Change,
-    Checkpoint,
     Commit,
-    Decision,
-    Delivery,
-    DeliveryState,
-    Diagnosis,
     Draft,
     Ending,
     Escalation,
     EscalationState,
-    Intervention,
     Lifecycle,
     Meter,
     Outcome,
     OutcomeReport,
     Record,
-    Step,
-    StepKind,
     TaskTransition,
 )
+from midwatch_stage.factories import (
+    decision,
+    delivery,
+    ended,
+    escalation,
+    intervention,
+    reflecting,
+    step,
+    task_transition,
+)
+from midwatch_stage.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
 Write = Callable[[Record], Awaitable[int]]
 
 LOW = AlertKey(rule="low_confidence")
-ASKED = Escalation(
-    id=1, attempt=1, state=EscalationState.OPEN, alerts=(LOW,), reason="low_confidence"
-)
-NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(LOW,))
-DOUBTFUL = Step(
-    number=0,
-    kind=StepKind.CHECKPOINT,
-    tool="reflect",
-    checkpoint=Checkpoint(progress_percent=10, confidence=10),
-)
-ACTS = [Step(number=0, kind=StepKind.TOOL, tool="run", args=f"look {n}") for n in range(3)]
+ASKED = escalation(1, "low_confidence", reason="low_confidence")
+NUDGE = intervention(escalation=1, answers=(LOW,))
+ACTS = [step(args=f"look {n}") for n in range(3)]
 
 
 @pytest.fixture
@@ -70,14 +62,13 @@ def monitor(journal: Journal, bus: LocalBus, at: datetime) -> Monitor:
 async def recorder(claim: Claim, monitor: Monitor) -> Recorder:
     """An attempt that fired an alarm and was asked about."""
     recorder = await claim()
-    await recorder.record(working_transition(), DOUBTFUL)
+    await recorder.record(working_transition(), reflecting(0, 10, 10))
     await monitor.look()
     return recorder
 
 
 async def _questions(journal: Journal) -> list[int]:
-    entries = await journal.entries(kinds=[Escalation])
-    opened = [each.record for each in entries if isinstance(each.record, Escalation)]
+    opened = await records_of(journal, Escalation)
     return [each.id for each in opened if each.state is EscalationState.OPEN]
 
 
@@ -86,26 +77,17 @@ async def test_the_next_rung_follows_at_once_where_the_last_one_did_not_help(
 ) -> None:
     await write(replace(ASKED, state=EscalationState.ANSWERED))
     id = await write(NUDGE)
-    await recorder.record(Delivery(intervention=id, state=DeliveryState.DELIVERED), *ACTS)
+    await recorder.record(delivery(id), *ACTS)
     await monitor.look()
-    (entry,) = await journal.entries(kinds=[OutcomeReport])
-    assert isinstance(entry.record, OutcomeReport)
-    assert entry.record.outcome is Outcome.NO_EFFECT
+    (verdict,) = await records_of(journal, OutcomeReport)
+    assert verdict.outcome is Outcome.NO_EFFECT
     assert await _questions(journal) == [1, 2]
 
 
 async def test_after_nothing_was_done_there_is_a_pause(
     journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
 ) -> None:
-    observe = Decision(
-        escalation=1,
-        action=Action.OBSERVE,
-        diagnosis=Diagnosis.FALSE_ALARM,
-        message="",
-        rationale="it moves",
-        by=Actor.POLICY,
-    )
-    id = await write(observe)
+    id = await write(decision(Action.OBSERVE))
     await write(replace(ASKED, state=EscalationState.CLOSED))
     await recorder.record(*ACTS[:2])
     await monitor.look()
@@ -119,31 +101,30 @@ async def test_after_nothing_was_done_there_is_a_pause(
     ("end", "outcome", "reason"),
     [
         (
-            TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed"),
+            task_transition(Lifecycle.COMPLETED, reason="every acceptance check passed"),
             Outcome.RECOVERED,
             "the task is completed: every acceptance check passed",
         ),
         (
-            TaskTransition(lifecycle=Lifecycle.FAILED, reason="a part failed"),
+            task_transition(Lifecycle.FAILED, reason="a part failed"),
             Outcome.NO_EFFECT,
             "the task is failed: a part failed",
         ),
     ],
 )
 async def test_a_split_is_judged_by_what_becomes_of_the_task(
-    journal: Journal, recorder: Recorder, attempt: Attempt, monitor: Monitor, write: Write,
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write,
     at: datetime, end: TaskTransition, outcome: Outcome, reason: str,
 ) -> None:  # fmt: skip
     await write(replace(ASKED, state=EscalationState.ANSWERED))
     id = await write(replace(NUDGE, action=Action.SPLIT))
-    ended = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
-    await recorder.end(ended, Delivery(intervention=id, state=DeliveryState.DELIVERED))
+    await recorder.end(ended(Ending.SPLIT), delivery(id))
     await monitor.look()
     assert not await journal.entries(kinds=[OutcomeReport])
-    await journal.commit(Commit(drafts=(Draft(record=end, at=at, task=attempt.task),)))
+    await journal.commit(Commit(drafts=(Draft(record=end, at=at, task=1),)))
     await monitor.look()
-    (entry,) = await journal.entries(kinds=[OutcomeReport])
-    assert entry.record == OutcomeReport(intervention=id, outcome=outcome, step=1, reason=reason)
+    report = OutcomeReport(intervention=id, outcome=outcome, step=1, reason=reason)
+    assert await records_of(journal, OutcomeReport) == [report]
 
 
 @pytest.mark.parametrize(("requests", "asked"), [(100, [1]), (12, [1, 2])])
@@ -155,9 +136,7 @@ async def test_a_person_is_called_in_time_where_guidance_did_not_help_and_the_al
     await recorder.record(Change(budget=Budget(requests=Meter(used=1, limit=limit))))
     await write(replace(ASKED, state=EscalationState.ANSWERED))
     id = await write(NUDGE)
-    calm = replace(DOUBTFUL, checkpoint=Checkpoint(progress_percent=10, confidence=80))
     spent = Change(budget=Budget(requests=Meter(used=5, limit=limit)))
-    arrived = Delivery(intervention=id, state=DeliveryState.DELIVERED)
-    await recorder.record(arrived, calm, *ACTS, spent)
+    await recorder.record(delivery(id), reflecting(0, 10, 80), *ACTS, spent)
     await monitor.look()
     assert await _questions(journal) == asked

@@ -17,26 +17,24 @@ from midwatch_monitor.records import (
     Alert,
     AlertState,
     Attempt,
-    AttemptTransition,
     Change,
     Ending,
     Escalation,
-    EscalationState,
     Health,
     Lifecycle,
     Record,
     Resolution,
     Step,
-    StepKind,
 )
 from midwatch_monitor.rules.silence import SILENT
+from midwatch_stage.factories import ended, escalation, step
 
 Claim = Callable[..., Awaitable[Recorder]]
 Told = tuple[str, AlertState, Resolution | None, int]
 
 FIRES = ("", AlertState.FIRING, None)
 CLEARED = ("", AlertState.RESOLVED, Resolution.CLEARED)
-ENDED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+ENDED = ended(Ending.STUCK)
 
 
 class Scene:
@@ -83,14 +81,6 @@ class Scene:
         ]
 
 
-def act(number: int = 0) -> Step:
-    return Step(number=0, kind=StepKind.TOOL, tool="t", args=f"{number}")
-
-
-def doing(activity: Activity) -> Change:
-    return Change(activity=activity)
-
-
 @pytest.fixture
 def scene(claim: Claim, bus: LocalBus, at: datetime) -> Callable[..., Awaitable[Scene]]:
     """An attempt that began to work at minute 0."""
@@ -109,7 +99,7 @@ Begin = Callable[..., Awaitable[Scene]]
 
 async def test_silence_fires_after_its_limit_without_any_hint_and_once(scene: Begin) -> None:
     stage = await scene()
-    await stage.hear(1, doing(Activity.MODEL))
+    await stage.hear(1, Change(activity=Activity.MODEL))
     for minute in (10.9, 11, 12, 40):
         await stage.look(minute)
     assert await stage.told() == [(*FIRES, 0)]
@@ -122,16 +112,14 @@ async def test_silence_is_a_question_and_health_is_unknown(scene: Begin) -> None
     view = stage.monitor.view(1)
     assert view is not None
     assert view.state.health is Health.UNKNOWN
-    assert await stage.records(Escalation) == [
-        Escalation(id=1, attempt=1, state=EscalationState.OPEN, alerts=(SILENT,), reason="silence")
-    ]
+    assert await stage.records(Escalation) == [escalation(1, "silence", reason="silence")]
 
 
 async def test_a_sign_of_life_clears_it_and_the_next_silence_fires_anew(scene: Begin) -> None:
     stage = await scene()
-    await stage.hear(1, act(1))
+    await stage.hear(1, step(args="1"))
     await stage.look(32)
-    await stage.hear(33, act(2))
+    await stage.hear(33, step(args="2"))
     await stage.look(64)
     assert await stage.told() == [(*FIRES, 1), (*CLEARED, 2), (*FIRES, 2)]
 
@@ -154,7 +142,7 @@ async def test_a_monitor_that_starts_anew_says_nothing_twice(scene: Begin) -> No
     stage.monitor = stage.another()
     for minute in (31, 90):
         await stage.look(minute)
-    await stage.hear(91, act())
+    await stage.hear(91, step())
     assert await stage.told() == [(*FIRES, 0), (*CLEARED, 1)]
 
 

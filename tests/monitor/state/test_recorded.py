@@ -13,6 +13,7 @@ from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import Attempt, Change, Entry, Step, Task
 from midwatch_monitor.state.task import TaskState
 from midwatch_monitor.traces import find_traces, open_trace
+from midwatch_stage.factories import WHOSE
 
 BEFORE = Path(__file__).parents[1] / "journal" / "core" / "journals" / "before.sql"
 TRACES = os.environ.get("MIDWATCH_TRACES")
@@ -75,15 +76,8 @@ async def test_recorded_runs_of_any_format_have_one_state_live_and_rebuilt(
     paths = list(find_traces(Path(TRACES or "")))
     assert paths
     for number, path in enumerate(paths, start=2):
-        of = await journal.add_attempt(
-            task=task.id,
-            number=number,
-            worker="coder",
-            model="m",
-            node="here",
-            workspace="/w",
-            at=attempt.started_at,
-        )
+        at = attempt.started_at
+        of = await journal.add_attempt(task=task.id, number=number, at=at, **WHOSE)
         recorder = await claim(of=of)
         live = folded(task, [of], [])
         recorder.listeners.append(partial(_fold_all, live))

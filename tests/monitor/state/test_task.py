@@ -1,22 +1,16 @@
 """Where a task and its attempts stand, folded from entries that are written down here."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from midwatch_monitor.records import (
     Action,
-    Actor,
-    Attempt,
-    AttemptTransition,
     Budget,
     BudgetRequest,
     Change,
-    Delivery,
     DeliveryState,
     Ending,
-    Entry,
     Grant,
     Health,
     Intervention,
@@ -26,8 +20,6 @@ from midwatch_monitor.records import (
     Record,
     Ruling,
     Spending,
-    Task,
-    TaskTransition,
     Terms,
 )
 from midwatch_monitor.state.attempt import AttemptState
@@ -36,30 +28,21 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.waiting import task_waits_for
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-TASK = Task(id=1, run=1, name="fix", title="", spec="{}")
-FIRST = Attempt(
-    id=1, task=1, number=1, worker="coder", model="m", node="n", workspace="", started_at=AT
-)
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 REVISION = PlanCheck(
     plan_step=2, assumption="", reality="", impact="", proposed=("x",), ruling=Ruling.PENDING
 )
-ANSWER = Intervention(
-    action=Action.GRANT_BUDGET,
-    by=Actor.POLICY,
-    terms=Terms(grant=Grant(requests=5)),
-    petition=1,
-)
-SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="split in two", ending=Ending.SPLIT)
+ANSWER = make.intervention(Action.GRANT_BUDGET, terms=Terms(grant=Grant(requests=5)), petition=1)
+SPLIT = make.ended(Ending.SPLIT, reason="split in two")
+PARKED = make.transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
 
 
 def folded(*records: Record) -> TaskState:
     """The task after records of its first attempt, with ids from 1."""
-    account = TaskState(task=TASK)
-    account.meet(FIRST)
-    for id, record in enumerate(records, start=1):
-        account.fold(Entry(id=id, record=record, at=AT, task=1, attempt=1))
+    account = TaskState(task=make.task())
+    account.meet(make.attempt())
+    for each in make.entries(*records):
+        account.fold(each)
     return account
 
 
@@ -68,7 +51,7 @@ def attempt(*records: Record) -> AttemptState:
 
 
 def test_the_model_in_force_is_the_one_that_it_was_switched_to() -> None:
-    assert attempt().model == "m"
+    assert attempt().model == "scripted"
     assert attempt(Change(model="other"), Change(plan_step=2)).model == "other"
 
 
@@ -95,16 +78,14 @@ def test_an_answer_stands_unless_it_was_rejected(
 ) -> None:
     records: list[Record] = [BUDGET, replace(ANSWER, needs_approval=True)]
     if stamp is not None:
-        records.append(Delivery(intervention=2, state=stamp))
+        records.append(make.delivery(2, stamp))
     assert attempt(*records).answer(1) == answer
 
 
 def test_a_split_attempt_is_no_failure_and_its_task_waits_for_the_parts() -> None:
     account = folded(SPLIT)
-    assert (account.attempts[1].status, account.attempts[1].health) == (
-        AttemptStatus.SPLIT,
-        Health.OK,
-    )
+    split = account.attempts[1]
+    assert (split.status, split.health) == (AttemptStatus.SPLIT, Health.OK)
     assert task_waits_for(account) == "the tasks that it was split into"
 
 
@@ -117,21 +98,19 @@ def test_what_others_used_is_summed_by_role_and_model() -> None:
     ]
 
 
-def test_a_task_whose_attempt_waits_for_a_person_waits_too_until_it_is_over() -> None:
-    working = TaskTransition(lifecycle=Lifecycle.WORKING)
-    parked = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
-    assert folded(working, parked).lifecycle is Lifecycle.INPUT_REQUIRED
-    stopped = TaskTransition(lifecycle=Lifecycle.CANCELED)
-    assert folded(working, parked, stopped).lifecycle is Lifecycle.CANCELED
+def test_a_task_whose_attempt_waits_for_a_person_waits_too_and_says_why_until_it_is_over() -> None:
+    waits = folded(make.task_transition(), PARKED)
+    assert (waits.lifecycle, waits.reason) == (Lifecycle.INPUT_REQUIRED, "Which port?")
+    stopped = make.task_transition(Lifecycle.CANCELED)
+    assert folded(make.task_transition(), PARKED, stopped).lifecycle is Lifecycle.CANCELED
 
 
 def test_checks_are_those_of_the_attempt_that_ran_some_last() -> None:
-    task = TaskState(task=TASK)
-    for number in (1, 2):
-        task.meet(replace(FIRST, id=number, number=number))
+    task = TaskState(task=make.task())
     first, second = make.acceptance(check="a"), make.acceptance(check="b", passed=False)
-    for id, (attempt, check) in enumerate(((1, first), (2, second)), start=1):
-        task.fold(Entry(id=id, record=check, at=AT, task=1, attempt=attempt))
+    for id, check in ((1, first), (2, second)):
+        task.meet(make.attempt(id, number=id))
+        task.fold(make.entry(id, check, attempt=id))
     assert (task.checked, task.checks) == (2, {"b": second})
 
 
@@ -139,8 +118,3 @@ def test_meters_that_begin_anew_are_added_up() -> None:
     shown = (10, 12, 3)
     meters = (Change(budget=Budget(tokens=Meter(used=each))) for each in shown)
     assert folded(*meters).used.tokens == 15
-
-
-def test_a_task_that_waits_says_why_its_attempt_does() -> None:
-    parked = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which port?")
-    assert folded(TaskTransition(lifecycle=Lifecycle.WORKING), parked).reason == "Which port?"
