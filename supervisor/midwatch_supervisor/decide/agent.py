@@ -129,11 +129,11 @@ class Supervisor:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._model = model
+        self._author = "" if model is None else model.model_name
         self._settings = settings
         self._sleep = sleep
-        self._agent = None if model is None else _agent(model)
-        self._judge = None if model is None else _judge(model)
+        self._agent = None if model is None else _decider(model)
+        self._judge = None if model is None else _agent(model, Verdict, RULING)
 
     async def decide(self, context: DecisionContext, evidence: AttemptEvidence) -> Decided:
         """The decision of one escalation; a fault of the model never raises.
@@ -142,14 +142,15 @@ class Supervisor:
         then the policy table decides, with the fault in the rationale. It decides as well once
         the decisions about the attempt have taken `max_requests`.
         """
-        if self._agent is None or self._model is None:
+        if self._agent is None:
             return Decided(decision=choose(context))
         said = await self._ask(self._agent, _choices(context), context, evidence)
         if said.answer is None:
-            decision = _instead(context, said.reason)
+            decision = choose(context)
+            decision = replace(decision, rationale=f"{said.reason}; {decision.rationale}")
         else:
-            author = self._model.model_name
-            decision = bound_decision(decision_of(said.answer, context, author=author), context)
+            decision = decision_of(said.answer, context, author=self._author)
+            decision = bound_decision(decision, context)
         return Decided(decision=decision, spending=said.spending, fault=said.fault)
 
     async def rule(
@@ -160,14 +161,14 @@ class Supervisor:
         What the caps refuse, no model is asked about.
         """
         ruled = by_policy(asked, context)
-        if self._judge is None or self._model is None or asked.reason_to_refuse(context):
+        if self._judge is None or asked.reason_to_refuse(context):
             return ruled
         context = replace(context, request=request_text(asked.request))
         said = await self._ask(self._judge, "", context, evidence)
         if said.answer is None:
             ruled = replace(ruled, reason=f"{ruled.reason} ({said.reason})")
         else:
-            ruled = by_verdict(asked, said.answer, context, author=self._model.model_name)
+            ruled = by_verdict(asked, said.answer, context, author=self._author)
         return replace(ruled, spending=said.spending, fault=said.fault)
 
     async def _ask(
@@ -177,7 +178,6 @@ class Supervisor:
         context: DecisionContext,
         evidence: AttemptEvidence,
     ) -> ModelReply[T]:
-        name = agent.model.model_name if isinstance(agent.model, Model) else ""
         if context.asked >= self._settings.max_requests:
             spent = f"the {self._settings.max_requests} requests of the supervisor are used"
             return ModelReply(reason=f"{spent} for this attempt")
@@ -191,11 +191,11 @@ class Supervisor:
             why = late if deadline.expired() else _fault(error)
             refused = isinstance(error, UnexpectedModelBehavior) and not deadline.expired()
             return ModelReply(
-                reason=f"the model {name} failed: {why}",
-                spending=_spending_of(name, used),
+                reason=f"the model {self._author} failed: {why}",
+                spending=_spending_of(self._author, used),
                 fault=Fault(part="supervisor", error=f"answer refused: {why}") if refused else None,
             )
-        return ModelReply(answer=answer, spending=_spending_of(name, used))
+        return ModelReply(answer=answer, spending=_spending_of(self._author, used))
 
     async def _try(
         self,
@@ -242,27 +242,19 @@ async def _diff(evidence: AttemptEvidence) -> str:
         return f"(it cannot be read now: {error})"
 
 
-def _agent(model: Model) -> Agent[Inquiry, Answer]:
-    agent = Agent(
-        model,
-        name="supervisor",
-        output_type=Answer,
-        deps_type=Inquiry,
-        instructions=INSTRUCTIONS,
-        retries=CORRECTIONS,
-        tools=LOOKING,
-    )
+def _decider(model: Model) -> Agent[Inquiry, Answer]:
+    agent = _agent(model, Answer, INSTRUCTIONS)
     agent.output_validator(check_answer)
     return agent
 
 
-def _judge(model: Model) -> Agent[Inquiry, Verdict]:
+def _agent(model: Model, output: type[T], instructions: str) -> Agent[Inquiry, T]:
     return Agent(
         model,
         name="supervisor",
-        output_type=Verdict,
+        output_type=output,
         deps_type=Inquiry,
-        instructions=RULING,
+        instructions=instructions,
         retries=CORRECTIONS,
         tools=LOOKING,
     )
@@ -284,11 +276,6 @@ def _choices(context: DecisionContext) -> str:
         return f"You may choose: {next(iter(lines))}.\n{''.join(there)}"
     may_words = "".join(f"- {', '.join(names)}: {may}\n" for may, names in lines.items())
     return f"You may choose, by your diagnosis:\n{may_words}{''.join(there)}"
-
-
-def _instead(context: DecisionContext, reason: str) -> Decision:
-    decision = choose(context)
-    return replace(decision, rationale=f"{reason}; {decision.rationale}")
 
 
 def _responses(used: Sequence[Sequence[ModelMessage]]) -> list[ModelResponse]:

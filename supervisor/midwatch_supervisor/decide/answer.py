@@ -13,7 +13,12 @@ from midwatch_monitor.records import Action, Actor, Decision, Diagnosis, Grant, 
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
 from midwatch_supervisor.decide.grants import within
-from midwatch_supervisor.decide.policy import action_message, allowed_actions, terms_for
+from midwatch_supervisor.decide.policy import (
+    ACTIONS,
+    action_message,
+    allowed_actions,
+    terms_for,
+)
 from midwatch_supervisor.decide.prompt import MIN_CHARS, describe_steps
 from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DataBlocks, cut, escape
@@ -82,16 +87,7 @@ def require_known_steps(context: DecisionContext, *numbers: int) -> None:
         raise ModelRetry(f"There is no step {names}: steps go from 1 to {last}.")
 
 
-_SPOKEN = frozenset(
-    {
-        Action.NUDGE,
-        Action.REPLAN,
-        Action.GRANT_BUDGET,
-        Action.SWITCH_MODEL,
-        Action.RESTART,
-        Action.SPLIT,
-    }
-)
+_SPOKEN = frozenset(ACTIONS) - {Action.OBSERVE, Action.ASK_OPERATOR, Action.STOP}
 _MOST = 1_000_000_000
 
 Amount = Annotated[int, Field(ge=0, le=_MOST)]
@@ -108,12 +104,7 @@ class GrantAnswer(BaseModel):
     @property
     def word(self) -> Grant:
         """The same as a word of the journal."""
-        return Grant(
-            requests=self.requests,
-            tokens=self.tokens,
-            cost_usd=self.cost_usd,
-            minutes=self.minutes,
-        )
+        return Grant(**self.model_dump())
 
 
 class PartAnswer(BaseModel):
@@ -185,9 +176,9 @@ def check_answer(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
         )
     if action in _SPOKEN and not answer.message.strip():
         raise ModelRetry(f"{action} needs a message.")
-    require_known_steps(ctx.deps.context, *answer.evidence)
+    require_known_steps(context, *answer.evidence)
     _check_terms(action, answer, context)
-    if not answer.evidence and ctx.deps.context.last_step and not ctx.deps.urged:
+    if not answer.evidence and context.last_step and not ctx.deps.urged:
         ctx.deps.urged = True
         raise ModelRetry("Name the numbers of the steps that the diagnosis rests on (evidence).")
     return answer

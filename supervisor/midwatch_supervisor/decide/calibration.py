@@ -92,12 +92,10 @@ class Calibrator:
 
     async def _catch_up(self) -> None:
         try:
-            while page := await self._journal.entries(
-                self._after, kinds=(AttemptTransition, Feedback)
-            ):
-                for entry in page:
-                    self._take(entry)
-                self._after = page[-1].id
+            kinds = (AttemptTransition, Feedback)
+            async for entry in self._journal.all_entries(self._after, kinds=kinds):
+                self._take(entry)
+                self._after = entry.id
             # The newest first: what is older than all that count need not be read.
             for id in sorted(self._changed, reverse=True):
                 await self._sample(id)
@@ -146,12 +144,9 @@ class Calibrator:
 
     async def _stated_confidences(self, attempt: int) -> tuple[int, ...]:
         said: list[int] = []
-        after = 0
-        while page := await self._journal.entries(after, attempt=attempt, kinds=(Step,)):
-            for entry in page:
-                if isinstance(entry.record, Step) and entry.record.checkpoint is not None:
-                    said.append(entry.record.checkpoint.confidence)
-            after = page[-1].id
+        async for entry in self._journal.all_entries(attempt=attempt, kinds=(Step,)):
+            if isinstance(entry.record, Step) and entry.record.checkpoint is not None:
+                said.append(entry.record.checkpoint.confidence)
         return tuple(said)
 
     async def _name(self, attempt: Attempt) -> str:

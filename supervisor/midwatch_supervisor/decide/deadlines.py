@@ -4,13 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from midwatch_monitor.config.policy import PersonSettings, Unanswered, Unapproved
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Delivery,
-    DeliveryState,
-    Intervention,
-)
+from midwatch_monitor.records import Action, Actor, Delivery, DeliveryState, Intervention
 from midwatch_monitor.state.run import Question, RunState
 
 AUTHOR = "timeout"
@@ -58,20 +52,12 @@ def _stamp(intervention: int, person: PersonSettings, late: str) -> Delivery:
 
 
 def _answer(asked: Question, person: PersonSettings, late: str) -> Intervention:
-    question = asked.text
+    action, message = Action.STOP, f"{late}: {asked.text}"
     if asked.petition is not None:
-        return Intervention(
-            action=Action.NUDGE,
-            by=Actor.POLICY,
-            author=AUTHOR,
-            message=f"Refused: {late}. You may not {question}.",
-            petition=asked.petition,
-        )
-    if person.question is Unanswered.RESUME:
-        message = f"{late}: {question} Go on without an answer, with the safest way that you know."
-        return Intervention(
-            action=Action.RESUME, by=Actor.POLICY, author=AUTHOR, message=message.strip()
-        )
+        action, message = Action.NUDGE, f"Refused: {late}. You may not {asked.text}."
+    elif person.question is Unanswered.RESUME:
+        action = Action.RESUME
+        message += " Go on without an answer, with the safest way that you know."
     return Intervention(
-        action=Action.STOP, by=Actor.POLICY, author=AUTHOR, message=f"{late}: {question}"
+        action=action, by=Actor.POLICY, author=AUTHOR, message=message, petition=asked.petition
     )

@@ -1,6 +1,7 @@
 """What was done in a task, over all its attempts, and what came of it. Folded from the journal."""
 
 from dataclasses import dataclass, field
+from functools import reduce
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -26,7 +27,11 @@ from midwatch_supervisor.decide.policy import ACTIONS
 from midwatch_supervisor.workspaces.snapshot_store import SNAPSHOT_AUTHOR
 
 KINDS: tuple[type[Record], ...] = (
-    *(Intervention, Delivery, OutcomeReport, PlanCheck, Spending),
+    Intervention,
+    Delivery,
+    OutcomeReport,
+    PlanCheck,
+    Spending,
     Alert,
 )
 """The records that a history is folded from."""
@@ -133,22 +138,17 @@ class History:
     @property
     def granted(self) -> Grant:
         """All of that together."""
-        total = Grant()
-        for grant in self.grants:
-            total = together(total, grant)
-        return total
+        return reduce(together, self.grants, Grant())
 
     @property
     def approved(self) -> int:
         """Revisions of the plan that workers proposed and that stand, or are on their way."""
-        petitions = [
-            act
-            for act in self.interventions
-            if act.intervention.petition is not None
+        return self.revisions + sum(
+            act.intervention.petition is not None
             and act.intervention.action is Action.REPLAN
             and not act.lost
-        ]
-        return self.revisions + len(petitions)
+            for act in self.interventions
+        )
 
     @property
     def models(self) -> frozenset[str]:

@@ -12,7 +12,6 @@ from midwatch_monitor.records import (
     Alert,
     Decision,
     Diagnosis,
-    Grant,
     Part,
     Plan,
     PlanStep,
@@ -236,8 +235,12 @@ def _rung(context: DecisionContext, worst: Alert | None) -> Action:
     if worst is None or _kept(context, worst):
         return Action.ASK_OPERATOR if worst is None else Action.OBSERVE
     cause = context.reading.cause
-    order = [each for each in _possible(context, worst, cause) if _splittable(each, context)]
-    left = [action for action in order if action not in context.in_vain]
+    divisible = len(context.plan.open_titles) >= _MANY
+    left = [
+        action
+        for action in _possible(context, worst, cause)
+        if action not in context.in_vain and (divisible or action is not Action.SPLIT)
+    ]
     if context.capped:
         left = [action for action in left if action in _LAST]
     elif Action.GRANT_BUDGET in left and context.then_used >= 1:
@@ -247,10 +250,6 @@ def _rung(context: DecisionContext, worst: Alert | None) -> Action:
     # That two change one file harms nobody before their work is merged.
     last = Action.OBSERVE if _conflict(worst) else Action.ASK_OPERATOR
     return next(iter(left), last)
-
-
-def _splittable(action: Action, context: DecisionContext) -> bool:
-    return action is not Action.SPLIT or len(context.plan.open_titles) >= _MANY
 
 
 def _late(context: DecisionContext) -> bool:
@@ -298,7 +297,9 @@ def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Ter
     """The terms of an action for which the context has the means."""
     match action:
         case Action.GRANT_BUDGET:
-            return Terms(grant=grant(context))
+            grant = context.means.grant
+            # Of the resource that is nearly gone, as much as may be.
+            return Terms(grant=only(grant, tight(context.budget)) or grant)
         case Action.SWITCH_MODEL:
             return Terms(model=next(iter(context.means.models), ""))
         case Action.RESTART:
@@ -309,15 +310,9 @@ def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Ter
             return Terms()
 
 
-def grant(context: DecisionContext) -> Grant:
-    """What one grant adds: of the resource that is nearly gone, as much as it may."""
-    found = only(context.means.grant, tight(context.budget))
-    return found or context.means.grant
-
-
-def elder(context: DecisionContext) -> ConcurrentEdit | None:
+def _elder(context: DecisionContext) -> ConcurrentEdit | None:
     """The attempt to which this one yields a file, if its alerts are about nothing else."""
-    if any(alert.key.rule != "workspace_conflict" for alert in context.alerts):
+    if not all(map(_conflict, context.alerts)):
         return None
     found = (context.yields_to(alert.key.subject) for alert in context.alerts)
     return next((each for each in found if each is not None), None)
@@ -334,7 +329,7 @@ def parts(plan: Plan, *, most: int) -> tuple[Part, ...]:
 
 
 def _restart(context: DecisionContext, cause: Diagnosis) -> Terms:
-    rival = elder(context)
+    rival = _elder(context)
     if rival is not None:  # its work is built upon, so this one's is not brought along
         return Terms(after=rival.task)
     workers = context.means.workers if cause is Diagnosis.WRONG_WORKER else ()

@@ -6,11 +6,10 @@ All that came from the worker, its tools or its files stands in data blocks.
 from collections.abc import Iterable
 
 from midwatch_monitor.budget import outlook
-from midwatch_monitor.records import Alert, Plan, PlanStep, Step
+from midwatch_monitor.records import Alert, Checkpoint, Plan, Step
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
-    Noted,
     PastIntervention,
 )
 from midwatch_supervisor.present.numbers import budget_text, steps_text
@@ -64,7 +63,12 @@ def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], .
         ("plan", _plan(context.plan)),
         ("plan check", line(context.plan_check).text if context.plan_check else ""),
         ("completions", "\n".join(line(each).text for each in context.completions)),
-        ("analyses", "\n".join(map(_note_line, context.analyses))),
+        (
+            "analyses",
+            "\n".join(
+                f"after step {each.step}: {line(each.analysis).text}" for each in context.analyses
+            ),
+        ),
         ("checkpoints", describe_steps(context.checkpoints, each)),
         ("diff", context.diff),
         ("steps", describe_steps(context.steps, each)),
@@ -132,19 +136,12 @@ def _concurrent_edit(edit: ConcurrentEdit) -> str:
     return f"task {_line(edit.task)} works on {_line(edit.path)} too; {turn}"
 
 
-def _note_line(noted: Noted) -> str:
-    return f"after step {noted.step}: {line(noted.analysis).text}"
-
-
 def _plan(plan: Plan) -> str:
     return "\n".join(
-        f"{number}. [{step.state}] {_line(step.title)}{_flag_words(step)}"
+        f"{number}. [{step.state}] {_line(step.title)}"
+        + (f" (flag: {_line(step.flag)})" if step.flag else "")
         for number, step in enumerate(plan.steps, start=1)
     )
-
-
-def _flag_words(step: PlanStep) -> str:
-    return f" (flag: {_line(step.flag)})" if step.flag else ""
 
 
 def _step(step: Step) -> str:
@@ -153,7 +150,7 @@ def _step(step: Step) -> str:
     edits = ", ".join(edit.path for edit in step.edits)
     lines = [f"step {step.number}: {step.tool or step.kind}{verdict}{code}"]
     if step.checkpoint is not None:
-        lines.append(_checkpoint(step))
+        lines.append(_checkpoint(step.checkpoint))
     for name, text in (
         ("args", step.args),
         ("changed", edits),
@@ -165,10 +162,7 @@ def _step(step: Step) -> str:
     return "\n".join(lines)
 
 
-def _checkpoint(step: Step) -> str:
-    told = step.checkpoint
-    if told is None:
-        return ""
+def _checkpoint(told: Checkpoint) -> str:
     blockers = "; ".join(told.blockers) or "none"
     notes = f", notes: {_line(told.notes)}" if told.notes else ""
     return (

@@ -54,10 +54,6 @@ _Key = tuple[str, int]
 _Answer = Callable[[Entry, int | None], Coroutine[Any, Any, None]]
 """Answers a question under a guard."""
 
-_OVER = "the attempt is over"
-_CLOSED = "the question is closed"
-_RESOLVED = "what it answers has resolved"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answering:
@@ -65,17 +61,6 @@ class _Answering:
 
     task: asyncio.Task[None]
     guard: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Now:
-    """Where things stand once a decision is made."""
-
-    asked: Escalation
-    over: bool
-    """Whether the attempt has ended."""
-    resolved: bool
-    """Whether none of the alerts fires any more that the decision is about."""
 
 
 class Supervision:
@@ -175,9 +160,8 @@ class Supervision:
         person = self._settings.policy.person
         read = self._after
         for due in overdue(self._state, person, self._clock(), began=self._began):
-            key = "what is late of attempt", due.attempt
-            if guards.holds(due.attempt) and self._may_answer(key, guards.guard_of(due.attempt)):
-                guard = guards.guard_of(due.attempt)
+            key, guard = ("what is late of attempt", due.attempt), guards.guard_of(due.attempt)
+            if guards.holds(due.attempt) and self._may_answer(key, guard):
                 await self._try(key, self._in_time(due, guard, after=read), guard)
         for key in answered:
             del self._answering[key]
@@ -265,13 +249,11 @@ class Supervision:
         self, escalation: Escalation, decision: Decision, acts: tuple[Action, ...] | None
     ) -> tuple[Record, ...]:
         """What becomes of a decision, by the state of the attempt now that it is made."""
-        now = await self._state_of(escalation)
-        asked, wide_open = now.asked, now.asked.state is EscalationState.OPEN
-        why = _refusal(now)
+        asked, why = await self._state_of(escalation)
         if why:
             refused = replace(decision, refused=why)
             closed = replace(asked, state=EscalationState.CLOSED, reason=why)
-            return (refused, closed) if wide_open else (refused,)
+            return (refused, closed) if asked.state is EscalationState.OPEN else (refused,)
         if decision.action is Action.OBSERVE:
             return decision, replace(asked, state=EscalationState.CLOSED, reason="observed")
         intervention = Intervention(
@@ -290,8 +272,9 @@ class Supervision:
         )
         return decision, intervention, replace(asked, state=EscalationState.ANSWERED)
 
-    async def _state_of(self, escalation: Escalation) -> _Now:
-        """Where the attempt and the escalation stand; alarms may have joined it meanwhile."""
+    async def _state_of(self, escalation: Escalation) -> tuple[Escalation, str]:
+        """The escalation as it stands now, with the alarms that have joined it meanwhile, and why
+        a decision about it comes too late; empty where it does not."""
         asked, over = escalation, False
         firing: set[AlertKey] = set()
         for record in await self._read_records(
@@ -303,9 +286,13 @@ class Supervision:
                 (firing.add if record.firing else firing.discard)(record.key)
             elif isinstance(record, Escalation) and record.id == escalation.id:
                 asked = record
+        if over:
+            return asked, "the attempt is over"
+        if asked.state is not EscalationState.OPEN:
+            return asked, "the question is closed"
         # What joined meanwhile was not before the model: it is asked about next.
         resolved = not asked.silent and not firing.intersection(escalation.alerts)
-        return _Now(asked=asked, over=over, resolved=resolved)
+        return asked, "what it answers has resolved" if resolved else ""
 
     async def _read_records(self, attempt: int, *kinds: type[Record]) -> list[Record]:
         """All that the journal says of an attempt, of some kinds."""
@@ -386,15 +373,6 @@ class Supervision:
     def _tell(self, entries: tuple[Entry, ...]) -> None:
         for entry in entries:
             self._bus.publish(hint_of(entry))
-
-
-def _refusal(now: _Now) -> str:
-    """Why a decision comes too late; empty where it does not."""
-    if now.over:
-        return _OVER
-    if now.asked.state is not EscalationState.OPEN:
-        return _CLOSED
-    return _RESOLVED if now.resolved else ""
 
 
 def _extra(spending: Spending | None, fault: Fault | None) -> tuple[Record, ...]:

@@ -25,17 +25,18 @@ _ANY_ADVICE = (
     "Stop repeating it: read the last output again and state the cause before the next act."
 )
 
-
 _LOOPS = frozenset(
     {
-        *("same_failure", "repeated_edits", "redundant_steps", "repeated_call", "cycle"),
-        *(
-            "fruitless_steps",
-            "error_streak",
-            "revert_churn",
-            "stalled_progress",
-            "missed_checkpoint",
-        ),
+        "same_failure",
+        "repeated_edits",
+        "redundant_steps",
+        "repeated_call",
+        "cycle",
+        "fruitless_steps",
+        "error_streak",
+        "revert_churn",
+        "stalled_progress",
+        "missed_checkpoint",
     }
 )
 """Rules about work that does not get on, or is not reported: a failure that stays explains them."""
@@ -147,10 +148,9 @@ def _of(alert: Alert, matter: Matter) -> str:
             "of what fails before the next change."
         )
     if alert.key.rule == "workspace_conflict":
-        others = [
-            each for each in matter.concurrent if each.path == alert.key.subject and each.elder
-        ]
-        who = f"in task {others[0].task}" if others else "in another task"
+        elders = (e for e in matter.concurrent if e.path == alert.key.subject and e.elder)
+        elder = next(elders, None)
+        who = f"in task {elder.task}" if elder else "in another task"
         return (
             f"Another worker is at work on `{alert.key.subject}` {who}: leave it to them, undo "
             "your changes of it, and work on what does not touch it."

@@ -112,11 +112,13 @@ class RequestRuling:
     def intervention(self, asked: OpenRequest, *, needs_approval: bool) -> Intervention:
         """The act by which the worker hears of it."""
         wanted = asked.request
-        action, message, plan = Action.NUDGE, f"Refused: {self.reason}", ()
-        if self.granted and isinstance(wanted, BudgetRequest):
+        plan: tuple[str, ...] = ()
+        if not self.granted:
+            action, message = Action.NUDGE, f"Refused: {self.reason}"
+        elif isinstance(wanted, BudgetRequest):
             # How much it is, the worker is told with the grant itself.
             action, message = Action.GRANT_BUDGET, f"Granted: {self.reason}"
-        elif self.granted and not isinstance(wanted, BudgetRequest):
+        else:
             action, message, plan = Action.REPLAN, f"Approved: {self.reason}", wanted.proposed
         return Intervention(
             action=action,
