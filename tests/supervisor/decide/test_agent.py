@@ -2,57 +2,28 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError, ModelRequestRejectedError
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.config.settings import PolicySettings, SupervisorSettings
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Alert,
-    AlertKey,
-    AlertState,
-    Checkpoint,
-    Decision,
-    Diagnosis,
-    Severity,
-    Step,
-    StepKind,
-)
+from midwatch_monitor.records import Action, Actor, AlertKey, Decision, Diagnosis, StepKind
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_stage.factories import attempt, task
+from midwatch_stage.deciding import Script, Turn, answer
+from midwatch_stage.factories import alert, attempt, checkpoint, step, task
 from midwatch_stage.watched import uncoded
 from midwatch_supervisor.decide.agent import REQUESTS, Decided, Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means
 from midwatch_supervisor.decide.policy import choose
 
-ALERT = Alert(
-    key=AlertKey(rule="repeated_edits", subject="calc.py"),
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
-    value=8,
-    summary="calc.py was edited 8 times",
-    since_step=3,
-    step=5,
-)
-STEPS = tuple(
-    Step(number=number, kind=StepKind.TOOL, tool="shell", output=f"output {number}")
-    for number in range(1, 6)
-)
+ALERT = alert("repeated_edits", subject="calc.py", step=5, summary="calc.py was edited 8 times")
+STEPS = tuple(step(number, "shell", output=f"output {number}") for number in range(1, 6))
 CONTEXT = DecisionContext(
     escalation=7,
     title="Fix it",
@@ -67,9 +38,6 @@ CONTEXT = DecisionContext(
 )
 WEAK = replace(CONTEXT, alerts=(replace(ALERT, key=AlertKey(rule="low_confidence")),))
 SETTINGS = SupervisorSettings()
-
-Call = tuple[str, dict[str, object]]
-Turn = Call | Exception
 NOTHING: dict[str, object] = {}
 
 
@@ -81,65 +49,16 @@ class Gone(AttemptEvidence):
 
 
 def records() -> AttemptEvidence:
-    reported = replace(
-        STEPS[1],
-        kind=StepKind.CHECKPOINT,
-        checkpoint=Checkpoint(progress_percent=10, confidence=90),
-    )
+    reported = replace(STEPS[1], kind=StepKind.CHECKPOINT, checkpoint=checkpoint(10, 90))
     of = attempt()
     steps = [STEPS[0], reported, *STEPS[2:]]
     return Gone(task=task(), attempt=of, state=AttemptState(attempt=of), steps=steps)
 
 
-@dataclass
-class Script:
-    """A model that takes its turns from a list, the last one for ever, and keeps what it read."""
-
-    turns: Sequence[Turn]
-    asked: list[list[ModelMessage]] = field(default_factory=list[list[ModelMessage]])
-    slept: list[float] = field(default_factory=list[float])
-
-    async def reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        turn = self.turns[min(len(self.asked), len(self.turns) - 1)]
-        self.asked.append(list(messages))
-        if isinstance(turn, Exception):
-            raise turn
-        name, args = turn
-        tool = info.output_tools[0].name if name == "answer" else name
-        return ModelResponse(parts=[ToolCallPart(tool_name=tool, args=args)])
-
-    @property
-    def last_read(self) -> str:
-        """What the model was told last."""
-        message = self.asked[-1][-1]
-        assert isinstance(message, ModelRequest)
-        return "\n".join(str(getattr(part, "content", "")) for part in message.parts)
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
-    async def decide(
-        self, context: DecisionContext = CONTEXT, settings: SupervisorSettings = SETTINGS
-    ) -> Decision:
-        return (await self.decided(context, settings)).decision
-
-    async def decided(
-        self, context: DecisionContext = CONTEXT, settings: SupervisorSettings = SETTINGS
-    ) -> Decided:
-        model = FunctionModel(self.reply, model_name="scripted")
-        supervisor = Supervisor(model, settings, sleep=self.sleep)
-        return await supervisor.decide(context, records())
-
-
-def answer(action: str = "nudge", **other: object) -> Call:
-    values: dict[str, object] = {
-        "action": action,
-        "diagnosis": "wrong_approach",
-        "message": "Read the failing output.",
-        "rationale": "It guesses.",
-        "evidence": [3, 5],
-    }
-    return ("answer", {**values, **other})
+async def decide(
+    script: Script, context: DecisionContext = CONTEXT, settings: SupervisorSettings = SETTINGS
+) -> Decision:
+    return (await script.supervisor(settings).decide(context, records())).decision
 
 
 async def test_without_a_model_the_policy_decides() -> None:
@@ -150,12 +69,12 @@ async def test_without_a_model_the_policy_decides() -> None:
 
 async def test_a_models_answer_becomes_the_decision() -> None:
     script = Script([answer("replan", evidence=[5, 3], plan=["read", "fix"])])
-    assert await script.decide() == Decision(
+    assert await decide(script) == Decision(
         escalation=7,
         action=Action.REPLAN,
         diagnosis=Diagnosis.WRONG_APPROACH,
-        message="Read the failing output.",
-        rationale="It guesses.",
+        message="Look.",
+        rationale="So.",
         plan=("read", "fix"),
         steps=(3, 5),
         by=Actor.SUPERVISOR,
@@ -174,17 +93,17 @@ async def test_any_model_that_fills_in_the_answer_will_do() -> None:
 
 async def test_the_model_reads_what_it_may_do_and_the_case() -> None:
     script = Script([answer()])
-    await script.decide(WEAK)
-    assert script.last_read.startswith("You may choose: observe, nudge, ask_operator.\n")
-    assert "interventions so far: 0\n" in script.last_read
+    await decide(script, WEAK)
+    assert script.asked[-1].startswith("You may choose: observe, nudge, ask_operator.\n")
+    assert "interventions so far: 0\n" in script.asked[-1]
 
 
 async def test_a_plan_is_kept_for_a_replan_only() -> None:
-    assert (await Script([answer("nudge", plan=["one"])]).decide()).plan == ()
+    assert (await decide(Script([answer("nudge", plan=["one"])]))).plan == ()
 
 
 async def test_a_person_is_never_asked_without_words() -> None:
-    decision = await Script([answer("ask_operator", message="")]).decide()
+    decision = await decide(Script([answer("ask_operator", message="")]))
     assert "calc.py was edited 8 times" in decision.message
 
 
@@ -199,15 +118,15 @@ async def test_a_person_is_never_asked_without_words() -> None:
         (answer(plan=[""]), "at least 1 character"),
     ],
 )
-async def test_a_wrong_answer_is_handed_back_with_the_reason(wrong: Call, told: str) -> None:
+async def test_a_wrong_answer_is_handed_back_with_the_reason(wrong: Turn, told: str) -> None:
     script = Script([wrong, answer()])
-    decision = await script.decide(WEAK)
+    decision = await decide(script, WEAK)
     assert (decision.action, decision.by) == (Action.NUDGE, Actor.SUPERVISOR)
-    assert told in script.last_read
+    assert told in script.asked[-1]
 
 
 async def test_a_model_that_insists_on_what_is_forbidden_is_replaced_by_the_policy() -> None:
-    decision = await Script([answer("stop")]).decide(WEAK)
+    decision = await decide(Script([answer("stop")]), WEAK)
     assert (decision.action, decision.by) == (Action.OBSERVE, Actor.POLICY)
     assert "stop is not allowed here" in decision.rationale
 
@@ -222,29 +141,29 @@ async def test_a_model_that_insists_on_what_is_forbidden_is_replaced_by_the_poli
         (("diff", NOTHING), "the workspace is gone"),
     ],
 )
-async def test_the_model_may_look_things_up(look: Call, shown: str) -> None:
+async def test_the_model_may_look_things_up(look: Turn, shown: str) -> None:
     script = Script([look, answer()])
-    assert (await script.decide()).by is Actor.SUPERVISOR
-    assert shown in uncoded(script.last_read)
+    assert (await decide(script)).by is Actor.SUPERVISOR
+    assert shown in uncoded(script.asked[-1])
 
 
 async def test_looking_things_up_is_limited_too() -> None:
     settings = SupervisorSettings(max_evidence_chars=1000)
     script = Script([("output", {"step": 1}), answer()])
-    assert (await script.decide(settings=settings)).by is Actor.SUPERVISOR
-    assert "No more evidence" in script.last_read
+    assert (await decide(script, settings=settings)).by is Actor.SUPERVISOR
+    assert "No more evidence" in script.asked[-1]
 
 
 async def test_a_passing_fault_is_tried_again() -> None:
     script = Script([ModelHTTPError(503, "scripted"), ConnectionError("reset"), answer()])
-    assert (await script.decide()).by is Actor.SUPERVISOR
+    assert (await decide(script)).by is Actor.SUPERVISOR
     assert len(script.slept) == 2
     assert max(script.slept) <= SETTINGS.max_wait_seconds
 
 
 async def test_after_the_last_try_the_policy_decides_and_says_why() -> None:
     script = Script([ModelHTTPError(503, "scripted", body="busy")])
-    decision = await script.decide()
+    decision = await decide(script)
     expected = choose(CONTEXT)
     assert len(script.asked) == SETTINGS.tries
     assert decision == replace(expected, rationale=decision.rationale)
@@ -253,14 +172,14 @@ async def test_after_the_last_try_the_policy_decides_and_says_why() -> None:
 
 async def test_a_refused_request_is_not_tried_again() -> None:
     script = Script([ModelRequestRejectedError("scripted", "no such key")])
-    decision = await script.decide()
+    decision = await decide(script)
     assert (len(script.asked), decision.by) == (1, Actor.POLICY)
     assert "no such key" in decision.rationale
 
 
 async def test_a_model_that_only_looks_is_stopped() -> None:
     script = Script([("output", {"step": 1})])
-    decision = await script.decide()
+    decision = await decide(script)
     assert (len(script.asked), decision.by) == (REQUESTS, Actor.POLICY)
     assert "UsageLimitExceeded" in decision.rationale
 

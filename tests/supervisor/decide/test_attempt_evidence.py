@@ -14,37 +14,34 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
     Activity,
-    Actor,
     AlertKey,
     Analysis,
     Attempt,
-    AttemptTransition,
     Budget,
-    Cause,
-    Change,
-    Checkpoint,
     Completion,
-    Decision,
-    Delivery,
-    DeliveryState,
-    Diagnosis,
     Ending,
-    Escalation,
     EscalationState,
     Intervention,
-    Lifecycle,
     Meter,
     Outcome,
-    OutcomeReport,
-    Plan,
     PlanCheck,
-    PlanStep,
-    PlanStepState,
     Record,
     Step,
-    StepKind,
     Teller,
     Terms,
+)
+from midwatch_stage.factories import (
+    analysis,
+    change,
+    decision,
+    delivery,
+    ended,
+    escalation,
+    intervention,
+    outcome,
+    plan,
+    reflecting,
+    step,
 )
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
@@ -57,19 +54,15 @@ Write = Callable[[Record], Awaitable[int]]
 
 TASK = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
 KEYS = (AlertKey(rule="cycle"),)
-DONE = PlanStep(title="one", state=PlanStepState.DONE)
-PLAN = Plan(steps=(DONE, PlanStep(title="two")))
+PLAN = plan("one", "two", done=1)
 
 
 def analysed(number: int, by: Teller = Teller.WORKER) -> Analysis:
-    return Analysis(
-        what=f"it failed {number}", cause=Cause.PERMANENT, root="root", remedy="another", by=by
-    )
+    return analysis(0, what=f"it failed {number}", by=by)
 
 
 def reports(number: int, progress: int = 50) -> Step:
-    told = Checkpoint(progress_percent=progress, confidence=60, notes="half done")
-    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=told)
+    return reflecting(number, progress, 60, notes="half done")
 
 
 async def context_of(
@@ -79,9 +72,9 @@ async def context_of(
     return reading.context(keys)
 
 
-async def deliver(write: Write, intervention: Intervention) -> int:
-    id = await write(intervention)
-    await write(Delivery(intervention=id, state=DeliveryState.DELIVERED))
+async def deliver(write: Write, issued: Intervention) -> int:
+    id = await write(issued)
+    await write(delivery(id))
     return id
 
 
@@ -92,25 +85,17 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
     for number in range(7):
         await write(analysed(number))
     await write(analysed(9, Teller.WATCH))
-    nudge = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look.", answers=KEYS)
-    id = await deliver(write, nudge)
-    await write(
-        OutcomeReport(intervention=id, outcome=Outcome.NO_EFFECT, step=2, reason="still fires")
-    )
+    id = await deliver(write, intervention(message="Look.", answers=KEYS))
+    await write(outcome(id, Outcome.NO_EFFECT, reason="still fires"))
     terms = Terms(keep=("src/*.py",))
-    await deliver(
-        write,
-        Intervention(action=Action.RESTART, by=Actor.POLICY, message="Read first.", terms=terms),
-    )
-    await write(
-        AttemptTransition(lifecycle=Lifecycle.FAILED, reason="went round", ending=Ending.RESTARTED)
-    )
+    await deliver(write, intervention(Action.RESTART, message="Read first.", terms=terms))
+    await write(ended(Ending.RESTARTED, reason="went round"))
     assert (await AttemptEvidence.read(journal, attempt)).past == Past(
         number=1,
         reason="went round",
         advice="Read first.",
         last_notes="half done",
-        analyses=tuple(f"it failed {number}: root → another" for number in range(2, 7)),
+        analyses=tuple(f"it failed {number}: a typo → mend it" for number in range(2, 7)),
         tried=("nudge: no effect: still fires",),
         kept=("src/*.py",),
     )
@@ -119,7 +104,7 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
 async def test_an_answer_to_the_worker_is_no_intervention_that_was_tried(
     journal: Journal, attempt: Attempt, write: Write
 ) -> None:
-    await deliver(write, Intervention(action=Action.GRANT_BUDGET, by=Actor.POLICY, petition=1))
+    await deliver(write, intervention(Action.GRANT_BUDGET, petition=1))
     assert (await AttemptEvidence.read(journal, attempt)).delivered == ()
 
 
@@ -138,7 +123,7 @@ async def test_a_decision_rests_on_what_the_worker_wrote_down(
 async def test_requirement_22_the_supervisor_reads_whether_the_budget_is_enough(
     journal: Journal, attempt: Attempt, write: Write
 ) -> None:
-    for record in (PLAN, reports(1, 0), Change(budget=Budget(requests=Meter(used=45, limit=60)))):
+    for record in (PLAN, reports(1, 0), change(budget=Budget(requests=Meter(used=45, limit=60)))):
         await write(record)
     assert (
         "45 of 60 requests, 0 tokens, $0.00, 0 min. "
@@ -150,8 +135,8 @@ async def test_a_forecast_counts_from_where_the_attempt_began(
     journal: Journal, attempt: Attempt, write: Write
 ) -> None:
     for used, number in ((20, 1), (24, 2)):
-        await write(Change(budget=Budget(requests=Meter(used=used, limit=100))))
-        await write(Step(number=number, kind=StepKind.TOOL, tool="shell"))
+        await write(change(budget=Budget(requests=Meter(used=used, limit=100))))
+        await write(step(number))
     settings = Settings(monitor=MonitorSettings(outcome_after=4))
     assert (await context_of(journal, attempt, settings=settings)).then_used == 0.40
 
@@ -159,19 +144,9 @@ async def test_a_forecast_counts_from_where_the_attempt_began(
 async def test_what_was_left_alone_on_purpose_is_known(
     journal: Journal, attempt: Attempt, write: Write
 ) -> None:
-    for state in (EscalationState.OPEN, EscalationState.CLOSED):
-        await write(Escalation(id=3, attempt=attempt.id, state=state, alerts=KEYS))
-        if state is EscalationState.OPEN:
-            await write(
-                Decision(
-                    escalation=3,
-                    action=Action.OBSERVE,
-                    diagnosis=Diagnosis.PROVIDER,
-                    message="",
-                    rationale="",
-                    by=Actor.POLICY,
-                )
-            )
+    await write(escalation(3))
+    await write(decision(Action.OBSERVE, 3))
+    await write(escalation(3, state=EscalationState.CLOSED))
     assert (await context_of(journal, attempt, *KEYS)).observed == frozenset(KEYS)
 
 
@@ -179,7 +154,7 @@ async def test_the_model_and_the_activity_in_force_are_the_last_that_were_said(
     journal: Journal, attempt: Attempt, write: Write
 ) -> None:
     before = await AttemptEvidence.read(journal, attempt)
-    await write(Change(model="big", activity=Activity.RATE_LIMITED))
+    await write(change(model="big", activity=Activity.RATE_LIMITED))
     after = await AttemptEvidence.read(journal, attempt)
     assert (before.state.model, before.state.activity) == ("m", Activity.IDLE)
     assert (after.state.model, after.state.activity) == ("big", Activity.RATE_LIMITED)
@@ -191,8 +166,7 @@ async def test_what_was_reported_of_a_plan_step_before_tells_nothing_of_the_next
     await write(PLAN)
     await write(reports(1, 80))
     assert (await context_of(journal, attempt)).done == 50
-    told = Checkpoint(progress_percent=40, confidence=60, plan_step=2)
-    await write(Step(number=2, kind=StepKind.CHECKPOINT, checkpoint=told))
+    await write(reflecting(2, 40, 60, plan_step=2))
     assert (await context_of(journal, attempt)).done == 70
 
 
@@ -212,7 +186,7 @@ async def test_why_git_cannot_read_a_workspace_is_said(
 async def test_it_is_said_where_the_files_of_a_moved_attempt_are(
     journal: Journal, attempt: Attempt, write: Write, tmp_path: Path
 ) -> None:
-    await write(Change(node="node-b"))
+    await write(change(node="node-b"))
     stale = replace(attempt, workspace=str(tmp_path))
     with pytest.raises(WorkspaceError, match="its files are on node-b"):
         await (await AttemptEvidence.read(journal, stale)).diff()

@@ -1,12 +1,9 @@
 """What the journal knows of stated confidence, and that the supervisor is told of it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, UserPromptPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings, SupervisorSettings
@@ -23,9 +20,9 @@ from midwatch_monitor.records import (
     Record,
     Step,
 )
+from midwatch_stage.deciding import Script, answer
 from midwatch_stage.factories import draft, ended, reflecting, step
 from midwatch_supervisor.decide import calibration as reading
-from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.decide.supervision import Supervision
 
@@ -65,8 +62,7 @@ def begin(journal: Journal, at: datetime, tell: Tell) -> Begin:
         task = await journal.add_task(run=run.id, name=name, title="", spec="{}", at=at)
         whose = {"worker": "coder", "model": model, "node": "here", "workspace": ""}
         attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
-        if records:
-            await tell(attempt, *records)
+        await tell(attempt, *records)
         return attempt
 
     return add
@@ -84,24 +80,20 @@ async def test_an_attempt_that_is_over_is_a_sample_of_all_its_checkpoints(
 
 
 @pytest.mark.parametrize(
-    "records",
+    ("model", "records"),
     [
-        (reflects(1, 80),),
-        (GOOD,),
-        (reflects(1, 80), CANCELED),
-        (reflects(1, 80), Feedback(accepted=True)),
+        ("m", (reflects(1, 80),)),
+        ("m", (GOOD,)),
+        ("m", (reflects(1, 80), CANCELED)),
+        ("m", (reflects(1, 80), Feedback(accepted=True))),
+        ("", (reflects(1, 80), GOOD)),
     ],
-    ids=["works on", "never reported", "canceled", "works on, accepted"],
+    ids=["works on", "never reported", "canceled", "works on, accepted", "without a model"],
 )
 async def test_what_proves_nothing_is_left_out(
-    journal: Journal, begin: Begin, records: tuple[Record, ...]
+    journal: Journal, begin: Begin, model: str, records: tuple[Record, ...]
 ) -> None:
-    await begin(*records)
-    assert await Calibrator(journal).samples() == ()
-
-
-async def test_an_attempt_without_a_model_is_left_out(journal: Journal, begin: Begin) -> None:
-    await begin(reflects(1, 80), GOOD, model="")
+    await begin(*records, model=model)
     assert await Calibrator(journal).samples() == ()
 
 
@@ -175,29 +167,18 @@ async def test_the_supervisor_is_told_what_the_confidence_is_worth(
     await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=keys, reason="", at=at
     )
-    asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        (prompt,) = [part for part in messages[0].parts if isinstance(part, UserPromptPart)]
-        asked.set_result(str(prompt.content))
-        said = {"action": "observe", "diagnosis": "unknown", "rationale": "It moves."}
-        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, said)])
-
+    script = Script([answer("observe", "unknown")])
     supervision = Supervision(
         journal=journal,
         bus=bus,
         settings=Settings(),
         run=6,
         tasks={attempt.task: TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))},
-        supervisors={attempt.task: Supervisor(FunctionModel(answer), SupervisorSettings())},
+        supervisors={attempt.task: script.supervisor(SupervisorSettings())},
         clock=lambda: at,
     )
-    helper = asyncio.create_task(supervision.run())
-    async with asyncio.timeout(120):
-        prompt = await asked
-    helper.cancel()
-    await asyncio.gather(helper, return_exceptions=True)
-    told = next(line for line in prompt.splitlines() if line.startswith("stated"))
+    await supervision.settle()
+    told = next(line for line in script.asked[0].splitlines() if line.startswith("stated"))
     assert told == (
         "stated confidence 80 %; attempts of this model that said so succeeded about 7 % of the "
         "time (5 finished attempts)"

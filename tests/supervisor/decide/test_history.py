@@ -1,7 +1,6 @@
 """What was done in a task, over all its attempts."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.tasks import BudgetSpec, ModelSpec, TaskSpec, WorkerSpec
@@ -12,56 +11,47 @@ from midwatch_monitor.records import (
     Delivery,
     DeliveryState,
     Diagnosis,
-    Entry,
     Grant,
     Intervention,
     Outcome,
-    OutcomeReport,
     PlanCheck,
     Record,
     Ruling,
     Spending,
     Terms,
 )
+from midwatch_stage import factories as make
 from midwatch_supervisor.decide.context import Means, PastIntervention
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.decide.reading import means_of
 from midwatch_supervisor.present.assignment import Assignment
 
 NONE = Grant()
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
 def history(*records: tuple[int, Record]) -> History:
     """Of pairs of an attempt and a record, with the ids 1, 2, 3 …"""
     found = History()
     for id, (attempt, record) in enumerate(records, start=1):
-        found.take(Entry(id=id, record=record, at=AT, task=4, attempt=attempt))
+        found.take(make.entry(id, record, task=4, attempt=attempt))
     return found
 
 
 def act(
     action: Action, *, petition: int | None = None, grant: Grant = NONE, model: str = ""
 ) -> Intervention:
-    terms = Terms(grant=grant, model=model)
-    return Intervention(action=action, by=Actor.POLICY, terms=terms, petition=petition)
+    return make.intervention(action, terms=Terms(grant=grant, model=model), petition=petition)
 
 
 def stamp(intervention: int, state: DeliveryState = DeliveryState.DELIVERED) -> Delivery:
-    return Delivery(intervention=intervention, state=state, author="ann", comment="no")
-
-
-def report(intervention: int) -> OutcomeReport:
-    return OutcomeReport(
-        intervention=intervention, outcome=Outcome.NO_EFFECT, step=9, reason="still fires"
-    )
+    return make.delivery(intervention, state, author="ann", comment="no")
 
 
 def test_a_restart_that_is_judged_on_the_next_attempt_belongs_to_the_one_before() -> None:
-    found = history((1, act(Action.RESTART)), (1, stamp(1)), (2, report(1)))
-    earlier = PastIntervention(
-        action=Action.RESTART, outcome=Outcome.NO_EFFECT, reason="still fires"
+    found = history(
+        (1, act(Action.RESTART)), (1, stamp(1)), (2, make.outcome(1, Outcome.NO_EFFECT))
     )
+    earlier = PastIntervention(action=Action.RESTART, outcome=Outcome.NO_EFFECT, reason="it moves")
     assert found.earlier(before=2) == (earlier,)
     assert found.earlier(attempt=2) == ()
 
@@ -99,9 +89,7 @@ def test_an_answer_that_was_rejected_is_none_and_its_reason_is_known() -> None:
 
 def test_revisions_that_workers_made_are_counted_over_the_whole_task() -> None:
     granted = PlanCheck(plan_step=2, assumption="", reality="", impact="", proposed=("a",))
-    pending = PlanCheck(
-        plan_step=2, assumption="", reality="", impact="", proposed=("a",), ruling=Ruling.PENDING
-    )
+    pending = replace(granted, ruling=Ruling.PENDING)
     approved = act(Action.REPLAN, petition=2)
     assert history((1, granted), (1, pending), (2, approved)).approved == 2
 
@@ -114,16 +102,7 @@ def test_requirement_17_what_the_supervisor_used_is_counted_by_attempt() -> None
 
 
 def attempt(number: int, worker: str) -> Attempt:
-    return Attempt(
-        id=number,
-        task=4,
-        number=number,
-        worker=worker,
-        model="m",
-        node="n",
-        workspace="/w",
-        started_at=AT,
-    )
+    return make.attempt(number, task=4, number=number, worker=worker)
 
 
 TASK = TaskSpec(
@@ -168,9 +147,7 @@ def test_requirement_12_what_came_of_a_split_is_not_split_again() -> None:
 
 
 def test_a_diagnosis_travels_with_what_was_tried() -> None:
-    nudge = Intervention(
-        action=Action.NUDGE, by=Actor.SUPERVISOR, diagnosis=Diagnosis.BUDGET, message="Do less."
-    )
+    nudge = make.intervention(by=Actor.SUPERVISOR, diagnosis=Diagnosis.BUDGET, message="Do less.")
     (earlier,) = history((1, nudge), (1, stamp(1))).earlier()
     assert (earlier.diagnosis, earlier.by, earlier.message) == (
         Diagnosis.BUDGET,
@@ -182,8 +159,6 @@ def test_a_diagnosis_travels_with_what_was_tried() -> None:
 def test_what_a_person_issued_in_other_words_was_not_turned_down() -> None:
     proposed = replace(act(Action.NUDGE), escalation=3, needs_approval=True)
     reworded = replace(proposed, by=Actor.OPERATOR, needs_approval=False)
-    turned_down = stamp(1, DeliveryState.REJECTED)
-    assert history((1, proposed), (1, turned_down)).rejected_actions(1) == {Action.NUDGE}
-    assert (
-        history((1, proposed), (1, turned_down), (1, reworded)).rejected_actions(1) == frozenset()
-    )
+    turned_down = [(1, proposed), (1, stamp(1, DeliveryState.REJECTED))]
+    assert history(*turned_down).rejected_actions(1) == {Action.NUDGE}
+    assert history(*turned_down, (1, reworded)).rejected_actions(1) == frozenset()

@@ -5,19 +5,9 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.config.policy import PolicySettings, Row
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Alert,
-    AlertKey,
-    AlertState,
-    Diagnosis,
-    Grant,
-    Outcome,
-    Plan,
-    PlanStep,
-    Severity,
-)
+from midwatch_monitor.records import Action, Actor, Alert, AlertKey, Diagnosis, Grant, Severity
+from midwatch_stage.deciding import failed
+from midwatch_stage.factories import alert, plan
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
@@ -31,24 +21,7 @@ DEFAULTS = PolicySettings()
 EVERYTHING = Means(
     attempts=1, models=("big",), workers=("other",), grant=Grant(requests=15), may_split=True
 )
-TWO = Plan(steps=(PlanStep(title="one"), PlanStep(title="two")))
 TALK = (Action.NUDGE, Action.REPLAN)
-
-
-def alert(rule: str, severity: Severity = Severity.WARNING, *, subject: str = "") -> Alert:
-    return Alert(
-        key=AlertKey(rule=rule, subject=subject),
-        severity=severity,
-        state=AlertState.FIRING,
-        value=8,
-        summary=f"{rule} was seen",
-        since_step=1,
-        step=5,
-    )
-
-
-def failed(*actions: Action) -> tuple[PastIntervention, ...]:
-    return tuple(PastIntervention(action=action, outcome=Outcome.NO_EFFECT) for action in actions)
 
 
 def context(
@@ -62,7 +35,7 @@ def context(
         reading=Diagnosed(cause=cause),
         interventions=earlier,
         means=EVERYTHING,
-        plan=TWO,
+        plan=plan("one", "two"),
         policy=DEFAULTS,
     )
 
@@ -100,15 +73,15 @@ def test_a_row_that_names_the_rule_goes_before_the_rules_own_order_and_that_befo
     any_rule = Row(diagnosis=Diagnosis.UNKNOWN, actions=ask)
     critical = Row(rule="cycle", severity=Severity.CRITICAL, actions=stop)
     policy = PolicySettings(rules={"cycle": TALK}, table=(any_rule, critical))
-    of = {
-        (rule, severity): order_for(rule, severity, Diagnosis.UNKNOWN, policy)
+    orders = [
+        order_for(rule, severity, Diagnosis.UNKNOWN, policy)
         for rule, severity in (
             ("cycle", Severity.CRITICAL),
             ("cycle", Severity.WARNING),
             ("monologue", Severity.CRITICAL),
         )
-    }
-    assert list(of.values()) == [stop, TALK, ask]
+    ]
+    assert orders == [stop, TALK, ask]
 
 
 def test_a_row_never_makes_stated_confidence_a_ground_for_force() -> None:
@@ -156,8 +129,7 @@ def test_what_a_task_has_no_means_for_is_passed_over(
 
 def test_the_table_does_not_split_a_single_plan_step() -> None:
     now = context(cause=Diagnosis.NEEDS_SPLIT, earlier=failed(Action.REPLAN))
-    one = replace(now, plan=Plan(steps=(PlanStep(title="one"),)))
-    assert choose(one).action is Action.ASK_OPERATOR
+    assert choose(replace(now, plan=plan("one"))).action is Action.ASK_OPERATOR
 
 
 def test_a_model_reaches_no_more_than_its_own_diagnosis_opens() -> None:
@@ -173,17 +145,9 @@ def test_no_diagnosis_opens_force_before_anything_was_tried(diagnosis: Diagnosis
     assert found - own <= {Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERATOR}
 
 
-def test_several_alerts_open_what_any_of_them_opens() -> None:
-    now = context(alert("low_confidence"), alert("cycle"), earlier=failed(Action.NUDGE))
-    assert allowed_actions(now, Diagnosis.UNKNOWN) == allowed_actions(
-        replace(now, alerts=(alert("cycle"),)), Diagnosis.UNKNOWN
-    )
-
-
 def test_nothing_done_about_an_alert_that_goes_on_was_in_vain() -> None:
     slow = context(alert("error_streak"), cause=Diagnosis.PROVIDER)
-    policy = PolicySettings(rules={})
-    first = replace(slow, policy=policy)
+    first = replace(slow, policy=PolicySettings(rules={}))
     again = replace(first, observed=frozenset({AlertKey(rule="error_streak")}))
     assert [choose(first).action, choose(again).action] == [Action.OBSERVE, Action.SWITCH_MODEL]
 
@@ -304,10 +268,9 @@ def test_what_a_person_rejected_is_not_proposed_again() -> None:
 
 
 def test_a_conflict_is_no_reason_to_call_a_person() -> None:
-    conflict = alert("workspace_conflict", subject="a.py")
     elder = ConcurrentEdit(path="a.py", task="first", elder=True)
     yields = replace(
-        context(conflict, cause=Diagnosis.ENVIRONMENT, earlier=failed(Action.NUDGE)),
+        context(CONFLICT, cause=Diagnosis.ENVIRONMENT, earlier=failed(Action.NUDGE)),
         concurrent=(elder,),
         means=Means(),
     )

@@ -5,71 +5,35 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.config.policy import PolicySettings
-from midwatch_monitor.records import (
-    Action,
-    Alert,
-    AlertKey,
-    AlertState,
-    Analysis,
-    Budget,
-    Cause,
-    Checkpoint,
-    Completion,
-    Diagnosis,
-    Meter,
-    Outcome,
-    Plan,
-    PlanCheck,
-    PlanStep,
-    PlanStepState,
-    Severity,
-    Step,
-    StepKind,
-)
+from midwatch_monitor.records import Action, Budget, Completion, Diagnosis, Meter, PlanCheck
+from midwatch_stage.deciding import failed
+from midwatch_stage.factories import alert, analysis, plan, reflecting, step
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
     Diagnosed,
     Noted,
-    PastIntervention,
 )
-from midwatch_supervisor.decide.prompt import MIN_CHARS, describe_steps, render
+from midwatch_supervisor.decide.prompt import MIN_CHARS, render
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
 
-ALERT = Alert(
-    key=AlertKey(rule="repeated_edits", subject="calc.py"),
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
-    value=8,
-    summary="calc.py was edited\n8 times",
-    evidence=(3, 5),
-    since_step=3,
-    step=5,
+ALERT = alert(
+    "repeated_edits", subject="calc.py", summary="calc.py was edited\n8 times", evidence=(3, 5)
 )
-STEP = Step(
-    number=5, kind=StepKind.TOOL, tool="shell", args='{"command":"pytest"}', ok=False, exit_code=1
-)
-CHECKPOINT = Step(
-    number=4,
-    kind=StepKind.CHECKPOINT,
-    checkpoint=Checkpoint(progress_percent=40, confidence=70, blockers=("no network",)),
-)
-TRIED = PastIntervention(action=Action.NUDGE, outcome=Outcome.NO_EFFECT, message="Stop.")
-
-
+TRIED = replace(failed(Action.NUDGE)[0], message="Stop.")
 CASE = DecisionContext(
     policy=PolicySettings(),
     title="Fix it",
     goal="Make the tests pass.",
-    plan=Plan(steps=(PlanStep(title="look", state=PlanStepState.DONE), PlanStep(title="fix"))),
+    plan=plan("look", "fix", done=1),
     attempt=2,
     worker="coder",
     budget=Budget(requests=Meter(used=12, limit=60)),
     firing=(ALERT,),
-    steps=(STEP,),
-    checkpoints=(CHECKPOINT,),
+    steps=(step(5, "shell", args='{"command":"pytest"}', ok=False, exit_code=1),),
+    checkpoints=(replace(reflecting(4, blockers=("no network",)), tool=""),),
     delivered=(TRIED,),
     diff="+x = 1",
 )
@@ -106,10 +70,10 @@ def test_a_case_is_shown_whole() -> None:
 
 
 def test_what_the_worker_wrote_down_is_shown_as_data() -> None:
-    analysis = Analysis(what="it failed", cause=Cause.PERMANENT, root="</data>", remedy="read")
+    noted = Noted(analysis=analysis(0, root="</data>", remedy="read"), step=5)
     case = replace(
         CASE,
-        analyses=(Noted(analysis=analysis, step=5),),
+        analyses=(noted,),
         plan_check=PlanCheck(plan_step=2, assumption="a", reality="b", impact="c"),
         completions=(Completion(plan_step=1, goal="look", confidence=60, accepted=True, flag="x"),),
         concurrent=(ConcurrentEdit(path="a.py", task="other", elder=True),),
@@ -129,9 +93,8 @@ def test_what_the_worker_wrote_down_is_shown_as_data() -> None:
 
 
 def test_the_first_reading_stands_before_all_data() -> None:
-    text = render(
-        replace(CASE, reading=Diagnosed(cause=Diagnosis.BUDGET, steps=(3, 5))), 5000, BLOCKS
-    )
+    reading = Diagnosed(cause=Diagnosis.BUDGET, steps=(3, 5))
+    text = render(replace(CASE, reading=reading), 5000, BLOCKS)
     told = "first reading of the signs, by rules: budget (steps 3, 5)\n"
     assert text.index(told) < text.index("<data")
 
@@ -169,12 +132,9 @@ def test_the_count_of_interventions_stands_before_all_data() -> None:
 
 @pytest.mark.parametrize("max_chars", [MIN_CHARS, 1500, 5000, 20_000])
 def test_a_huge_case_is_cut_to_the_limit(max_chars: int) -> None:
-    steps = tuple(
-        Step(number=n, kind=StepKind.TOOL, tool="shell", output="out " * 2000) for n in range(1, 31)
-    )
-    text = render(
-        replace(CASE, goal="goal " * 5000, steps=steps, diff="+line\n" * 5000), max_chars, BLOCKS
-    )
+    steps = tuple(step(n, output="out " * 2000) for n in range(1, 31))
+    case = replace(CASE, goal="goal " * 5000, steps=steps, diff="+line\n" * 5000)
+    text = render(case, max_chars, BLOCKS)
     assert max_chars - 200 < len(text) <= max_chars
     assert "characters cut" in text
     assert text.endswith("\n</data-0badcafe>")
@@ -186,9 +146,7 @@ def test_a_long_part_does_not_push_out_a_short_one() -> None:
 
 
 def test_one_endless_output_leaves_the_other_steps_to_be_seen() -> None:
-    steps = tuple(
-        Step(number=n, kind=StepKind.TOOL, tool=f"tool{n}", output="out " * 5000) for n in (1, 2, 3)
-    )
+    steps = tuple(step(n, f"tool{n}", output="out " * 5000) for n in (1, 2, 3))
     text = render(replace(CASE, steps=steps), 4000, BLOCKS)
     assert all(f"step {n}: tool{n}" in text for n in (1, 2, 3))
 
@@ -196,12 +154,6 @@ def test_one_endless_output_leaves_the_other_steps_to_be_seen() -> None:
 def test_less_than_the_frame_is_refused() -> None:
     with pytest.raises(ValueError, match="1000 characters"):
         render(CASE, 999, BLOCKS)
-
-
-def test_a_step_tells_what_it_did() -> None:
-    assert describe_steps([STEP], 1000) == (
-        'step 5: shell, failed, exit code 1\n  args: {"command":"pytest"}'
-    )
 
 
 def test_the_last_step_is_the_newest_known() -> None:

@@ -4,27 +4,15 @@ from dataclasses import replace
 
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.metrics.calibration import Calibration, Level
-from midwatch_monitor.records import Checkpoint, Plan, Step, StepKind
+from midwatch_stage.factories import reflecting
 from midwatch_supervisor.decide.context import DecisionContext
 from midwatch_supervisor.decide.prompt import render
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
-
-
-def reflects(number: int, confidence: int) -> Step:
-    said = Checkpoint(progress_percent=50, confidence=confidence)
-    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said)
-
-
 CASE = DecisionContext(
     policy=PolicySettings(),
-    title="Fix it",
-    goal="Make the tests pass.",
-    plan=Plan(steps=()),
-    attempt=1,
-    worker="coder",
-    checkpoints=(reflects(2, 60), reflects(4, 80)),
+    checkpoints=(reflecting(2, confidence=60), reflecting(4, confidence=80)),
     calibration=Calibration(attempts=23, levels=(Level(low=0, high=100, rate=0.55, weight=23),)),
 )
 TOLD = (
@@ -39,9 +27,10 @@ def test_the_last_stated_confidence_is_told_with_its_worth_before_all_data() -> 
 
 
 def test_a_model_without_a_calibration_changes_nothing() -> None:
-    assert render(replace(CASE, calibration=None), 5000, BLOCKS) == render(
-        CASE, 5000, BLOCKS
-    ).replace(TOLD, "")
+    known, unknown = (
+        render(each, 5000, BLOCKS) for each in (CASE, replace(CASE, calibration=None))
+    )
+    assert unknown == known.replace(TOLD, "")
 
 
 def test_a_worker_that_never_reported_stated_nothing() -> None:

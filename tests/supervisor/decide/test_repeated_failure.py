@@ -1,10 +1,8 @@
 """What an attempt comes back to is told in the words of its own output."""
 
-from typing import Any
-
-from midwatch_monitor.records import Action, Edit, Step, StepKind
+from midwatch_monitor.records import Action, Step
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage.factories import alert
+from midwatch_stage.factories import alert, editing, step
 from midwatch_supervisor.decide.repeated_failure import (
     Refused,
     RepeatedFailure,
@@ -25,18 +23,13 @@ FAILED (failures=1)
 """
 
 
-def step(number: int, tool: str, **fields: Any) -> Step:
-    return Step(number=number, kind=StepKind.TOOL, tool=tool, **fields)
-
-
 def checked(number: int, output: str = OUTPUT, *, ok: bool = False) -> Step:
     args = '{"command": "python -m unittest"}'
     return step(number, "shell", args=args, exit_code=1 - ok, ok=ok, output=output)
 
 
-def edit(number: int, path: str = "app.py") -> Step:
-    edits = (Edit(path=path, digest=str(number)),)
-    return step(number, "write_file", args=f'{{"n": {number}}}', path=path, ok=True, edits=edits)
+def edit(number: int) -> Step:
+    return editing(number, "app.py", args=f'{{"n": {number}}}')
 
 
 LOOP = (edit(1), checked(2), edit(3), checked(4), edit(5), checked(6))
@@ -53,16 +46,15 @@ def test_a_failure_that_outlives_edits_is_named_with_its_test_and_the_file() -> 
 
 
 def test_a_check_that_is_refused_for_failing_before_comes_back_too() -> None:
-    refused = step(
-        8, "shell", args=checked(8).args, ok=False, output=f"{HELD_BACK}: report_error first"
-    )
+    output = f"{HELD_BACK}: report_error first"
+    refused = step(8, "shell", args=checked(8).args, ok=False, output=output)
     found = repeated_failure((*LOOP[:2], edit(7), refused))
     assert found is not None
     assert found.steps == (2, 8)
 
 
 def test_the_same_content_again_is_an_edit_that_was_meant() -> None:
-    again = step(3, "write_file", args="{}", path="app.py", ok=True)
+    again = step(3, "write_file", args="{}", path="app.py")
     found = repeated_failure((checked(2), again, checked(4)))
     assert found is not None
     assert found.file == "app.py"

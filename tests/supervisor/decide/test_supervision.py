@@ -9,9 +9,7 @@ from itertools import chain
 from typing import TypeVar
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models import Model
-from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
@@ -25,17 +23,12 @@ from midwatch_monitor.records import (
     AlertKey,
     AlertState,
     Attempt,
-    AttemptTransition,
     BudgetRequest,
-    Change,
     Commit,
     Decision,
     Delivery,
     DeliveryState,
     Diagnosis,
-    Draft,
-    Edit,
-    Ending,
     Escalation,
     EscalationState,
     Fault,
@@ -48,11 +41,20 @@ from midwatch_monitor.records import (
     PlanStep,
     Record,
     Ruling,
-    Severity,
     Spending,
-    Step,
-    StepKind,
     Terms,
+)
+from midwatch_stage.deciding import answer, answering
+from midwatch_stage.factories import (
+    alert,
+    change,
+    delivery,
+    draft,
+    editing,
+    ended,
+    escalation,
+    intervention,
+    transition,
 )
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.context import ConcurrentEdit
@@ -63,8 +65,7 @@ T = TypeVar("T")
 Write = Callable[[Record], Awaitable[int]]
 
 TASK = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
-OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+OVER = ended()
 MORE = BudgetRequest(wanted=Grant(requests=10), reason="two tests are left")
 REVISION = PlanCheck(
     plan_step=2,
@@ -74,24 +75,6 @@ REVISION = PlanCheck(
     proposed=("make it",),
     ruling=Ruling.PENDING,
 )
-
-
-def alert(rule: str, *, subject: str = "", severity: Severity = Severity.WARNING) -> Alert:
-    return Alert(
-        key=AlertKey(rule=rule, subject=subject),
-        severity=severity,
-        state=AlertState.FIRING,
-        value=5,
-        summary=f"{rule} was seen",
-        evidence=(1,),
-        since_step=1,
-        step=1,
-    )
-
-
-def step(*paths: str) -> Step:
-    edits = tuple(Edit(path=path) for path in paths)
-    return Step(number=1, kind=StepKind.TOOL, tool="edit", edits=edits)
 
 
 class Scene:
@@ -117,11 +100,10 @@ class Scene:
         )
 
     async def say(self, attempt: Attempt, *records: Record) -> None:
-        drafts = tuple(
-            Draft(record=each, at=self.now, task=attempt.task, attempt=attempt.id)
-            for each in records
+        drafts = (
+            draft(each, at=self.now, task=attempt.task, attempt=attempt.id) for each in records
         )
-        await self.journal.commit(Commit(drafts=drafts))
+        await self.journal.commit(Commit(drafts=tuple(drafts)))
 
     async def ask(self, *alerts: Alert, of: Attempt | None = None) -> None:
         """Open an escalation about alerts that fire now."""
@@ -171,37 +153,14 @@ class Scene:
 @pytest.fixture
 async def scene(journal: Journal, attempt: Attempt, write: Write, at: datetime) -> Scene:
     found = Scene(journal, attempt, write, at)
-    await write(WORKING)
-    await write(step("a.py"))
+    await write(transition())
+    await write(editing(1, "a.py"))
     return found
-
-
-def answering(args: dict[str, object], meanwhile: Callable[[], Awaitable[object]]) -> FunctionModel:
-    """A model that answers after something else has happened."""
-
-    async def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        await meanwhile()
-        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, args)])
-
-    return FunctionModel(reply, model_name="boss")
-
-
-async def nothing() -> None:
-    return
-
-
-NUDGE: dict[str, object] = {
-    "action": "nudge",
-    "diagnosis": "wrong_approach",
-    "message": "Look.",
-    "rationale": "So.",
-    "evidence": [1],
-}
 
 
 async def test_an_intervention_carries_the_diagnosis_and_the_terms(scene: Scene) -> None:
     scene.set(rules={}, table=[{"diagnosis": "wrong_approach", "actions": ["grant_budget"]}])
-    await scene.ask(alert("cycle"))
+    await scene.ask(alert())
     issued = await scene.first(Intervention)
     assert (issued.action, issued.diagnosis) == (Action.GRANT_BUDGET, Diagnosis.WRONG_APPROACH)
     assert issued.terms == Terms(grant=Grant(requests=15))
@@ -209,7 +168,7 @@ async def test_an_intervention_carries_the_diagnosis_and_the_terms(scene: Scene)
     assert (decision.steps, decision.refused) == ((1,), "")
 
 
-CLOSED = Escalation(id=1, attempt=1, state=EscalationState.CLOSED, alerts=(), reason="done")
+CLOSED = escalation(state=EscalationState.CLOSED, reason="done")
 
 
 @pytest.mark.parametrize(
@@ -217,14 +176,14 @@ CLOSED = Escalation(id=1, attempt=1, state=EscalationState.CLOSED, alerts=(), re
     [
         (OVER, "the attempt is over"),
         (CLOSED, "the question is closed"),
-        (replace(alert("cycle"), state=AlertState.RESOLVED), "what it answers has resolved"),
+        (replace(alert(), state=AlertState.RESOLVED), "what it answers has resolved"),
     ],
 )
 async def test_a_decision_that_comes_too_late_is_refused_and_recorded(
     scene: Scene, meanwhile: Record, why: str
 ) -> None:
-    scene.model = answering(NUDGE, lambda: scene.write(meanwhile))
-    await scene.ask(alert("cycle"))
+    scene.model = answering(answer(), lambda: scene.write(meanwhile))
+    await scene.ask(alert())
     decision = await scene.first(Decision)
     assert (decision.refused, await scene.told(Intervention)) == (why, [])
     assert (await scene.told(Escalation))[-1].state is EscalationState.CLOSED
@@ -236,16 +195,16 @@ async def test_an_alarm_that_joined_while_the_model_thought_stays_with_the_quest
 ) -> None:
     alerts = (AlertKey(rule="cycle"), AlertKey(rule="same_failure"))
     joined = replace(CLOSED, state=EscalationState.OPEN, alerts=alerts)
-    scene.model = answering(NUDGE, lambda: scene.write(joined))
-    await scene.ask(alert("cycle"))
+    scene.model = answering(answer(), lambda: scene.write(joined))
+    await scene.ask(alert())
     issued = await scene.first(Intervention)
     now = (await scene.told(Escalation))[-1]
     assert (now.state, now.alerts, issued.answers) == (EscalationState.ANSWERED, alerts, alerts[:1])
 
 
 async def test_what_a_decision_took_stands_beside_it(scene: Scene) -> None:
-    scene.model = answering(NUDGE, nothing)
-    await scene.ask(alert("cycle"))
+    scene.model = answering(answer())
+    await scene.ask(alert())
     spent = await scene.first(Spending)
     assert (spent.role, spent.model, spent.requests) == ("supervisor", "boss", 1)
 
@@ -253,8 +212,8 @@ async def test_what_a_decision_took_stands_beside_it(scene: Scene) -> None:
 async def test_an_answer_that_cannot_be_used_is_recorded_and_the_policy_decides(
     scene: Scene,
 ) -> None:
-    scene.model = answering({"action": "obey the file"}, nothing)
-    await scene.ask(alert("cycle"))
+    scene.model = answering({"action": "obey the file"})
+    await scene.ask(alert())
     fault = await scene.first(Fault)
     assert (fault.part, fault.error[:15]) == ("supervisor", "answer refused:")
     (issued,) = await scene.told(Intervention)
@@ -264,8 +223,8 @@ async def test_an_answer_that_cannot_be_used_is_recorded_and_the_policy_decides(
 async def test_requirement_14_a_question_from_before_is_answered_once_somebody_is_there(
     scene: Scene,
 ) -> None:
-    scene.model = answering(NUDGE, asyncio.Event().wait)
-    await scene.ask(alert("cycle"))
+    scene.model = answering(answer(), asyncio.Event().wait)
+    await scene.ask(alert())
     async with scene.supervised():  # it ends while the model thinks
         await LocalBus().subscribe().wait(0.05)
     assert await scene.told(Decision) == []
@@ -278,14 +237,13 @@ async def test_a_worker_that_asks_for_more_is_answered_once(scene: Scene, mode: 
     scene.set(mode)
     id = await scene.write(MORE)
     issued = await scene.first(Intervention)
-    assert issued == Intervention(
-        action=Action.GRANT_BUDGET,
-        by=Actor.POLICY,
+    assert issued == intervention(
+        Action.GRANT_BUDGET,
         message="Granted: within what the policy allows.",
         terms=Terms(grant=Grant(requests=10)),
         petition=id,
     )
-    await scene.ask(alert("cycle"))
+    await scene.ask(alert())
     await scene.first(Decision)
     assert [each.petition for each in await scene.told(Intervention)] == [id, None]
 
@@ -296,7 +254,7 @@ async def test_a_permission_is_left_to_a_person(scene: Scene, mode: Mode) -> Non
     await scene.write(PermissionRequest(tool="execute", what="run `make`"))
     id = await scene.write(MORE)
     await scene.first(Intervention)
-    await scene.ask(alert("cycle"))
+    await scene.ask(alert())
     await scene.first(Decision)
     assert {each.petition for each in await scene.told(Intervention)} <= {id, None}
 
@@ -314,7 +272,7 @@ async def test_no_more_is_granted_than_the_caps_allow_however_often_it_is_asked_
 async def test_a_revision_that_waits_is_approved_by_the_model_where_there_is_one(
     scene: Scene,
 ) -> None:
-    scene.model = answering({"granted": True, "reason": "It follows."}, nothing)
+    scene.model = answering({"granted": True, "reason": "It follows."})
     id = await scene.write(REVISION)
     issued = await scene.first(Intervention)
     assert (issued.action, issued.plan, issued.petition) == (Action.REPLAN, ("make it",), id)
@@ -324,7 +282,7 @@ async def test_a_revision_that_waits_is_approved_by_the_model_where_there_is_one
 
 async def test_an_operator_who_answers_first_has_answered(scene: Scene) -> None:
     id = await scene.write(MORE)
-    own = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="No.", petition=id)
+    own = intervention(by=Actor.OPERATOR, message="No.", petition=id)
     scene.model = answering({"granted": True, "reason": "Yes."}, lambda: scene.write(own))
     await scene.first(Spending)
     assert await scene.told(Intervention) == [own]
@@ -335,19 +293,15 @@ async def test_what_a_person_turned_down_is_told_to_the_worker(scene: Scene) -> 
     id = await scene.write(MORE)
     assert (await scene.first(Intervention)).needs_approval
     (entry,) = await scene.journal.entries(kinds=(Intervention,))
-    rejected = DeliveryState.REJECTED
-    await scene.write(Delivery(intervention=entry.id, state=rejected, author="ann", comment="no"))
-    assert await scene.first(Intervention, 2) == Intervention(
-        action=Action.NUDGE,
-        by=Actor.POLICY,
-        message="Refused: it was rejected by ann: no.",
-        petition=id,
-    )
+    rejected = delivery(entry.id, DeliveryState.REJECTED, author="ann", comment="no")
+    await scene.write(rejected)
+    refusal = intervention(message="Refused: it was rejected by ann: no.", petition=id)
+    assert await scene.first(Intervention, 2) == refusal
 
 
 async def test_what_nobody_approves_in_time_is_rejected(scene: Scene) -> None:
     scene.set(Mode.ADVISE, person=PersonSettings(timeout_minutes=5))
-    await scene.ask(alert("cycle"))
+    await scene.ask(alert())
     await scene.first(Intervention)
     scene.now += timedelta(minutes=5)
     late = await scene.first(Delivery)
@@ -358,11 +312,9 @@ async def test_who_waits_too_long_for_a_person_is_stopped_with_the_true_reason(
     scene: Scene,
 ) -> None:
     scene.set(person=PersonSettings(timeout_minutes=5))
-    id = await scene.write(
-        Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY, message="Which file?")
-    )
-    await scene.write(Delivery(intervention=id, state=DeliveryState.DELIVERED))
-    await scene.write(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
+    id = await scene.write(intervention(Action.ASK_OPERATOR, message="Which file?"))
+    await scene.write(delivery(id))
+    await scene.write(transition(Lifecycle.INPUT_REQUIRED))
     scene.now += timedelta(minutes=5)
     stop = await scene.first(Intervention, 2)
     assert (stop.action, stop.by) == (Action.STOP, Actor.POLICY)
@@ -374,7 +326,7 @@ async def pair(scene: Scene) -> tuple[Attempt, Attempt]:
     """Two attempts of two tasks of one project that changed the same file."""
     older, younger = await scene.join("first"), await scene.join("second")
     for each in (older, younger):
-        await scene.say(each, WORKING, step("a.py"))
+        await scene.say(each, transition(), editing(1, "a.py"))
     return older, younger
 
 
@@ -393,10 +345,10 @@ async def test_of_two_at_one_file_the_one_that_began_later_is_sent_away(scene: S
 @pytest.mark.parametrize(
     ("record", "at_work"),
     [
-        (step("a.py"), True),
-        (step("b.py"), False),
+        (editing(1, "a.py"), True),
+        (editing(1, "b.py"), False),
         (Plan(steps=(PlanStep(title="one", files=("./a.py",)),)), True),
-        (Change(plan_step_files=("a.py",)), True),
+        (change(plan_step_files=("a.py",)), True),
         (OVER, False),
     ],
     ids=["changed it", "changed another", "plans to", "means to", "is over"],
@@ -404,9 +356,7 @@ async def test_of_two_at_one_file_the_one_that_began_later_is_sent_away(scene: S
 async def test_a_rival_is_who_changes_the_file_or_means_to(
     scene: Scene, record: Record, at_work: bool
 ) -> None:
-    attempts: list[Attempt] = []
-    for name in ("first", "second"):
-        attempts.append(await scene.join(name))
-    await scene.say(attempts[0], record)
-    found = await concurrent(scene.journal, attempts[1], {"a.py"})
+    first, second = await scene.join("first"), await scene.join("second")
+    await scene.say(first, record)
+    found = await concurrent(scene.journal, second, {"a.py"})
     assert found == ((ConcurrentEdit(path="a.py", task="first", elder=True),) if at_work else ())

@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
@@ -19,11 +17,7 @@ from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.records import (
     Action,
     Actor,
-    Alert,
-    AlertKey,
-    AlertState,
     Attempt,
-    AttemptTransition,
     BudgetRequest,
     Decision,
     Delivery,
@@ -34,15 +28,19 @@ from midwatch_monitor.records import (
     Grant,
     Hint,
     Intervention,
-    Lifecycle,
     Record,
-    Severity,
-    Step,
-    StepKind,
     Task,
-    TaskTransition,
 )
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS as KINDS
+from midwatch_stage.deciding import answer, answering
+from midwatch_stage.factories import (
+    alert,
+    delivery,
+    intervention,
+    step,
+    task_transition,
+    transition,
+)
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.fleet.monitors.leases import Leases
@@ -50,23 +48,8 @@ from midwatch_supervisor.fleet.monitors.leases import Leases
 T = TypeVar("T")
 Write = Callable[[Record], Awaitable[int]]
 
-SAID = {
-    "action": "nudge",
-    "diagnosis": "wrong_approach",
-    "message": "Look.",
-    "rationale": "So.",
-    "evidence": [1],
-}
-CYCLE = Alert(
-    key=AlertKey(rule="cycle"),
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
-    value=5,
-    summary="cycle was seen",
-    evidence=(1,),
-    since_step=1,
-    step=1,
-)
+CYCLE = alert()
+HELD = intervention(Action.REPLAN, Actor.SUPERVISOR, needs_approval=True)
 
 
 class Boss:
@@ -92,13 +75,11 @@ class Boss:
         )
 
     def _hired(self, task: Task) -> Supervisor:
-        model = FunctionModel(self._answer, model_name="boss")
-        return Supervisor(model, SupervisorSettings(tries=1))
+        return Supervisor(answering(answer(), self._think), SupervisorSettings(tries=1))
 
-    async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    async def _think(self) -> None:
         self.asked.set()
         await self.may_answer.wait()
-        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, SAID)])
 
     @asynccontextmanager
     async def at_work(self) -> AsyncGenerator[None]:
@@ -126,9 +107,8 @@ def bosses(journal: Journal, at: datetime, settings: Settings) -> tuple[Boss, Bo
 
 @pytest.fixture
 async def asked(journal: Journal, attempt: Attempt, write: Write, at: datetime) -> Escalation:
-    await write(AttemptTransition(lifecycle=Lifecycle.WORKING))
-    await write(Step(number=1, kind=StepKind.TOOL, tool="edit"))
-    await write(CYCLE)
+    for record in (transition(), step(), CYCLE):
+        await write(record)
     asked = await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=(CYCLE.key,), reason="", at=at
     )
@@ -213,8 +193,7 @@ async def test_nobody_answers_what_nobody_holds(
 async def test_a_question_to_a_person_is_answered_once_when_it_is_late(
     journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation, write: Write
 ) -> None:
-    held = Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, needs_approval=True)
-    await write(held)
+    await write(HELD)
     one, other = bosses
     for boss in bosses:
         boss.may_answer.set()
@@ -230,8 +209,8 @@ async def test_a_question_to_a_person_is_answered_once_when_it_is_late(
 async def test_a_time_limit_holds_where_nothing_was_said_but_that_the_task_is_at_work(
     journal: Journal, bosses: tuple[Boss, Boss], attempt: Attempt, write: Write
 ) -> None:
-    await write(Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, needs_approval=True))
-    await write(TaskTransition(lifecycle=Lifecycle.WORKING))
+    await write(HELD)
+    await write(task_transition())
     await bosses[0].leases.take([attempt.id])
     for _ in range(3):
         await bosses[0].supervision.settle()
@@ -326,7 +305,7 @@ async def test_what_is_always_asked_anew_keeps_nobody_from_answering(
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
             found = await super().entries(after, **rest)
             if rest.get("run"):
-                await write(Delivery(intervention=99, state=DeliveryState.APPROVED))
+                await write(delivery(99))
             return found
 
     async with await Busy.open(location) as busy, asyncio.timeout(120):
@@ -370,8 +349,7 @@ async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again
 async def test_who_approves_just_in_time_is_not_overruled(
     journal: Journal, location: str, at: datetime, asked: Escalation, write: Write
 ) -> None:
-    held = await write(Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, needs_approval=True))
-    approved = Delivery(intervention=held, state=DeliveryState.APPROVED, author="ada")
+    approved = delivery(await write(HELD), DeliveryState.APPROVED, author="ada")
 
     class Late(Journal):
         looks = 0

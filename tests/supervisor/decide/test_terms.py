@@ -9,9 +9,6 @@ from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.tasks import BudgetSpec
 from midwatch_monitor.records import (
     Action,
-    Alert,
-    AlertKey,
-    AlertState,
     Budget,
     Diagnosis,
     Grant,
@@ -20,26 +17,15 @@ from midwatch_monitor.records import (
     Plan,
     PlanStep,
     PlanStepState,
-    Severity,
     Terms,
 )
+from midwatch_stage.factories import alert
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Means
 from midwatch_supervisor.decide.grants import room, tight, within
 from midwatch_supervisor.decide.policy import parts, terms_for
 
 POLICY = PolicySettings()
-ALERT = Alert(
-    key=AlertKey(rule="workspace_conflict", subject="a.py"),
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
-    value=1,
-    summary="",
-    since_step=1,
-    step=1,
-)
 CONTEXT = DecisionContext(
-    escalation=7,
-    alerts=(),
     means=Means(
         attempts=1,
         models=("big", "bigger"),
@@ -78,15 +64,16 @@ def test_what_a_restart_keeps_depends_on_the_cause(cause: Diagnosis, terms: Term
 
 def test_a_restart_for_the_sake_of_another_task_waits_for_it() -> None:
     concurrent = (ConcurrentEdit(path="a.py", task="other", elder=True),)
-    now = replace(CONTEXT, alerts=(ALERT,), concurrent=concurrent)
+    alerts = (alert("workspace_conflict", subject="a.py"),)
+    now = replace(CONTEXT, alerts=alerts, concurrent=concurrent)
     assert terms_for(Action.RESTART, now, Diagnosis.ENVIRONMENT) == Terms(after="other")
 
 
 def test_requirement_12_a_split_makes_a_task_of_each_open_plan_step_with_its_own_checks() -> None:
     done = PlanStep(title="Look", state=PlanStepState.DONE)
     read = PlanStep(title="Read it", files=("a.py",), acceptance=("pytest a",))
-    plan = Plan(steps=(done, read, PlanStep(title="Write it")))
-    assert parts(plan, most=6) == (
+    steps = (done, read, PlanStep(title="Write it"))
+    assert parts(Plan(steps=steps), most=6) == (
         Part(title="Read it", goal="Read it. It leaves behind: a.py.", acceptance=("pytest a",)),
         Part(title="Write it", goal="Write it."),
     )
@@ -98,10 +85,10 @@ def test_requirement_12_a_split_makes_a_task_of_each_open_plan_step_with_its_own
 def test_more_plan_steps_than_parts_go_together(
     steps: int, most: int, sizes: tuple[int, ...]
 ) -> None:
-    plan = Plan(steps=tuple(PlanStep(title=f"step {n}") for n in range(steps)))
-    found = parts(plan, most=most)
+    whole = Plan(steps=tuple(PlanStep(title=f"step {n}") for n in range(steps)))
+    found = parts(whole, most=most)
     assert tuple(len(part.title.split("; ")) for part in found) == sizes
-    assert "; ".join(part.title for part in found) == "; ".join(plan.open_titles)
+    assert "; ".join(part.title for part in found) == "; ".join(whole.open_titles)
 
 
 @pytest.mark.parametrize(

@@ -2,31 +2,10 @@
 
 import pytest
 
-from midwatch_monitor.records import (
-    Action,
-    Alert,
-    AlertKey,
-    AlertState,
-    Diagnosis,
-    Grant,
-    Part,
-    Severity,
-    Terms,
-)
+from midwatch_monitor.records import Action, Diagnosis, Grant, Part, Terms
+from midwatch_stage.factories import alert
 from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.decide.wording import Matter, message
-
-
-def seen(rule: str, subject: str = "") -> Alert:
-    return Alert(
-        key=AlertKey(rule=rule, subject=subject),
-        severity=Severity.WARNING,
-        state=AlertState.FIRING,
-        value=1,
-        summary="It was seen",
-        since_step=1,
-        step=1,
-    )
 
 
 @pytest.mark.parametrize(
@@ -41,8 +20,8 @@ def seen(rule: str, subject: str = "") -> Alert:
     ],
 )
 def test_a_nudge_says_what_the_cause_asks_for(cause: Diagnosis, told: str) -> None:
-    text = message(Action.NUDGE, Matter(alerts=(seen("cycle"),), cause=cause))
-    assert text.startswith("It was seen. ")
+    text = message(Action.NUDGE, Matter(alerts=(alert(),), cause=cause))
+    assert text.startswith("cycle was seen. ")
     assert told in text
 
 
@@ -57,18 +36,18 @@ def test_a_nudge_says_what_the_cause_asks_for(cause: Diagnosis, told: str) -> No
     ],
 )
 def test_an_action_says_its_terms(action: Action, terms: Terms, told: str) -> None:
-    assert told in message(action, Matter(alerts=(seen("cycle"),), terms=terms))
+    assert told in message(action, Matter(alerts=(alert(),), terms=terms))
 
 
 def test_a_person_is_told_the_cause_where_it_is_known() -> None:
-    known = Matter(alerts=(seen("cycle"),), cause=Diagnosis.MISSING_DEPENDENCY)
-    guess = Matter(alerts=(seen("cycle"),))
+    known = Matter(alerts=(alert(),), cause=Diagnosis.MISSING_DEPENDENCY)
+    guess = Matter(alerts=(alert(),))
     assert "What it looks like: missing dependency." in message(Action.ASK_OPERATOR, known)
     assert "looks like" not in message(Action.ASK_OPERATOR, guess)
 
 
 def test_who_yields_is_told_which_file_and_to_whom() -> None:
     rival = ConcurrentEdit(path="a.py", task="other", elder=True)
-    conflict = seen("workspace_conflict", "a.py")
+    conflict = alert("workspace_conflict", subject="a.py")
     text = message(Action.NUDGE, Matter(alerts=(conflict,), concurrent=(rival,)))
     assert "Another worker is at work on `a.py` in task other: leave it to them" in text

@@ -8,19 +8,16 @@ from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.records import (
     Action,
     Actor,
-    Alert,
-    AlertKey,
-    AlertState,
     Budget,
     BudgetRequest,
     Grant,
-    Intervention,
     Meter,
     PlanCheck,
     Ruling,
     Severity,
     Terms,
 )
+from midwatch_stage.factories import alert, intervention
 from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.context import DecisionContext, Means
 from midwatch_supervisor.decide.worker_requests import (
@@ -32,18 +29,8 @@ from midwatch_supervisor.decide.worker_requests import (
 )
 from midwatch_tools.instructions import intervention_text
 
-STUCK = Alert(
-    key=AlertKey(rule="cycle"),
-    severity=Severity.CRITICAL,
-    state=AlertState.FIRING,
-    value=5,
-    summary="it goes round",
-    since_step=1,
-    step=1,
-)
+STUCK = alert(severity=Severity.CRITICAL, summary="it goes round")
 CONTEXT = DecisionContext(
-    escalation=0,
-    alerts=(),
     means=Means(grant=Grant(requests=15)),
     budget=Budget(requests=Meter(used=50, limit=60)),
     policy=PolicySettings(),
@@ -68,9 +55,8 @@ def wants(grant: Grant) -> OpenRequest:
 
 def test_work_that_moves_is_given_what_it_asks_for() -> None:
     ruled = by_policy(MORE, CONTEXT)
-    assert ruled.intervention(MORE, needs_approval=False) == Intervention(
-        action=Action.GRANT_BUDGET,
-        by=Actor.POLICY,
+    assert ruled.intervention(MORE, needs_approval=False) == intervention(
+        Action.GRANT_BUDGET,
         message="Granted: 50 of 60 requests are used.",
         terms=Terms(grant=Grant(requests=10)),
         petition=9,
@@ -153,11 +139,8 @@ def test_what_is_granted_is_told_once() -> None:
 
 def test_work_that_goes_round_is_refused_with_the_reason() -> None:
     ruled = by_policy(MORE, replace(CONTEXT, alerts=(STUCK,)))
-    assert ruled.intervention(MORE, needs_approval=False) == Intervention(
-        action=Action.NUDGE,
-        by=Actor.POLICY,
-        message="Refused: the work does not move: it goes round. Mend that first.",
-        petition=9,
+    assert ruled.intervention(MORE, needs_approval=False) == intervention(
+        message="Refused: the work does not move: it goes round. Mend that first.", petition=9
     )
 
 
