@@ -296,17 +296,15 @@ class Judge:
 
     def _rest(self, key: AlertKey, after: Alert) -> None:
         """Keep a resolved alert for as long as its cooldown lasts."""
-        for old in [k for k, v in self._resting.items() if self._rested(v)]:
-            del self._resting[old]
+        for old, alert in tuple(self._resting.items()):
+            if rested(self._settings(old.rule), alert, self._now):
+                del self._resting[old]
         self._resting[key] = after
 
     def _settings(self, rule: str) -> RuleSettings:
         settings = getattr(self._rules, rule)
         assert isinstance(settings, RuleSettings)
         return settings
-
-    def _rested(self, alert: Alert) -> bool:
-        return rested(self._settings(alert.key.rule), alert, self._now)
 
     def _advance(self, fresh: Collection[AlertKey]) -> None:
         """Let hold and cooldown run, also for what was not looked at in this event."""

@@ -146,10 +146,6 @@ class Monitor:
         seconds = self._settings.monitor.poll_seconds
         return seconds if done else min(seconds, AGAIN_SECONDS)
 
-    def _touch_silent(self) -> None:
-        now = self._clock()
-        self._touched |= {id for id, view in self._views.items() if view.silence.due(now)}
-
     async def try_to_look(self, *, everything: bool = False) -> bool:
         """Look; where that fails, the next look tries again. Whether it did not."""
         try:
@@ -169,8 +165,9 @@ class Monitor:
         Where many are at work there is always something new; who says nothing must be seen, too.
         """
         async with self._looking:
-            self._began = self._began or self._clock()
-            self._touch_silent()
+            now = self._clock()
+            self._began = self._began or now
+            self._touched |= {id for id, view in self._views.items() if view.silence.due(now)}
             # What was refused is looked at again, once what the other wrote has been read.
             self._touched.update(self._views if everything else self._refused)
             self._refused.clear()
@@ -246,16 +243,14 @@ class Monitor:
     def _hand_over(self, successor: WatchedAttempt) -> None:
         """A restart is judged on the attempt that it made."""
         for view in self._views.values():
-            if view.task != successor.task or view is successor:
-                continue
-            view.hand_over(successor)
+            if view.task == successor.task and view is not successor:
+                view.hand_over(successor)
 
     async def _review(self, view: WatchedAttempt) -> None:
         if timely := self._timely(view):
             await self._write(view, *timely)
             await self._read()
-        reports = view.due_outcomes()
-        reports = (*reports, *view.judge_split(self._over.get(view.task)))
+        reports = (*view.due_outcomes(), *view.judge_split(self._over.get(view.task)))
         if taken := view.alert_acts():
             await self._write(view, *taken)
         elif reports:
@@ -346,40 +341,25 @@ class Monitor:
 
     async def _write(self, view: WatchedAttempt, *records: Record) -> None:
         now = self._clock()
-        await self._journal.commit(
-            Commit(
-                drafts=tuple(
-                    Draft(record=record, at=now, task=view.task, attempt=view.id)
-                    for record in records
-                ),
-                guard=self._held.guard_of(view.id),
-            )
+        drafts = tuple(
+            Draft(record=record, at=now, task=view.task, attempt=view.id) for record in records
         )
+        await self._journal.commit(Commit(drafts=drafts, guard=self._held.guard_of(view.id)))
         for record in records:
             self._hint(view, record)
 
     def _finished(self, view: WatchedAttempt) -> bool:
         """Whether nothing is left to be said of an attempt."""
-        if (
-            not view.over
-            or view.state.escalation is not None
-            or view.state.interventions.under_way
-            or view.trials
-        ):
+        state = view.state
+        if not view.over or state.escalation or state.interventions.under_way or view.trials:
             return False
         # What followed from it is judged by the next attempt, or by the whole task.
         waits = view.restart is not None or view.split is not None
         return not (waits and view.task not in self._over) and not view.open_alerts
 
     def _hint(self, view: WatchedAttempt, record: Record) -> None:
-        self._bus.publish(
-            Hint(
-                entry=self._after,
-                kind=kind_of(type(record)),
-                task=view.task,
-                attempt=view.id,
-            )
-        )
+        kind = kind_of(type(record))
+        self._bus.publish(Hint(entry=self._after, kind=kind, task=view.task, attempt=view.id))
 
 
 def _close(escalation: Escalation, reason: str) -> Escalation:

@@ -124,7 +124,8 @@ class Trial:
         return self.settled or self._judge(alerts)
 
     def _judge(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
-        still = [key.rule for key in self.answers if self._stands(alerts.get(key))]
+        known = [alerts[key] for key in self.answers if key in alerts]
+        still = [alert.key.rule for alert in known if self._stands(alert)]
         still += [self.again] if self.again else []
         if self.worse:
             return Outcome.MADE_WORSE, self.worse
@@ -134,23 +135,22 @@ class Trial:
             return Outcome.RECOVERED, "the conflict is gone"
         if self.late:
             return Outcome.NO_EFFECT, "what it answers had ended before it arrived"
-        ended = [key.rule for key in self.answers if _ended(alerts.get(key))]
+        ended = [alert.key.rule for alert in known if alert.resolution is Resolution.ENDED]
         if ended and not self.fresh:
             return Outcome.NO_EFFECT, f"{', '.join(ended)} ended without being cleared"
-        emptied = self.fresh or any(_emptied(alerts.get(key)) for key in self.answers)
+        emptied = self.fresh or any(each.resolution is Resolution.RESTARTED for each in known)
         proof = self._proof(emptied=emptied)
         if not proof:
             nothing = "no check told anything new" if emptied else "nothing observed moved"
             return Outcome.NO_EFFECT, f"{nothing} since"
-        gone = all(not _fires(alerts.get(key)) for key in self.answers)
-        how = "resolved" if gone else "the obstacle was not met again"
+        fires = any(alert.firing for alert in known)
+        how = "the obstacle was not met again" if fires else "resolved"
         return Outcome.RECOVERED, f"{how}, with {', '.join(sorted(proof))}"
 
-    def _stands(self, alert: Alert | None) -> bool:
+    def _stands(self, alert: Alert) -> bool:
         """Whether an answered alert fires, on more than what was before the delivery."""
-        if alert is None or not alert.firing:
-            return False
-        return alert.key.rule != "blocked_environment" or alert.key.subject in self.met
+        met = alert.key.rule != "blocked_environment" or alert.key.subject in self.met
+        return alert.firing and met
 
     def _proof(self, *, emptied: bool) -> set[Movement]:
         """What moved; a file that was edited too often is no proof by being edited again."""
@@ -159,15 +159,3 @@ class Trial:
         if found == {Movement.NEW_CONTENT} and stuck_on and not self.moved_paths - stuck_on:
             return set()
         return found
-
-
-def _ended(alert: Alert | None) -> bool:
-    return alert is not None and alert.resolution is Resolution.ENDED
-
-
-def _emptied(alert: Alert | None) -> bool:
-    return alert is not None and alert.resolution is Resolution.RESTARTED
-
-
-def _fires(alert: Alert | None) -> bool:
-    return alert is not None and alert.firing

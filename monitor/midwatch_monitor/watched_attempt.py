@@ -101,7 +101,7 @@ class WatchedAttempt:
     def close_superseded(self, asked: Escalation) -> tuple[Record, ...]:
         """An escalation about reporting as closed, with what answered it and has not arrived."""
         coming = self.state.interventions.under_way
-        answers = [each.id for each in coming if each.intervention.escalation == asked.id]
+        answers = [each for each in coming if each.intervention.escalation == asked.id]
         expired = self._deliveries(answers, DeliveryState.EXPIRED)
         why = "an alert about the work fires"
         return (*expired, replace(asked, state=EscalationState.CLOSED, reason=why))
@@ -160,10 +160,9 @@ class WatchedAttempt:
             return
         answers = found.intervention.answers
         if answers and not found.action.of_alerts and not found.action.at_once:
-            asked = self.state.escalation
-            silent = asked is not None and asked.silent
-            answered = silent and asked is not None and asked.id == found.intervention.escalation
-            self.begin_trial(found.id, answers, fresh=answered)
+            asked, answered = self.state.escalation, found.intervention.escalation
+            silent = asked is not None and asked.silent and asked.id == answered
+            self.begin_trial(found.id, answers, fresh=silent)
 
     def begin_trial(self, id: int, answers: tuple[AlertKey, ...], *, fresh: bool) -> None:
         """Watch what an intervention does from now on."""
@@ -212,12 +211,6 @@ class WatchedAttempt:
         return tuple(alert for key, alert in self.state.alerts.items() if key not in quiet)
 
     @property
-    def about_alerts(self) -> tuple[int, ...]:
-        """What a person said of alerts and the monitor has not taken yet, by journal id."""
-        coming = self.state.interventions.under_way
-        return tuple(each.id for each in coming if each.action.of_alerts)
-
-    @property
     def stranded(self) -> Escalation | None:
         """An answered escalation whose intervention will never have an outcome."""
         asked = self.state.escalation
@@ -241,8 +234,7 @@ class WatchedAttempt:
     @property
     def restart(self) -> InterventionState | None:
         """The delivered restart that ended this attempt and waits for the next one's outcome."""
-        found = self._unjudged_intervention(Action.RESTART)
-        return found if found and found.id not in self.trials else None
+        return self._unjudged_intervention(Action.RESTART)
 
     def judge_split(self, end: TaskTransition | None) -> tuple[OutcomeReport, ...]:
         """A split is judged by what became of the whole task."""
@@ -261,16 +253,18 @@ class WatchedAttempt:
 
     def alert_acts(self) -> tuple[Delivery, ...]:
         """What a person said of alerts, as arrived: the monitor alone has to take it."""
-        return self._deliveries(self.about_alerts, DeliveryState.DELIVERED)
+        coming = [each for each in self.state.interventions.under_way if each.action.of_alerts]
+        return self._deliveries(coming, DeliveryState.DELIVERED)
 
     def expire_undelivered(self) -> tuple[Delivery, ...]:
         """What was said to the attempt and did not arrive before its end."""
-        coming = self.state.interventions.under_way
-        return self._deliveries([each.id for each in coming], DeliveryState.EXPIRED)
+        return self._deliveries(self.state.interventions.under_way, DeliveryState.EXPIRED)
 
-    def _deliveries(self, ids: Iterable[int], state: DeliveryState) -> tuple[Delivery, ...]:
+    def _deliveries(
+        self, of: Iterable[InterventionState], state: DeliveryState
+    ) -> tuple[Delivery, ...]:
         step = self.state.last_step
-        return tuple(Delivery(intervention=id, state=state, step=step) for id in ids)
+        return tuple(Delivery(intervention=each.id, state=state, step=step) for each in of)
 
     @property
     def open_alerts(self) -> tuple[Alert, ...]:
@@ -288,11 +282,9 @@ class WatchedAttempt:
         return tuple(alert for alert in ended if alert is not None)
 
     def _unjudged_intervention(self, action: Action) -> InterventionState | None:
-        for each in self.state.interventions.delivered:
-            waits = each.outcome is None and each.id not in self.trials
-            if each.action is action and waits:
-                return each
-        return None
+        delivered = self.state.interventions.delivered
+        waiting = (e for e in delivered if e.outcome is None and e.id not in self.trials)
+        return next((each for each in waiting if each.action is action), None)
 
     def hand_over(self, successor: "WatchedAttempt") -> None:
         """Let a restart be judged on the attempt that it made."""

@@ -207,9 +207,9 @@ def test_what_a_person_silenced_is_not_heard() -> None:
     silence = intervention(Action.SILENCE, Actor.OPERATOR, answers=(KEY,))
     assert folded(ALERT).heard == (ALERT,)
     view = folded(ALERT, silence)
-    assert (view.about_alerts, view.heard) == ((2,), (ALERT,))
+    assert (view.alert_acts(), view.heard) == ((delivery(2),), (ALERT,))
     taken = folded(ALERT, silence, delivery(2))
-    assert (taken.about_alerts, taken.heard, taken.trials) == ((), (), {})
+    assert (taken.alert_acts(), taken.heard, taken.trials) == ((), (), {})
 
 
 def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:

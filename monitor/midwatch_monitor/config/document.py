@@ -58,7 +58,7 @@ def read_document(file: Path, text: str | None = None) -> Document:
         if len(text) > MAX_CHARACTERS:
             _refuse(document, None, _TOO_LONG)
             return document
-        root = _compose(text)
+        root: Node | None = _Loader(text).get_single_node()
         if root is not None:
             _Reading(document).root(root)
     except RecursionError:
@@ -118,10 +118,6 @@ def _read(file: Path) -> str:
         return stream.read(MAX_CHARACTERS + 1)
 
 
-def _compose(text: str) -> Node | None:
-    return _Loader(text).get_single_node()
-
-
 class _Reading:
     """One pass over the nodes: values, lines, and what cannot be read."""
 
@@ -144,7 +140,8 @@ class _Reading:
             case MappingNode():
                 return self._read_mapping(node, path)
             case SequenceNode():
-                return [self._item(item, (*path, at)) for at, item in enumerate(_below(node))]
+                items = cast("list[Node]", node.value)
+                return [self._item(item, (*path, at)) for at, item in enumerate(items)]
             case _:
                 return self._scalar(node, path)
 
@@ -161,14 +158,12 @@ class _Reading:
             name = str(key.value)
             here = (*path, name)
             if name in values:
-                self._refuse(key, here, f"stands here twice, first in line {self._line(here)}")
+                first = self._document.lines[here]
+                self._refuse(key, here, f"stands here twice, first in line {first}")
                 continue
             self._document.lines[here] = key.start_mark.line + 1
             values[name] = self._value(value, here)
         return values
-
-    def _line(self, path: Keys) -> int:
-        return self._document.lines[path]
 
     def _scalar(self, node: Node, path: Keys) -> object:
         text, tag = str(node.value), str(node.tag).removeprefix(_TAG)
@@ -190,10 +185,6 @@ class _Reading:
     def _refuse(self, node: Node, path: Keys, problem: str) -> None:
         place = Place(file=self._document.file, line=node.start_mark.line + 1)
         self._document.problems.append(ConfigError(place, dotted_path(path), problem))
-
-
-def _below(node: SequenceNode) -> list[Node]:
-    return cast("list[Node]", node.value)
 
 
 def _integer(text: str) -> int | str:

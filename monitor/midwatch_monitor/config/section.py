@@ -100,28 +100,30 @@ def parse_length(value: object) -> Length:
     """Read `3` as three steps and `30s`, `5m`, `1h` as time; raises ValueError otherwise."""
     if isinstance(value, Length):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError("write a number of steps (3) or a duration (30s, 5m, 1h)")
-    text = str(value).strip()
+    text = _text(value)
     if text.isdigit():
         return Length(steps=int(text), text=text)
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise ValueError("write a number of steps (3) or a duration (30s, 5m, 1h)")
-    return _length(match)
+    if match := _DURATION.fullmatch(text):
+        return _length(match)
+    raise ValueError("write a number of steps (3) or a duration (30s, 5m, 1h)")
 
 
 def parse_duration(value: object) -> Length:
     """Read `30s`, `5m`, `1h` as time, and 0 as never; raises ValueError otherwise."""
     if isinstance(value, Length):
         return value
-    if isinstance(value, int | str) and not isinstance(value, bool):
-        text = str(value).strip()
-        if text == "0":
-            return Length()
-        if match := _DURATION.fullmatch(text):
-            return _length(match)
+    text = _text(value)
+    if text == "0":
+        return Length()
+    if match := _DURATION.fullmatch(text):
+        return _length(match)
     raise ValueError("write a duration (30s, 5m, 1h), or 0 for never")
+
+
+def _text(value: object) -> str:
+    """A number or a text as text; empty for anything else."""
+    plain = isinstance(value, int | str) and not isinstance(value, bool)
+    return str(value).strip() if plain else ""
 
 
 def _length(match: re.Match[str]) -> Length:

@@ -209,6 +209,7 @@ class LessonUse:
         lessons = self._lessons.values()
         classes = Counter(each.failure_class for each in lessons if each.born is Birth.VERDICT)
         uses = self._uses()
+        counts = Counter(uses.values())
         seconds = [recall.seconds for recall in self._recalls.values()]
         return LessonFigures(
             lessons=len(lessons),
@@ -219,7 +220,7 @@ class LessonUse:
             recalls=len(self._recalls),
             given=sum(bool(recall.lessons) for recall in self._recalls.values()),
             uses=len(uses),
-            methods=_sort_counts(Counter(uses.values())),
+            methods=tuple((each, counts[each]) for each in Method if counts[each]),
             effects=_effects(uses, verdicts),
             seconds=median(seconds) if seconds else None,
             longest=max(seconds, default=None),
@@ -232,10 +233,6 @@ class LessonUse:
             for attempt, recall in self._recalls.items()
             for used in recall.lessons
         }
-
-
-def _sort_counts(counts: Counter[Method]) -> tuple[tuple[Method, int], ...]:
-    return tuple((method, counts[method]) for method in Method if counts[method])
 
 
 def _effects(uses: dict[tuple[int, int], Method], verdicts: Verdicts) -> tuple[Effect, ...]:

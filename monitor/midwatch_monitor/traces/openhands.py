@@ -14,8 +14,9 @@ from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell.claimed_edits import digest
-from midwatch_monitor.traces.foreign import NOTHING_RAN, Calls, Item, Node, Workplace
+from midwatch_monitor.traces.foreign import Calls, Item, Node, Workplace
 from midwatch_monitor.traces.json_stream import Damage, first_items, first_lines, items, lines
+from midwatch_monitor.traces.tool_calls import finish_call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,26 +367,12 @@ class _Run:
             self._place.enter(answer.cwd)
         if step is None:
             return
-        ok = answer.exit_code == 0 if answer.exit_code is not None else answer.ok
-        yield self._calls.number(
-            replace(
-                step,
-                at=answer.at or step.at,
-                ok=ok,
-                exit_code=answer.exit_code,
-                output=answer.output,
-                edits=_keep_edits(step.edits, answer, ok=ok),
-            )
-        )
-
-
-def _keep_edits(edits: tuple[Edit, ...], answer: Answer, *, ok: bool | None) -> tuple[Edit, ...]:
-    """What did change: a command that failed may still have written, a refused act has not."""
-    if answer.exit_code in NOTHING_RAN or (ok is False and answer.exit_code is None):
-        return ()
-    if len(edits) == 1 and answer.content is not None:
-        return (replace(edits[0], digest=digest(answer.content)),)
-    return edits
+        code, output = answer.exit_code, answer.output
+        ok = code == 0 if code is not None else answer.ok
+        done = finish_call(step, at=answer.at, ok=ok, exit_code=code, output=output)
+        if len(done.edits) == 1 and answer.content is not None:
+            done = replace(done, edits=(replace(done.edits[0], digest=digest(answer.content)),))
+        yield self._calls.number(done)
 
 
 def _array(path: Path) -> str | None:

@@ -1,12 +1,10 @@
 """Everything about a project is deleted: the one exception to append-only."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Select,
     delete,
     exists,
@@ -44,25 +42,14 @@ def forget(connection: Connection, project: str, *, author: str, at: datetime) -
     values = {"at": at, "author": author, **_counts(connection, key)}
     _forget_learned(connection, key)
     _forget_work(connection, key)
-    done = connection.execute(insert(tables.erasure).returning(tables.erasure), values).one()
-    return _erasure(done)
+    done = connection.execute(insert(tables.erasure).returning(tables.erasure), values)
+    return Erasure(**done.mappings().one())
 
 
 def erasures(connection: Connection) -> list[Erasure]:
     """What was deleted, oldest first."""
     query = select(tables.erasure).order_by(tables.erasure.c.id)
-    return [_erasure(row) for row in connection.execute(query)]
-
-
-def _erasure(row: Row[Any]) -> Erasure:
-    return Erasure(
-        id=row.id,
-        at=row.at,
-        author=row.author,
-        tasks=row.tasks,
-        attempts=row.attempts,
-        entries=row.entries,
-    )
+    return [Erasure(**row) for row in connection.execute(query).mappings()]
 
 
 def _key(connection: Connection, project: str) -> int:
@@ -86,17 +73,12 @@ def _attempts(key: int) -> Select[int]:
 
 
 def _counts(connection: Connection, key: int) -> dict[str, int]:
-    of_task = tables.entry.c.task.in_(_tasks(key))
-    entries = select(func.count()).select_from(tables.entry).where(of_task)
+    entries = select(tables.entry.c.id).where(tables.entry.c.task.in_(_tasks(key)))
+    queries = {"tasks": _tasks(key), "attempts": _attempts(key), "entries": entries}
     return {
-        "tasks": connection.execute(_count(_tasks(key))).scalar_one(),
-        "attempts": connection.execute(_count(_attempts(key))).scalar_one(),
-        "entries": connection.execute(entries).scalar_one(),
+        name: connection.execute(select(func.count()).select_from(query.subquery())).scalar_one()
+        for name, query in queries.items()
     }
-
-
-def _count(query: Select[int]) -> Select[int]:
-    return select(func.count()).select_from(query.subquery())
 
 
 def _refuse_under_way(connection: Connection, project: str, key: int, at: datetime) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Connection,
     LargeBinary,
     Row,
+    RowMapping,
     Table,
     func,
     insert,
@@ -57,15 +58,9 @@ def add_run(
     keeper: Keeper = Keeper.PROCESS,
 ) -> Run:
     """Store a new run; `keeper` says who judges time, escalates and decides in it."""
-    id_ = _insert(
-        connection,
-        tables.run,
-        source=source,
-        settings=settings,
-        started_at=at,
-        keeper=keeper.value,
-    )
-    return Run(id=id_, started_at=at, source=source, settings=settings, keeper=keeper)
+    values = {"source": source, "settings": settings, "started_at": at, "keeper": keeper.value}
+    row = _insert(connection, tables.run, **values)
+    return Run(id=row["id"], started_at=at, source=source, settings=settings, keeper=keeper)
 
 
 def add_task(
@@ -84,7 +79,7 @@ def add_task(
     Nothing is learned from a task without a project. One in which guidelines are only tried has
     none, and is forgotten with the project that it is a trial of.
     """
-    id_ = _insert(
+    row = _insert(
         connection,
         tables.task,
         run=run,
@@ -95,8 +90,8 @@ def add_task(
         trial_of=projects.ensure(connection, trial_of),
     )
     state = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
-    append(connection, [Draft(record=state, at=at, task=id_)])
-    return Task(id=id_, run=run, name=name, title=title, spec=spec, project=project)
+    append(connection, [Draft(record=state, at=at, task=row["id"])])
+    return Task(id=row["id"], run=run, name=name, title=title, spec=spec, project=project)
 
 
 def add_attempt(
@@ -112,7 +107,7 @@ def add_attempt(
 ) -> Attempt:
     """Store a new attempt, submitted. Raises StaleIncarnationError where its task is over."""
     refuse_late(connection, task=task)
-    id_ = _insert(
+    row = _insert(
         connection,
         tables.attempt,
         task=task,
@@ -124,17 +119,8 @@ def add_attempt(
         started_at=at,
     )
     state = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
-    append(connection, [Draft(record=state, at=at, task=task, attempt=id_)])
-    return Attempt(
-        id=id_,
-        task=task,
-        number=number,
-        worker=worker,
-        model=model,
-        node=node,
-        workspace=workspace,
-        started_at=at,
-    )
+    append(connection, [Draft(record=state, at=at, task=task, attempt=row["id"])])
+    return Attempt(**row)
 
 
 def claim(connection: Connection, attempt: int, *, holder: str, at: datetime) -> int:
@@ -173,7 +159,7 @@ def open_escalation(
     if connection.execute(query).first() is not None:
         return None
     escalation = Escalation(
-        id=_insert(connection, table, attempt=attempt, opened_at=at),
+        id=_insert(connection, table, attempt=attempt, opened_at=at)["id"],
         attempt=attempt,
         state=EscalationState.OPEN,
         alerts=tuple(alerts),
@@ -184,9 +170,9 @@ def open_escalation(
     return escalation
 
 
-def _insert(connection: Connection, table: Table, **values: object) -> int:
-    """Insert one row; its id."""
-    return connection.execute(insert(table).returning(table.c.id), values).scalar_one()
+def _insert(connection: Connection, table: Table, **values: object) -> RowMapping:
+    """Insert one row; the row as it then stands there."""
+    return connection.execute(insert(table).returning(table), values).mappings().one()
 
 
 def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
@@ -211,41 +197,20 @@ def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
 def tasks(connection: Connection, *wanted: ColumnElement[bool]) -> list[Task]:
     """Tasks, in the order in which they were handed over."""
     task, project = tables.task, tables.project
+    owner = func.coalesce(project.c.name, "").label("project")
     query = (
-        select(task, project.c.name.label("owner"))
+        select(task.c.id, task.c.run, task.c.name, task.c.title, task.c.spec, owner)
         .outerjoin(project, project.c.id == task.c.project)
         .where(*wanted)
         .order_by(task.c.id)
     )
-    return [
-        Task(
-            id=row.id,
-            run=row.run,
-            name=row.name,
-            title=row.title,
-            spec=row.spec,
-            project=row.owner or "",
-        )
-        for row in connection.execute(query)
-    ]
+    return [Task(**row) for row in connection.execute(query).mappings()]
 
 
 def attempts(connection: Connection, *wanted: ColumnElement[bool]) -> list[Attempt]:
     """Attempts, oldest first."""
     query = select(tables.attempt).where(*wanted).order_by(tables.attempt.c.id)
-    return [
-        Attempt(
-            id=row.id,
-            task=row.task,
-            number=row.number,
-            worker=row.worker,
-            model=row.model,
-            node=row.node,
-            workspace=row.workspace,
-            started_at=row.started_at,
-        )
-        for row in connection.execute(query)
-    ]
+    return [Attempt(**row) for row in connection.execute(query).mappings()]
 
 
 def entries(

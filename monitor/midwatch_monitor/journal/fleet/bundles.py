@@ -99,8 +99,9 @@ def _bundle(connection: Connection, attempt: int) -> Bundle | None:
     ).scalar()
     if size is not None and size > MOST_BYTES:
         raise JournalCorruptError(f"the saved work of attempt {attempt} has {size} bytes")
-    row = connection.execute(select(table).where(table.c.attempt == attempt)).first()
-    return None if row is None else Bundle(commit=row.commit, body=row.body)
+    query = select(table.c.commit, table.c.body).where(table.c.attempt == attempt)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else Bundle(**row)
 
 
 def _commit_of(connection: Connection, attempt: int) -> str:
@@ -113,8 +114,9 @@ def _commit_of(connection: Connection, attempt: int) -> str:
 def _lease(connection: Connection, attempt: int) -> Lease | None:
     """Who held an attempt last; `None` before anybody did."""
     table = tables.lease
-    row = connection.execute(select(table).where(table.c.attempt == attempt)).first()
-    return None if row is None else Lease(holder=row.holder, incarnation=row.incarnation)
+    query = select(table.c.holder, table.c.incarnation).where(table.c.attempt == attempt)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else Lease(**row)
 
 
 def _attempts(connection: Connection, run: int) -> list[Attempt]:

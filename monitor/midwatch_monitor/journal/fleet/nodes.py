@@ -254,23 +254,16 @@ def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[in
     run, task, attempt, lease = tables.run, tables.task, tables.attempt, tables.lease
     shared = and_(run.c.keeper == Keeper.MONITOR.value, task.c.spec != EMBEDDED)
     query = (
-        select(attempt.c.id, task.c.name, attempt.c.number, lease.c.holder, lease.c.at)
-        .add_columns(shared.label("shared"))
+        select(attempt.c.id.label("attempt"), task.c.name.label("task"), attempt.c.number)
+        .add_columns(lease.c.holder, lease.c.at.label("since"), shared.label("shared"))
         .join(task, task.c.id == attempt.c.task)
         .join(run, run.c.id == task.c.run)
         .join(lease, lease.c.attempt == attempt.c.id)
     )
     found: dict[int, InHand] = {}
     for some in parts(attempts):
-        for row in connection.execute(query.where(attempt.c.id.in_(some))):
-            found[row.id] = InHand(
-                attempt=row.id,
-                task=row.name,
-                number=row.number,
-                holder=row.holder,
-                since=row.at,
-                shared=bool(row.shared),
-            )
+        rows = connection.execute(query.where(attempt.c.id.in_(some))).mappings()
+        found |= {row["attempt"]: InHand(**row) for row in rows}
     return found
 
 
