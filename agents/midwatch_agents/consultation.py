@@ -1,11 +1,12 @@
 """One question to a model that is no worker: bounded in requests and time, and paid for."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pydantic_ai import Agent, UsageLimits
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 
 from midwatch_monitor.config.tasks import Role
@@ -51,16 +52,20 @@ async def consult(
     except Exception as error:  # whatever a provider's client raises: the work goes on without it
         fault = f"no answer within {seconds:g} s" if deadline.expired() else _fault(error)
         raise WorkerError(f"the {role} {model.model_name} failed: {fault}") from error
-    answers = [each for each in result.new_messages() if isinstance(each, ModelResponse)]
-    usage = result.usage
-    spending = Spending(
+    spending = spending_of(role, model, result.new_messages())
+    return Consulted(answer=result.output, spending=spending)
+
+
+def spending_of(role: Role, model: Model, messages: Sequence[ModelMessage]) -> Spending:
+    """What the answers among the messages of a run took."""
+    answers = [each for each in messages if isinstance(each, ModelResponse)]
+    return Spending(
         role=role,
         model=model.model_name,
-        requests=usage.requests,
-        tokens=usage.total_tokens,
+        requests=len(answers),
+        tokens=sum(each.usage.total_tokens for each in answers),
         cost_usd=sum(map(cost, answers)),
     )
-    return Consulted(answer=result.output, spending=spending)
 
 
 def _fault(error: Exception) -> str:

@@ -130,16 +130,9 @@ class Breaker:
 class Breakers:
     """The breakers of a run: one for each provider, however many models and attempts ask it."""
 
-    def __init__(
-        self,
-        settings: ProviderSettings,
-        seconds: Callable[[], float] = time.monotonic,
-        *,
-        refusing: bool = False,
-    ) -> None:
+    def __init__(self, settings: ProviderSettings, *, refusing: bool = False) -> None:
         """Where it is `refusing`, a provider that never answered is not waited for."""
         self._settings = settings
-        self._seconds = seconds
         self._refusing = refusing
         self._known: dict[str, Breaker] = {}
 
@@ -150,8 +143,8 @@ class Breakers:
         nobody is there to refuse.
         """
         if model.base_url is None and model.provider is None:
-            return Breaker(self._settings, self._seconds)
-        new = Breaker(self._settings, self._seconds, refusing=self._refusing)
+            return Breaker(self._settings)
+        new = Breaker(self._settings, refusing=self._refusing)
         return self._known.setdefault(model.base_url or model.system, new)
 
 

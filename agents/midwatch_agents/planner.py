@@ -13,7 +13,7 @@ from midwatch_agents.paths import inside
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import PlanStep, Spending
-from midwatch_tools.data_blocks import DATA_RULE, DataBlocks
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, fold_lines
 
 MAX_STEPS = 12
 
@@ -112,7 +112,6 @@ async def draft_plan(
         prompt,
         deps=max_steps,
         role=Role.PLANNER,
-        requests=1 + CORRECTIONS,
         seconds=bounds.timeout_seconds,
     )
     return Drafted(steps=tuple(map(_plan_step, told.answer.steps)), spending=told.spending)
@@ -122,7 +121,7 @@ def check_draft(ctx: RunContext[int], draft: Draft) -> Draft:
     """The plan if it can be followed and checked; else ModelRetry with what is wrong with it."""
     if len(draft.steps) > ctx.deps:
         raise ModelRetry(f"{len(draft.steps)} plan steps are too many: at most {ctx.deps}.")
-    titles = [" ".join(step.title.split()).casefold() for step in draft.steps]
+    titles = [fold_lines(step.title) for step in draft.steps]
     for number, step in enumerate(draft.steps, start=1):
         if titles.count(titles[number - 1]) > 1:
             raise ModelRetry(f"Several plan steps are called {step.title!r}: name them apart.")

@@ -12,10 +12,9 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import BaseModel, Field
 from pydantic_ai import Agent, ModelRetry, RunContext, capture_run_messages
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 
-from midwatch_agents.consultation import CORRECTIONS, consult
+from midwatch_agents.consultation import CORRECTIONS, consult, spending_of
 from midwatch_agents.learning.case import Case, case_text, stands_in
 from midwatch_agents.learning.failure_classes import OTHER, named_class
 from midwatch_agents.learning.fixed_form import (
@@ -34,7 +33,6 @@ from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import Certainty, Fact, FactMaker, Lesson, Origin, Spending, Summary
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, fold_lines
-from midwatch_tools.session import cost
 
 NOTHING = "nothing specific is known: no comment, no analysis, no alarm and no failed check"
 KNOWN = "a lesson that says the same is known already"
@@ -388,16 +386,6 @@ async def _ask(
                 raise
             why = question.fault or "it is not in the form that was asked for"
             fault = f"no usable answer after {CORRECTIONS} corrections: {why}"
-            return _Answer(draft=None, fault=fault, spending=_spending_of(model, messages))
+            spent = spending_of(Role.REFLECTOR, model, messages)
+            return _Answer(draft=None, fault=fault, spending=spent)
     return _Answer(draft=said.answer, spending=said.spending)
-
-
-def _spending_of(model: Model, messages: list[ModelMessage]) -> Spending:
-    answers = [each for each in messages if isinstance(each, ModelResponse)]
-    return Spending(
-        role=Role.REFLECTOR,
-        model=model.model_name,
-        requests=len(answers),
-        tokens=sum(each.usage.total_tokens for each in answers),
-        cost_usd=sum(map(cost, answers)),
-    )

@@ -13,18 +13,8 @@ _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = (
     *("alternatives", "ca-certificates*", "crypto-policies", "debian_version", "fonts", "gai.conf"),
     *("group", "host.conf", "hostname", "hosts", "java*", "ld.so.*", "locale*", "localtime"),
-    *(
-        "magic*",
-        "maven/logging",
-        "maven/m2.conf",
-        "mime.types",
-        "nsswitch.conf",
-        "os-release",
-        "passwd",
-        "perl",
-        "php*",
-        "protocols",
-    ),
+    *("magic*", "maven/logging", "maven/m2.conf", "mime.types", "nsswitch.conf", "os-release"),
+    *("passwd", "perl", "php*", "protocols"),
     *("R", "python3*", "resolv.conf", "services", "shells", "terminfo", "timezone", "xml"),
     *("ssl/certs", "ssl/*.cnf", "ssl/*.pem", "pki/tls/certs", "pki/tls/*.cnf", "pki/ca-trust"),
 )
@@ -89,17 +79,8 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
     empty = {*private, *above, *hidden}
     shown = {each for each in wanted if not _seen(each, wanted, empty)}
     needed = {each for each in empty if each not in hidden or _below(each, shown)}
-    found = [
-        "--tmpfs",
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--dir",
-        "/run",
-        *_linked_folders(),
-    ]
+    found = ["--tmpfs", "/", "--dev", "/dev", "--proc", "/proc", "--dir", "/run"]
+    found += _linked_folders()
     found += ["--remount-ro", "/proc"]  # for root it holds settings of the whole machine
     for each in sorted(shown | needed, key=lambda each: (len(each.parts), each)):
         if each in needed:

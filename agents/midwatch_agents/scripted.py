@@ -203,16 +203,15 @@ DEFAULT_PACE = 0.05
 _SHORT = {"demo": "midwatch_supervisor.demo"}
 
 
-def scripted_model(name: str, *, role: Role, key: str, pace: float | None = None) -> Model:
+def scripted_model(name: str, *, role: Role, key: str) -> Model:
     """The model `scripted:NAME`, where NAME is `demo` or a module.
 
     The module has `script_for(role, key)`, or `model_for(role, key)` where a script is not enough:
     that answers a model of its own making. `NAME@SECONDS` sets the pause before each answer of a
-    script where `pace` does not. Raises UsageError if there is no such module or neither function.
+    script. Raises UsageError if there is no such module or neither function.
     """
     source, _, seconds = name.partition("@")
-    if pace is None:
-        pace = _seconds(name, seconds) if seconds else DEFAULT_PACE
+    pace = _seconds(name, seconds) if seconds else DEFAULT_PACE
     module = _module(source)
     own: Callable[[Role, str], Model] | None = getattr(module, "model_for", None)
     if own is not None:

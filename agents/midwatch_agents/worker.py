@@ -98,7 +98,8 @@ class Worker:
             model = None
         self._agent = _ready_agent(spec) if spec.agent else _own_agent(spec, name, model)
         brought = self._agent.model if spec.agent else None
-        self._own_model = brought if isinstance(brought, Model) else None
+        self.own_model = brought if isinstance(brought, Model) else None
+        """The model that a ready agent brought along; the others wait for their providers."""
         codes = spec.kind is WorkerKind.CODER and not spec.agent
         self._coding_capabilities = _coding_capabilities() if codes else []
 
@@ -106,11 +107,6 @@ class Worker:
     def foreign(self) -> bool:
         """Whether it is an agent of another maker, which runs its tools itself."""
         return self._preset is not None
-
-    @property
-    def own_model(self) -> Model | None:
-        """The model that a ready agent brought along; the others wait for their providers."""
-        return self._own_model
 
     async def run(
         self,

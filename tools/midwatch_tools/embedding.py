@@ -135,18 +135,17 @@ async def begin_attempt_at(
     journal: Journal,
     task: Task,
     *,
-    number: int = 1,
     name: str,
     root: Path | None,
     settings: Settings,
     bus: Bus,
     clock: Clock,
 ) -> Recorder:
-    """A new attempt at a task, by the worker of that name. Raises JournalError."""
+    """The first attempt at a task, by the worker of that name. Raises JournalError."""
     node = socket.gethostname()
     attempt = await journal.add_attempt(
         task=task.id,
-        number=number,
+        number=1,
         worker=name,
         model="",
         node=node,

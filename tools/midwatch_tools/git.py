@@ -61,6 +61,8 @@ _OWN = re.compile(r"(core\.excludesfile|safe\.directory)\n(.*)", re.DOTALL)
 """What is taken from the user's own configuration: names of files and folders, nothing to run."""
 _LOCAL_SECONDS = 600.0
 """How long git may take on this machine: a worker's named pipe would hold it for ever."""
+_THREAD_SECONDS = 10.0
+"""How long it may take where a thread waits for it."""
 _LAST_SECONDS = 5.0
 """How long a killed process is waited for."""
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")
@@ -175,23 +177,21 @@ async def ask_git(at: Path | Worktree, *command: str, seconds: float, network: b
     return await asyncio.to_thread(stdout.decode, errors="replace")
 
 
-def run_git(at: Path | Worktree, *command: str, stdin: str = "", seconds: float = 10.0) -> str:
+def run_git(at: Path | Worktree, *command: str, stdin: str = "") -> str:
     """Run git from a thread, or before there is a loop. Raises WorkspaceError as `git` does."""
     call = _call(at)
     try:
         drivers = ""
         if command[0] not in _WITHOUT_REPOSITORY:
-            _, drivers, _ = _output(call, _ASK_DRIVERS, "", seconds)
-        code, said, refused = _output(call, _whole(command, drivers), stdin, seconds)
+            _, drivers, _ = _output(call, _ASK_DRIVERS, "")
+        code, said, refused = _output(call, _whole(command, drivers), stdin)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise WorkspaceError(f"git {command[0]}: {error}") from error
     _require_success(command, code, os.fsencode(said), refused)
     return said
 
 
-def _output(
-    call: "_Call", words: Sequence[str], stdin: str, seconds: float
-) -> tuple[int, str, bytes]:
+def _output(call: "_Call", words: Sequence[str], stdin: str) -> tuple[int, str, bytes]:
     done = subprocess.run(
         [*call.argv, *words],
         cwd="/",
@@ -199,7 +199,7 @@ def _output(
         input=os.fsencode(stdin),
         capture_output=True,
         check=False,
-        timeout=seconds,
+        timeout=_THREAD_SECONDS,
     )
     return done.returncode, os.fsdecode(done.stdout), done.stderr
 

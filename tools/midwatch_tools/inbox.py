@@ -47,7 +47,8 @@ class Inbox:
         self._attempt = attempt
         self._poll_seconds = poll_seconds
         self._after = 0
-        self._interventions = Interventions()
+        self.interventions = Interventions()
+        """All that was issued, by what was last read."""
 
     async def due(self) -> tuple[Numbered, ...]:
         """The interventions to deliver now, by journal id, oldest first."""
@@ -55,24 +56,19 @@ class Inbox:
             self._after, attempt=self._attempt, kinds=(Intervention, Delivery, PermissionRequest)
         ):
             for entry in page:
-                self._interventions.fold(entry)
+                self.interventions.fold(entry)
             self._after = page[-1].id
-        return tuple((each.id, each.intervention) for each in self._interventions.on_their_way)
+        return tuple((each.id, each.intervention) for each in self.interventions.on_their_way)
 
     @property
     def answered(self) -> bool:
         """Whether what ends the waiting has been said, by what was last read."""
-        return self._interventions.ends_waiting
-
-    @property
-    def interventions(self) -> Interventions:
-        """All that was issued, by what was last read."""
-        return self._interventions
+        return self.interventions.ends_waiting
 
     @property
     def held(self) -> tuple[Numbered, ...]:
         """The interventions that wait for approval, by what was last read."""
-        return tuple((each.id, each.intervention) for each in self._interventions.held)
+        return tuple((each.id, each.intervention) for each in self.interventions.held)
 
     async def wait(self) -> tuple[Numbered, ...]:
         """Wait until a person's word or decision ends the waiting, and return all that is due then.

@@ -252,16 +252,13 @@ def intervention_id(text: str) -> int | None:
 def outline(plan: Plan) -> str:
     """The plan as lines, with what is done, what is next, and what that is checked by."""
     signs = {PlanStepState.DONE: "x", PlanStepState.SKIPPED: "-", PlanStepState.OPEN: " "}
-    return "\n".join(
-        f"[{signs[step.state]}] {number}. {step.title}"
-        + (f" (flag: {step.flag})" if step.flag else "")
-        + (
-            f"\n       {_asked_of(step)}"
-            if step.state is PlanStepState.OPEN and _asked_of(step)
-            else ""
-        )
-        for number, step in enumerate(plan.steps, start=1)
-    )
+    lines: list[str] = []
+    for number, step in enumerate(plan.steps, start=1):
+        flag = f" (flag: {step.flag})" if step.flag else ""
+        lines.append(f"[{signs[step.state]}] {number}. {step.title}{flag}")
+        if step.state is PlanStepState.OPEN and (asked := _asked_of(step)):
+            lines.append(f"       {asked}")
+    return "\n".join(lines)
 
 
 def _asked_of(step: PlanStep) -> str:

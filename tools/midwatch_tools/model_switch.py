@@ -37,12 +37,8 @@ class Switch:
 
 async def model_before(recorder: Recorder) -> str:
     """The other model that an attempt had turned to when it was interrupted, or nothing."""
-    name, after = "", 0
-    while page := await recorder.journal.entries(
-        after, attempt=recorder.attempt.id, kinds=(Change,)
-    ):
-        for entry in page:
-            if isinstance(entry.record, Change) and entry.record.model is not None:
-                name = entry.record.model
-        after = page[-1].id
+    name = ""
+    async for entry in recorder.journal.all_entries(attempt=recorder.attempt.id, kinds=(Change,)):
+        if isinstance(entry.record, Change) and entry.record.model is not None:
+            name = entry.record.model
     return "" if name == recorder.attempt.model else name

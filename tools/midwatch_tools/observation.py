@@ -2,19 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 
-from midwatch_monitor.records import Edit
-from midwatch_monitor.shell.claimed_edits import (
-    changing,
-    claimed_edits,
-    digest,
-    named_path,
-    refused,
-)
+from midwatch_monitor.shell.claimed_edits import changing, digest, named_path, refused
 from midwatch_tools.foreign_calls import as_called
 
 _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
@@ -96,6 +89,7 @@ def to_json(value: object) -> str:
         return str(value)
 
 
-def argued_edits(tool: str, args: Mapping[str, object], *, ok: bool) -> tuple[Edit, ...]:
-    """The edit that a call claims, where no workspace can be looked at."""
-    return claimed_edits(tool, args) if ok else ()
+def last_response(messages: Sequence[ModelMessage]) -> ModelResponse | None:
+    """The last turn of the model; `None` before its first."""
+    turns = (each for each in reversed(messages) if isinstance(each, ModelResponse))
+    return next(turns, None)

@@ -23,6 +23,7 @@ from midwatch_monitor.records import (
     Record,
     Step,
 )
+from midwatch_tools.data_blocks import fold_lines
 
 WANTING: tuple[type[Record], ...] = (Step, Intervention, Delivery)
 """The records that tell whether new plan steps are wanted."""
@@ -40,7 +41,7 @@ def with_remaining(plan: Plan, titles: Sequence[str], *, ordered: bool = False) 
     known = [step for step in plan.steps if step.state is PlanStepState.OPEN]
     fresh: list[PlanStep] = []
     for title in titles:
-        same = next((step for step in known if _plain(step.title) == _plain(title)), None)
+        same = next((step for step in known if fold_lines(step.title) == fold_lines(title)), None)
         if same is not None:
             known.remove(same)
         fresh.append(PlanStep(title=title) if same is None else replace(same, title=title))
@@ -60,10 +61,6 @@ def _with_checks_of(step: PlanStep, dropped: PlanStep) -> PlanStep:
         acceptance=tuple(dict.fromkeys((*step.acceptance, *dropped.acceptance))),
         flag="; ".join(filter(None, (step.flag, dropped.flag, said))),
     )
-
-
-def _plain(title: str) -> str:
-    return " ".join(title.split()).casefold()
 
 
 def with_current_done(plan: Plan, flag: str = "") -> Plan:
@@ -131,14 +128,9 @@ def _after(step: Step, wanting: Wanting) -> Wanting:
 
 async def revisions_made(recorder: Recorder) -> int:
     """The revisions that the workers of the recorder's task have made, by the journal."""
-    entries: list[Entry] = []
-    after = 0
-    while page := await recorder.journal.entries(
-        after, task=recorder.attempt.task, kinds=(Plan, Intervention, Delivery)
-    ):
-        entries += page
-        after = page[-1].id
-    return revisions(entries)
+    kinds = (Plan, Intervention, Delivery)
+    found = recorder.journal.all_entries(task=recorder.attempt.task, kinds=kinds)
+    return revisions([entry async for entry in found])
 
 
 def revisions(entries: Iterable[Entry]) -> int:

@@ -62,14 +62,14 @@ from midwatch_tools.instructions import (
     without_reminders,
 )
 from midwatch_tools.model_switch import Switch
-from midwatch_tools.observation import act_words, cut
+from midwatch_tools.observation import act_words, cut, last_response
 from midwatch_tools.pauses import Pause, pause_records
 from midwatch_tools.plan_change import share_requests, written
 from midwatch_tools.site import Site
 
 log = logging.getLogger(__name__)
 
-_MAX_DOING = 200
+MAX_DOING = 200
 """Characters; what is being done is only shown."""
 
 
@@ -89,12 +89,12 @@ class Session:
         saved: int,
         requests: int,
         seconds: Callable[[], float],
-        site: Site | None = None,
-        switch: Switch | None = None,
-        resumable: bool = True,
-        attended: bool = True,
-        rest_seconds: float = 0.0,
-        hold: Hold | None = None,
+        site: Site,
+        switch: Switch,
+        resumable: bool,
+        attended: bool,
+        rest_seconds: float,
+        hold: Hold | None,
     ) -> None:
         """Watch the run whose attempt `recorder` speaks for.
 
@@ -113,8 +113,8 @@ class Session:
         self.settings = settings
         self.code = code
         """Borne by the messages of Midwatch, so that no other text passes for one."""
-        self.site = site or Site()
-        self.switch = switch or Switch(None)
+        self.site = site
+        self.switch = switch
         self.masked = recorder.journal.masker.text
         """A text without secrets, for what is cut before it is recorded."""
         self.inbox = inbox
@@ -340,7 +340,7 @@ class Session:
         self._running = len(response.tool_calls)
         activity = Activity.COMMAND if response.tool_calls else Activity.IDLE
         doing = self.masked(", ".join(act_words(call) for call in response.tool_calls))
-        return [Change(budget=budget, activity=activity, doing=cut(doing, _MAX_DOING))]
+        return [Change(budget=budget, activity=activity, doing=cut(doing, MAX_DOING))]
 
     def cost_of(self, response: ModelResponse) -> float:
         """In US dollars by published prices; looked up once, as that takes its time."""
@@ -401,12 +401,9 @@ class Session:
 
     async def all_of(self, kinds: Sequence[type[Record]]) -> list[Entry]:
         """All that the journal holds of this attempt, of these kinds."""
-        entries: list[Entry] = []
-        while page := await self.recorder.journal.entries(
-            entries[-1].id if entries else 0, attempt=self.recorder.attempt.id, kinds=kinds
-        ):
-            entries += page
-        return entries
+        attempt = self.recorder.attempt.id
+        found = self.recorder.journal.all_entries(attempt=attempt, kinds=kinds)
+        return [entry async for entry in found]
 
     def pace(self) -> tuple[Change, ...]:
         """A change of the reminder interval after a checkpoint, if there is one."""
@@ -432,12 +429,10 @@ class Session:
 
 def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResponse | None:
     """The response that a call belongs to, if it is the first call in it: its text goes there."""
-    for message in reversed(messages):
-        if isinstance(message, ModelResponse):
-            first = next(iter(message.tool_calls), None)
-            same = first is not None and first.tool_call_id == call.tool_call_id
-            return message if same else None
-    return None
+    response = last_response(messages)
+    first = next(iter(response.tool_calls), None) if response is not None else None
+    same = first is not None and first.tool_call_id == call.tool_call_id
+    return response if same else None
 
 
 def cost(response: ModelResponse) -> float:

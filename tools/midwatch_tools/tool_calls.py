@@ -27,7 +27,6 @@ from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.records import (
     Activity,
     Change,
-    Checkpoint,
     Edit,
     Record,
     Result,
@@ -36,16 +35,16 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
+from midwatch_monitor.shell.claimed_edits import claimed_edits
 from midwatch_tools.gate.gate import ALLOWED, Entrance, Permission
 from midwatch_tools.observation import (
     act_words,
-    argued_edits,
     canonical,
     cut,
     named_path,
     read_result,
 )
-from midwatch_tools.session import Session, said_with
+from midwatch_tools.session import MAX_DOING, Session, said_with
 from midwatch_tools.tree import Tree
 
 
@@ -102,17 +101,12 @@ class Remembered:
 log = logging.getLogger(__name__)
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
-Sleep = Callable[[float], Awaitable[None]]
 
 UNWATCHED = "Nobody watches just now; go on with the work."
 """The answer of Midwatch's own tools while the journal cannot be written."""
 
 _NOT_RUN = (ApprovalRequired, CallDeferred, SkipToolExecution)
 """With these a call is put off or answered by another; it is recorded once it runs."""
-
-
-_MAX_DOING = 200
-"""Characters; what is being done is only shown."""
 
 
 class Acts:
@@ -125,17 +119,15 @@ class Acts:
         tree: Tree | None,
         *,
         resumed: bool,
-        foreign: bool = False,
+        foreign: bool,
         tolerate: Callable[[Awaitable[object]], Awaitable[None]],
         gate: Entrance,
-        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.session = session
         self.gate = gate
         self._remembered = remembered
         self._tree = tree
         self._tolerate = tolerate
-        self._sleep = sleep
         self._running = 0
         """Calls that are under way, until they are recorded."""
         self._writing = 0
@@ -208,8 +200,8 @@ class Acts:
         doing = f"waits {seconds:g} s before it tries again"
         record = self.session.record
         await self._tolerate(record(Change(activity=Activity.WAITING, doing=doing)))
-        await self._sleep(seconds)
-        doing = cut(self.session.masked(act_words(call)), _MAX_DOING)
+        await asyncio.sleep(seconds)
+        doing = cut(self.session.masked(act_words(call)), MAX_DOING)
         await self._tolerate(record(Change(activity=Activity.COMMAND, doing=doing)))
 
     async def _observe(
@@ -297,7 +289,7 @@ class Acts:
             return
         observed = self._observe_step(ctx, call, args, result, error)
         if self._tree is None:
-            own_edits = argued_edits(call.tool_name, args, ok=bool(observed.ok))
+            own_edits = claimed_edits(call.tool_name, args) if observed.ok else ()
         else:
             own_edits = await self._own_edits(self._tree, args)
         step = replace(observed, edits=(*foreign, *own_edits))
@@ -377,8 +369,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ModelRetry | ToolFailed):
         return error.message
     return f"{type(error).__name__}: {error}"
-
-
-def checkpoint_step(checkpoint: Checkpoint) -> Step:
-    """A checkpoint as a step."""
-    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", ok=True, checkpoint=checkpoint)

@@ -78,17 +78,18 @@ async def store(
         return
     recorded = Facts(journal=journal, task=task, attempt=attempt)
     state = FactState.PENDING if limits.review else FactState.WAITING
-    taken = [_extract(each, state) for each in facts]
     sound: list[Fact] = []
-    for each in taken:
-        if not lacks(each) and not any(repeats(each, other) for other in sound):
-            sound.append(each)
+    for each in facts:
+        text = " ".join(each.text.split())
+        fact = replace(each, text=text, state=state, maker=FactMaker.EXTRACTION)
+        if not lacks(fact) and not any(repeats(fact, other) for other in sound):
+            sound.append(fact)
     if len(sound) < len(facts):
         said = "attempt %d: %d of %d extracted facts are taken"
         log.info(said, attempt.id, len(sound), len(facts))
 
     async def write(fact: Fact) -> int:
-        (id_,) = await _write_fact(journal, task.id, attempt.id, [fact], now)
+        (id_,) = await _write_records(journal, task.id, attempt.id, [fact], now)
         return id_
 
     for fact in sound[: limits.max_per_attempt]:
@@ -97,10 +98,6 @@ async def store(
             await write(fact)
         else:
             await recorded.absorb(fact, twin, write=write, at=now)
-
-
-def _extract(fact: Fact, state: FactState) -> Fact:
-    return replace(fact, text=" ".join(fact.text.split()), state=state, maker=FactMaker.EXTRACTION)
 
 
 async def review_attempt(
@@ -273,10 +270,10 @@ class _Reviewer:
             log.info("fact %d is no longer what the review saw", of.id)
 
     async def _write(self, records: Sequence[Record]) -> list[int]:
-        return await _write_fact(self.journal, self.task.id, self.attempt.id, records, self.now)
+        return await _write_records(self.journal, self.task.id, self.attempt.id, records, self.now)
 
 
-async def _write_fact(
+async def _write_records(
     journal: Journal, task: int, attempt: int, records: Sequence[Record], at: datetime
 ) -> list[int]:
     """Write records of an attempt; their ids, in the same order."""

@@ -47,6 +47,7 @@ from midwatch_supervisor.learning.merge_outcome import (
 )
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of
 from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.present.numbers import list_names
 from midwatch_supervisor.workspaces.changes import begin
 from midwatch_supervisor.workspaces.workspace import TRACES
 from midwatch_tools.data_blocks import cut
@@ -199,7 +200,10 @@ def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
 async def _judge(
     home: Path, ended: Sequence[_Ended], *, settings: FeedbackSettings, now: datetime
 ) -> list[Implied]:
-    """The verdicts on what was done in one  Raises WorkspaceError or TimeoutError."""
+    """The verdicts on what was done in one repository.
+
+    Raises WorkspaceError or TimeoutError.
+    """
     if not await asyncio.to_thread(home.is_dir):
         raise WorkspaceError("the folder is gone")
     works, takers = await _works(home, ended)
@@ -261,8 +265,8 @@ def _judgements(
 
 def verdict(judgement: Judgement, *, into: str, diff: str, settings: FeedbackSettings) -> Feedback:
     """A judgement as it is stored, in words that name the files and the commits. Pure."""
-    files = _name_files(judgement.files)
-    commits = _name_files([each.id[:12] for each in judgement.revisions])
+    files = list_names(judgement.files, _NAMED)
+    commits = list_names([each.id[:12] for each in judgement.revisions], _NAMED)
     authors = ", ".join(dict.fromkeys(each.author for each in judgement.revisions))
     said = "; ".join(dict.fromkeys(each.said for each in judgement.revisions[:_NAMED] if each.said))
     if judgement.sign is Sign.KEPT:
@@ -282,11 +286,6 @@ def verdict(judgement: Judgement, *, into: str, diff: str, settings: FeedbackSet
     )
 
 
-def _name_files(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 # -- what git tells ------------------------------------------------------------------------
 # Everything is read, and nothing is written. One repository costs one look at its branches, one at
 # the history of the branch that takes the work, and three short ones for each attempt. What git
@@ -296,7 +295,7 @@ def _name_files(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
-    """Where an attempt's branch, or what is known of its merge, stands in a"""
+    """Where an attempt's branch, or what is known of its merge, stands in a repository."""
 
     tip: str
     begun: str = ""

@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.learning_text import NOTHING, Given
-from midwatch_supervisor.present.waiting import turn_of
+from midwatch_supervisor.present.waiting import wait_of
 
 if TYPE_CHECKING:
     from midwatch_monitor.config.tasks import TaskSpec
@@ -64,13 +64,14 @@ def say_turns(tasks: Collection[TaskState], nodes: Iterable[NodeStatus] | None) 
 def say_turn(
     state: TaskState, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
 ) -> None:
-    """Let a task say what it waits for before it begins, as `turn_of` words it.
+    """Let a task say what it waits for before it begins, as `wait_of` words it.
 
     A part of another task waits for no node: it is done where the whole is.
     """
     assignment = assignment_of(state.task) if state.latest is None else None
     if assignment is not None:
-        state.turn = turn_of(assignment.task, states, None if assignment.parent else nodes)
+        nodes = None if assignment.parent else nodes
+        state.turn = wait_of(assignment.task, states, nodes).what
 
 
 async def states_before(journal: Journal, task: Task) -> dict[str, Lifecycle]:

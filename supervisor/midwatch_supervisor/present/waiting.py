@@ -92,15 +92,6 @@ def answer_commands(task: TaskState) -> tuple[str, ...]:
             return ()
 
 
-def turn_of(
-    wanted: "TaskSpec",
-    states: Mapping[str, Lifecycle],
-    nodes: Iterable[NodeStatus] | None,
-) -> str:
-    """What the task waits for before it begins, in words. Arguments as those of `wait_of`."""
-    return wait_of(wanted, states, nodes).what
-
-
 def wait_of(
     wanted: "TaskSpec",
     states: Mapping[str, Lifecycle],

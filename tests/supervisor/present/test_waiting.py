@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.waiting import missing_node_words, turn_of, wait_of
+from midwatch_supervisor.present.waiting import missing_node_words, wait_of
 from midwatch_supervisor.tui.state.board import FleetBoard
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -68,7 +68,7 @@ def task(*labels: str, after: tuple[str, ...] = ()) -> TaskSpec:
 def test_a_task_waits_for_a_node_that_can_do_it(
     wanted: TaskSpec, nodes: list[NodeStatus] | None, said: str
 ) -> None:
-    assert turn_of(wanted, {}, nodes) == said
+    assert wait_of(wanted, {}, nodes).what == said
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_what_no_node_that_is_up_takes_is_said_before_it_waits(
 def test_the_tasks_that_it_depends_on_come_first(
     states: Mapping[str, Lifecycle], said: str
 ) -> None:
-    assert turn_of(task(after=("a", "b")), states, None) == said
+    assert wait_of(task(after=("a", "b")), states, None).what == said
 
 
 def stored(id: int, wanted: TaskSpec) -> Task:

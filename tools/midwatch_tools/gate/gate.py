@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import tenacity
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelMessage
 
 from midwatch_monitor.config.settings import ErrorSettings, Mode, PlanSettings, Settings
 from midwatch_monitor.journal import Journal
@@ -35,6 +35,7 @@ from midwatch_monitor.rules.act import Normaliser
 from midwatch_monitor.rules.failure import failure_line, failure_lines, signature, surroundings
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
 from midwatch_tools.gate.failures import Alike, action, call_words, only_looks
+from midwatch_tools.observation import last_response
 from midwatch_tools.tools.proof import checks
 from midwatch_tools.tools.statement import Statements, statements_in
 
@@ -434,7 +435,8 @@ class Entrance:
             await self._look_up()
         # As it would be recorded: what it is compared with is masked.
         step = self._journal.masker.record(step)
-        return self._gate.may(step, statements_in(_turn(messages)))
+        turn = last_response(messages)
+        return self._gate.may(step, statements_in(turn.tool_calls if turn else ()))
 
     async def _look_up(self) -> None:
         """Read who issued what was delivered: others than the recorder write that."""
@@ -482,11 +484,3 @@ async def _follows_completion(recorder: Recorder) -> bool:
     ends = await journal.entries(attempt=before[0], kinds=(AttemptTransition,)) if before else []
     states = [each.record for each in ends if isinstance(each.record, AttemptTransition)]
     return bool(states) and states[-1].lifecycle is Lifecycle.COMPLETED
-
-
-def _turn(messages: Sequence[ModelMessage]) -> Sequence[ToolCallPart]:
-    """The calls of the last turn."""
-    for message in reversed(messages):
-        if isinstance(message, ModelResponse):
-            return message.tool_calls
-    return ()

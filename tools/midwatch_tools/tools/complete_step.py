@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools.instructions import outline
 from midwatch_tools.plan_change import change, with_current_done
-from midwatch_tools.session import Session
+from midwatch_tools.session import MAX_DOING, Session
 from midwatch_tools.tools.arguments import Claims, Note, Percent, Strings
 from midwatch_tools.tools.completion import (
     WORK,
@@ -27,8 +27,6 @@ from midwatch_tools.tools.completion import (
     judge_completion,
 )
 from midwatch_tools.tools.toolset import WorkerTool
-
-_MAX_DOING = 200
 
 
 class CompleteStep(WorkerTool):
@@ -98,7 +96,7 @@ async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> Eviden
     runs = session.settings.completion.run_acceptance and session.site.checks
     results = ()
     if runs and step.acceptance:
-        doing = f"checks the plan step: {', '.join(step.acceptance)}"[:_MAX_DOING]
+        doing = f"checks the plan step: {', '.join(step.acceptance)}"[:MAX_DOING]
         await session.recorder.record(Change(activity=Activity.COMMAND, doing=doing))
         results = await session.site.run(step.acceptance)
     return Evidence(

@@ -3,12 +3,12 @@
 from typing import Any
 
 from pydantic_ai.exceptions import ModelRetry
-from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.settings import Approver
-from midwatch_monitor.records import Checkpoint
+from midwatch_monitor.records import Checkpoint, Step, StepKind
 from midwatch_tools.instructions import answer, outline
+from midwatch_tools.observation import last_response
 from midwatch_tools.plan_change import (
     WANTING,
     Wanting,
@@ -18,7 +18,7 @@ from midwatch_tools.plan_change import (
     with_remaining,
     written,
 )
-from midwatch_tools.tool_calls import Acts, checkpoint_step
+from midwatch_tools.tool_calls import Acts
 from midwatch_tools.tools.arguments import Decision, Estimate, Note, Percent, Strings, Texts
 from midwatch_tools.tools.toolset import WorkerTool
 
@@ -65,7 +65,10 @@ class OwnTools(WorkerTool):
             raise ModelRetry(
                 f"{said} checkpoints on this plan step are enough: do the work, or finish it."
             )
-        acts.stash(ctx, checkpoint_step(checkpoint))
+        step = Step(
+            number=0, kind=StepKind.CHECKPOINT, tool="reflect", ok=True, checkpoint=checkpoint
+        )
+        acts.stash(ctx, step)
         said_back = answer(
             checkpoint, acts.session.settings.reflect, alone=_alone(ctx), plans=written(plan)
         )
@@ -104,7 +107,5 @@ async def _may_revise(acts: Acts) -> None:
 
 def _alone(ctx: RunContext[Any]) -> bool:
     """Whether the turn holds nothing but Midwatch's own tools."""
-    for message in reversed(ctx.messages):
-        if isinstance(message, ModelResponse):
-            return all(call.tool_name in NAMES for call in message.tool_calls)
-    return False
+    turn = last_response(ctx.messages)
+    return turn is not None and all(call.tool_name in NAMES for call in turn.tool_calls)

@@ -110,10 +110,7 @@ def _reason_ended(before: Row[Any], act: FactAct) -> str:
 
 def _merge(connection: Connection, fact: int, instead: int) -> None:
     """Whoever said a fact said what stands in its place, and in the place of that."""
-    table = tables.fact_source
-    attempts = list(
-        connection.execute(select(table.c.attempt).where(table.c.fact == fact)).scalars()
-    )
+    attempts = _sources(connection, [fact]).get(fact, ())
     heir: int | None = instead
     while heir is not None:
         if heir == fact:
@@ -198,13 +195,9 @@ def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFac
             of_tags(connection, fact, project, tags, *shared, each=limit)
             for tags in (index_tags((), wanted.files), index_tags(wanted.tags, ()))
         ),
-        _of_words(connection, project, wanted.text, limit),
+        dict(search.find(connection, TextIndex.FACTS, project, wanted.text, limit)),
     )
     keys = list(dict.fromkeys(key for way in ways for key in way))[:limit]
     found = known_facts(connection, fact.c.entry.in_(keys), limit=limit)
     place = {key: number for number, key in enumerate(keys)}
     return sorted(found, key=lambda each: place[each.id])
-
-
-def _of_words(connection: Connection, project: int, text: str, limit: int) -> list[int]:
-    return [key for key, _ in search.find(connection, TextIndex.FACTS, project, text, limit)]
