@@ -1,6 +1,7 @@
 """From a model's name to a model: every mistake is told with what to do about it."""
 
 import os
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -102,7 +103,8 @@ def test_an_unknown_name_is_told(name: str) -> None:
         model(ModelSpec(name=name))
 
 
-def test_a_provider_without_its_package_names_the_extra() -> None:
+def test_a_provider_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mistralai", None)  # as if it were not installed
     with environment(), pytest.raises(MissingExtraError) as caught:
         model(ModelSpec(name="mistral:large"))
     assert caught.value.extra == "mistral"

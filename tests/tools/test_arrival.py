@@ -1,7 +1,6 @@
 """What arrives changes the plan and the budget; guidance that comes too late does not arrive."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import pytest
 
@@ -13,7 +12,6 @@ from midwatch_monitor.records import (
     AlertState,
     Budget,
     Change,
-    Entry,
     Grant,
     Intervention,
     Meter,
@@ -26,7 +24,6 @@ from midwatch_monitor.records import (
 from midwatch_stage import factories
 from midwatch_tools.inbox import arrival_records, stamp, too_late
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 KEY = AlertKey(rule="workspace_conflict", subject="a.py")
 OTHER = AlertKey(rule="same_failure")
 PLAN = Plan(steps=(PlanStep(title="a", requests=8), PlanStep(title="b", requests=7)))
@@ -45,8 +42,7 @@ NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, answers=(KEY,))
 def late(intervention: Intervention, *after: Alert, before: Sequence[Alert] = ()) -> bool:
     """Whether it is too late by the alerts before and after its entry, which is the tenth."""
     alerts = [*enumerate(before, 1), *enumerate(after, 11)]
-    entries = [Entry(id=id, record=each, at=AT, task=1, attempt=1) for id, each in alerts]
-    return too_late(10, intervention, entries)
+    return too_late(10, intervention, [factories.entry(id, each) for id, each in alerts])
 
 
 def test_guidance_is_too_late_once_what_it_answers_was_cleared() -> None:

@@ -1,7 +1,7 @@
 """What is finished stays; what is open may be replaced."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -10,11 +10,8 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     Change,
-    Checkpoint,
     Course,
-    Delivery,
     DeliveryState,
-    Entry,
     Intervention,
     Meter,
     Plan,
@@ -23,9 +20,8 @@ from midwatch_monitor.records import (
     PlanStepState,
     Record,
     Ruling,
-    Step,
-    StepKind,
 )
+from midwatch_stage.factories import delivery, entries, intervention, reflecting, step
 from midwatch_tools.plan_change import (
     Wanting,
     change,
@@ -40,9 +36,7 @@ from midwatch_tools.plan_change import (
 from midwatch_tools.tools.check_plan import answered, rule_on_check
 
 DONE = PlanStep(title="read", state=PlanStepState.DONE)
-
 SKIPPED = PlanStep(title="guess", state=PlanStepState.SKIPPED)
-
 PLAN = Plan(steps=(DONE, SKIPPED, PlanStep(title="write"), PlanStep(title="check")), revision=1)
 
 
@@ -100,23 +94,16 @@ def test_the_goal_alone_is_no_plan(plan: Plan, is_written: bool) -> None:
     assert written(plan) is is_written
 
 
-REPLAN = Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR)
+def ordered(**fields: Any) -> Intervention:
+    return intervention(Action.REPLAN, Actor.SUPERVISOR, **fields)
 
-WITH_STEPS = Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, plan=("a",))
 
-ARRIVED = Delivery(intervention=1, state=DeliveryState.DELIVERED)
-
-EXPIRED = Delivery(intervention=1, state=DeliveryState.EXPIRED)
-
-PIVOT = Step(
-    number=1,
-    kind=StepKind.CHECKPOINT,
-    checkpoint=Checkpoint(progress_percent=1, confidence=9, decision=Course.PIVOT),
-)
-
-SET = Step(number=2, kind=StepKind.TOOL, tool="set_plan", ok=True)
-
-REFUSED = Step(number=2, kind=StepKind.TOOL, tool="set_plan", ok=False)
+REPLAN = ordered()
+ARRIVED = delivery()
+EXPIRED = delivery(state=DeliveryState.EXPIRED)
+PIVOT = reflecting(decision=Course.PIVOT)
+SET = step(2, "set_plan")
+REFUSED = step(2, "set_plan", ok=False)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +112,7 @@ REFUSED = Step(number=2, kind=StepKind.TOOL, tool="set_plan", ok=False)
         ([], Wanting.NOTHING),
         ([REPLAN], Wanting.NOTHING),
         ([REPLAN, EXPIRED], Wanting.NOTHING),
-        ([WITH_STEPS, ARRIVED], Wanting.NOTHING),
+        ([ordered(plan=("a",)), ARRIVED], Wanting.NOTHING),
         ([REPLAN, ARRIVED], Wanting.ORDERED),
         ([REPLAN, ARRIVED, PIVOT, REFUSED], Wanting.ORDERED),
         ([REPLAN, ARRIVED, SET], Wanting.NOTHING),
@@ -136,15 +123,11 @@ REFUSED = Step(number=2, kind=StepKind.TOOL, tool="set_plan", ok=False)
 def test_new_plan_steps_are_wanted_until_they_are_written(
     records: Sequence[Record], wanting: Wanting
 ) -> None:
-    at = datetime(2026, 11, 21, tzinfo=UTC)
-    entries = [Entry(id=n, record=each, at=at, task=1) for n, each in enumerate(records, start=1)]
-    assert plan_wanted(entries) is wanting
+    assert plan_wanted(entries(*records)) is wanting
 
 
 CHECKED = PlanStep(title="Write a", files=("a.txt",), acceptance=("grep a a.txt",))
-
 LATER = PlanStep(title="Test it", acceptance=("make test",))
-
 ASKED = Plan(steps=(CHECKED, LATER))
 
 
@@ -221,25 +204,18 @@ def test_nothing_is_shared_without_a_limit_or_with_one_plan_step(
     assert share_requests(plan, requests, least=2) == plan
 
 
-CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
-
-PROPOSAL = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i", proposed=("b", "c"))
-
-
-def entries(*records: Record, attempt: int = 1, after: int = 0) -> list[Entry]:
-    at = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-    return [
-        Entry(id=id, record=record, at=at, task=1, attempt=attempt)
-        for id, record in enumerate(records, start=after + 1)
-    ]
+def checked(plan_step: int = 2, **fields: Any) -> PlanCheck:
+    return PlanCheck(plan_step=plan_step, assumption="a", reality="r", impact="i", **fields)
 
 
-def ruling(state: Ruling, plan_step: int = 2) -> PlanCheck:
-    return PlanCheck(plan_step=plan_step, assumption="a", reality="r", impact="i", ruling=state)
+CHECK = checked()
+PROPOSAL = checked(proposed=("b", "c"))
+PENDING = checked(ruling=Ruling.PENDING)
+REFUSED_CHECK = checked(ruling=Ruling.REFUSED)
 
 
 def answer(action: Action) -> Intervention:
-    return Intervention(action=action, by=Actor.SUPERVISOR, petition=1)
+    return intervention(action, Actor.SUPERVISOR, petition=1)
 
 
 @pytest.mark.parametrize(
@@ -247,12 +223,12 @@ def answer(action: Action) -> Intervention:
     [
         ((), False),
         ((CHECK,), True),
-        ((ruling(Ruling.GRANTED, plan_step=1),), False),
-        ((ruling(Ruling.PENDING),), True),
-        ((ruling(Ruling.REFUSED),), False),
-        ((ruling(Ruling.REFUSED), CHECK), True),
-        ((ruling(Ruling.PENDING), answer(Action.NUDGE)), False),
-        ((ruling(Ruling.PENDING), answer(Action.REPLAN)), True),
+        ((checked(1),), False),
+        ((PENDING,), True),
+        ((REFUSED_CHECK,), False),
+        ((REFUSED_CHECK, CHECK), True),
+        ((PENDING, answer(Action.NUDGE)), False),
+        ((PENDING, answer(Action.REPLAN)), True),
     ],
 )
 def test_a_plan_step_is_checked_once_unless_the_answer_was_no(
@@ -284,11 +260,7 @@ def plan(revision: int) -> Plan:
     return Plan(steps=(), revision=revision)
 
 
-def ordered(petition: int | None = None) -> Intervention:
-    return Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, petition=petition)
-
-
-DELIVERED = Delivery(intervention=2, state=DeliveryState.DELIVERED)
+DELIVERED = delivery(2)
 
 
 @pytest.mark.parametrize(
@@ -307,5 +279,5 @@ def test_only_a_workers_revisions_count(records: tuple[Record, ...], made: int) 
 
 
 def test_revisions_count_over_all_attempts() -> None:
-    first, second = entries(plan(0), plan(1)), entries(plan(0), plan(1), attempt=2, after=2)
+    first, second = entries(plan(0), plan(1)), entries(plan(0), plan(1), attempt=2, first=3)
     assert revisions([*first, *second]) == 2

@@ -1,5 +1,6 @@
 """What a journal and a conversation hold, for tests that look at what came of a run."""
 
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -7,6 +8,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart, Use
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.rules.identity import HELD_BACK
+from midwatch_stage.watched import uncoded
 
 T = TypeVar("T")
 
@@ -17,14 +19,14 @@ async def records_of(journal: Journal, kind: type[T], attempt: int | None = None
     return [entry.record for entry in entries if isinstance(entry.record, kind)]
 
 
-def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
-    """What the model got back from a tool, refusals too."""
+def answers(messages: Sequence[ModelMessage], tool: str = "") -> list[str]:
+    """What the model got back from a tool, or from all of them; refusals too."""
     return [
         part.model_response_str()
         for message in messages
         if isinstance(message, ModelRequest)
         for part in message.parts
-        if isinstance(part, ToolReturnPart) and part.tool_name == tool
+        if isinstance(part, ToolReturnPart) and tool in ("", part.tool_name)
     ]
 
 
@@ -42,3 +44,9 @@ def prompts(messages: Sequence[ModelMessage]) -> list[str]:
         for part in message.parts
         if isinstance(part, UserPromptPart)
     ]
+
+
+def guidance(messages: Sequence[ModelMessage]) -> list[str]:
+    """What supervisors, operators and the policy said to the model, without Midwatch's code."""
+    numbered = re.compile(r"\[midwatch [0-9a-f]{8} #")
+    return [uncoded(each) for each in prompts(messages) if numbered.match(each)]

@@ -1,6 +1,6 @@
 """A worker that follows a list of turns, alone or under watch."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,22 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import Attempt, Budget, Change, Lifecycle, Plan, PlanStep
+from midwatch_monitor.records import (
+    Attempt,
+    Budget,
+    Change,
+    Lifecycle,
+    Plan,
+    PlanStep,
+    Record,
+)
 from midwatch_tools.attempt_watch import AttemptWatch
+
+Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
+Build = Callable[..., Agent[None, str]]
+Claim = Callable[..., Awaitable[Recorder]]
+Write = Callable[[Record], Awaitable[int]]
+"""The fixtures `perform`, `worker`, `claim` and `write`."""
 
 SOON = Settings(monitor=MonitorSettings(poll_seconds=0.01))
 """The built-in settings, but asking the journal so often that no test waits for it."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,25 +10,19 @@ from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
 from midwatch_monitor.records import (
     Action,
     Actor,
-    Analysis,
     Cause,
-    Delivery,
-    DeliveryState,
+    Change,
     Edit,
-    Entry,
-    Intervention,
+    PlanCheck,
     Record,
     Step,
-    StepKind,
     Teller,
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage.factories import step
+from midwatch_stage.factories import analysis, delivery, entries, intervention, step
 from midwatch_tools.gate.gate import ALLOWED, Failure, Gate, Permission, backoff
 from midwatch_tools.tools.statement import Statements
-
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
 def run(
@@ -52,8 +45,7 @@ def edit(request: int, *, writer: Writer = Writer.WORKER) -> Step:
 
 
 def report(request: int, cause: Cause, *, by: Teller = Teller.WORKER) -> tuple[Record, ...]:
-    step = Step(number=request, kind=StepKind.TOOL, request=request, tool="report_error", ok=True)
-    return (step, Analysis(what="w", cause=cause, root="r", remedy="c", by=by))
+    return step(request, "report_error", request=request), analysis(cause=cause, by=by)
 
 
 def gate(
@@ -64,8 +56,8 @@ def gate(
 ) -> Gate:
     made = Gate(errors or ErrorSettings(), plan or PlanSettings(), attempt=attempt)
     flat = [each for one in records for each in (one if isinstance(one, tuple) else (one,))]
-    for id, record in enumerate(flat, start=1):
-        made.observe(Entry(id=id, record=record, at=AT, task=1, attempt=1))
+    for each in entries(*flat):
+        made.observe(each)
     return made
 
 
@@ -129,16 +121,9 @@ def test_what_an_act_changes_itself_lies_not_between() -> None:
 
 def test_an_edit_in_other_words_is_another_act() -> None:
     def replace(request: int, old: str) -> Step:
-        return Step(
-            number=request,
-            kind=StepKind.TOOL,
-            request=request,
-            tool="edit_file",
-            args=f'{{"old": "{old}", "path": "a.py"}}',
-            path="a.py",
-            ok=False,
-            output="not found",
-        )
+        args = f'{{"old": "{old}", "path": "a.py"}}'
+        said = {"args": args, "path": "a.py", "ok": False, "output": "not found"}
+        return step(request, "edit_file", request=request, **said)
 
     state = gate(replace(1, "  x"))
     assert state.may(replace(2, "    x"), NOTHING) == ALLOWED
@@ -181,14 +166,12 @@ def test_the_longest_wait_is_a_setting() -> None:
 
 def operator_spoke(action: Action = Action.NUDGE, by: Actor = Actor.OPERATOR) -> tuple[Record, ...]:
     # In these timelines it is the fourth entry: a failure and an analysis come before.
-    delivery = Delivery(intervention=4, state=DeliveryState.DELIVERED)
-    return (Intervention(action=action, by=by), delivery)
+    return intervention(action, by), delivery(4)
 
 
 def heard_late() -> tuple[Record, ...]:
     # The delivery is the worker's own record; who spoke is read later from the journal.
-    delivery = Delivery(intervention=5, state=DeliveryState.DELIVERED)
-    return (delivery, Intervention(action=Action.RESUME, by=Actor.OPERATOR))
+    return delivery(5), intervention(Action.RESUME, Actor.OPERATOR)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +191,7 @@ def test_a_permanent_failure_is_tried_again_once_something_changed(
     assert gate(run(1), report(2, PERMANENT), since).may(run(5), NOTHING) == ALLOWED
 
 
-LOOKED = Step(number=4, kind=StepKind.TOOL, request=4, tool="read_file", args="{}", ok=True)
+LOOKED = step(4, "read_file", request=4, args="{}")
 
 
 @pytest.mark.parametrize(
@@ -337,8 +320,7 @@ def test_with_its_analysis_a_later_attempt_works(said: Statements) -> None:
 
 @pytest.mark.parametrize("tool", ["reflect", "report_error", "check_plan", "request_budget"])
 def test_midwatchs_own_tools_are_never_refused(tool: str) -> None:
-    step = Step(number=1, kind=StepKind.TOOL, request=1, tool=tool)
-    assert gate(attempt=3).may(step, NOTHING) == ALLOWED
+    assert gate(attempt=3).may(step(1, tool, request=1), NOTHING) == ALLOWED
 
 
 def test_without_the_protocol_of_errors_nothing_waits_for_an_analysis() -> None:
@@ -363,3 +345,51 @@ def test_only_so_many_failing_acts_are_remembered() -> None:
     state = gate(*(run(n, f"make {n}") for n in range(1, 400)))
     assert state.may(run(500, "make 1"), NOTHING) == ALLOWED
     assert state.may(run(500, "make 399"), NOTHING) != ALLOWED
+
+
+# -- the check of a plan step ------------------------------------------------------------------
+
+
+BEGUN = Change(plan_step=1, plan_steps=3, revision=0)
+
+CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
+
+
+def finished(request: int, plan_step: int = 2, *, revision: int = 0) -> tuple[Record, ...]:
+    completed = step(request, "complete_step", request=request)
+    return (completed, Change(plan_step=plan_step, plan_steps=3, revision=revision))
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (BEGUN,),
+        (BEGUN, *finished(1), CHECK),
+        (BEGUN, Change(plan_step=1, plan_steps=2, revision=1)),
+        (BEGUN, *finished(1, revision=1)),
+        (BEGUN, *finished(1, 4)),
+        (Change(plan_step=1, plan_steps=1, revision=0), Change(plan_step=2, plan_steps=1)),
+        (Change(plan_step=2, plan_steps=3, revision=0),),
+    ],
+    ids=[
+        "the first plan step",
+        "the check is in",
+        "a revision",
+        "a revision that goes on",
+        "the plan is done",
+        "a plan of one step",
+        "an attempt that begins later",
+    ],
+)
+def test_no_check_is_asked_for(records: tuple[Record, ...]) -> None:
+    assert gate(*records).may(LOOKED, NOTHING) == ALLOWED
+
+
+def test_every_transition_has_its_own_check() -> None:
+    state = gate(BEGUN, finished(1), CHECK, finished(2, 3))
+    assert refused(state.may(LOOKED, NOTHING), "plan step 3 begins")
+
+
+def test_without_the_protocol_of_plans_no_check_is_asked_for() -> None:
+    plan = PlanSettings(require_check=False)
+    assert gate(BEGUN, finished(1), plan=plan).may(LOOKED, NOTHING) == ALLOWED

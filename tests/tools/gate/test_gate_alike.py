@@ -1,27 +1,19 @@
 """The third equal failure waits for its analysis, by whatever command it comes again."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
 from midwatch_monitor.records import (
-    Analysis,
     Cause,
-    Change,
     Edit,
-    Entry,
-    PlanCheck,
     Record,
     Step,
-    StepKind,
 )
-from midwatch_stage.factories import step
-from midwatch_tools.gate.gate import ALLOWED, Gate, Permission
+from midwatch_stage.factories import analysis, entries, step
+from midwatch_tools.gate.gate import ALLOWED, Gate
 from midwatch_tools.tools.statement import Statements
-
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 NOTHING = Statements()
 
@@ -40,14 +32,13 @@ def work(request: int, tool: str) -> Step:
 
 def gate(*records: Record, sees_files: bool = True, errors: ErrorSettings | None = None) -> Gate:
     made = Gate(errors or ErrorSettings(), PlanSettings(), attempt=1, sees_files=sees_files)
-    for id, record in enumerate(records, start=1):
-        made.observe(Entry(id=id, record=record, at=AT, task=1, attempt=1))
+    for each in entries(*records):
+        made.observe(each)
     return made
 
 
 def report(request: int, cause: Cause = Cause.PERMANENT) -> tuple[Record, ...]:
-    step = Step(number=request, kind=StepKind.TOOL, request=request, tool="report_error", ok=True)
-    return (step, Analysis(what="w", cause=cause, root="r", remedy="c"))
+    return step(request, "report_error", request=request), analysis(cause=cause)
 
 
 def varied(times: int) -> list[Record]:
@@ -126,75 +117,3 @@ def test_where_nobody_sees_the_files_a_look_is_no_edit() -> None:
     state = gate(run(1, "pytest -q"), run(2, "cat x.py", ""), sees_files=False)
     refusal = state.may(run(3, "pytest -q"), NOTHING).refusal
     assert "nothing was changed, as far as is known, since" in refusal
-
-
-WORK = Step(number=4, kind=StepKind.TOOL, request=4, tool="read_file", args="{}", ok=True)
-
-
-def planned(*records: Record | tuple[Record, ...], plan: PlanSettings | None = None) -> Gate:
-    made = Gate(ErrorSettings(), plan or PlanSettings(), attempt=1)
-    flat = [each for one in records for each in (one if isinstance(one, tuple) else (one,))]
-    for id, record in enumerate(flat, start=1):
-        made.observe(Entry(id=id, record=record, at=AT, task=1, attempt=1))
-    return made
-
-
-def refused(verdict: Permission, words: str) -> bool:
-    return words in verdict.refusal
-
-
-BEGUN = Change(plan_step=1, plan_steps=3, revision=0)
-
-CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
-
-
-def finished(request: int, plan_step: int = 2, *, revision: int = 0) -> tuple[Record, ...]:
-    step = Step(number=request, kind=StepKind.TOOL, request=request, tool="complete_step", ok=True)
-    return (step, Change(plan_step=plan_step, plan_steps=3, revision=revision))
-
-
-def test_the_first_work_of_a_plan_step_waits_for_its_check() -> None:
-    state = planned(BEGUN, finished(1))
-    assert refused(state.may(WORK, NOTHING), "plan step 2 begins. Call `check_plan` first")
-    assert state.may(WORK, Statements(checked=True)) == ALLOWED
-
-
-def test_work_behind_the_completion_in_its_turn_is_of_the_new_plan_step() -> None:
-    state = planned(BEGUN, finished(4))
-    assert refused(state.may(WORK, NOTHING), "plan step 2 begins")
-    assert state.may(WORK, Statements(checked=True)) == ALLOWED
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        (BEGUN,),
-        (BEGUN, *finished(1), CHECK),
-        (BEGUN, Change(plan_step=1, plan_steps=2, revision=1)),
-        (BEGUN, *finished(1, revision=1)),
-        (BEGUN, *finished(1, 4)),
-        (Change(plan_step=1, plan_steps=1, revision=0), Change(plan_step=2, plan_steps=1)),
-        (Change(plan_step=2, plan_steps=3, revision=0),),
-    ],
-    ids=[
-        "the first plan step",
-        "the check is in",
-        "a revision",
-        "a revision that goes on",
-        "the plan is done",
-        "a plan of one step",
-        "an attempt that begins later",
-    ],
-)
-def test_no_check_is_asked_for(records: tuple[Record, ...]) -> None:
-    assert planned(*records).may(WORK, NOTHING) == ALLOWED
-
-
-def test_every_transition_has_its_own_check() -> None:
-    state = planned(BEGUN, finished(1), CHECK, finished(2, 3))
-    assert refused(state.may(WORK, NOTHING), "plan step 3 begins")
-
-
-def test_without_the_protocol_of_plans_no_check_is_asked_for() -> None:
-    plan = PlanSettings(require_check=False)
-    assert planned(BEGUN, finished(1), plan=plan).may(WORK, NOTHING) == ALLOWED

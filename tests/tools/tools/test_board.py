@@ -1,55 +1,41 @@
 """What others report is shown bounded, those on the same files first, and without their words."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from midwatch_monitor.records import (
-    Analysis,
-    AttemptTransition,
-    Cause,
-    Checkpoint,
     Completion,
-    Edit,
     Ending,
-    Entry,
-    Lifecycle,
     Plan,
     PlanStep,
     Record,
     Step,
-    StepKind,
     Teller,
 )
+from midwatch_stage import factories
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.board import LONGEST, Reported, render_board
 
 BLOCKS = DataBlocks("0badcafe")
 
-ANALYSIS = Analysis(
-    what="import failed", cause=Cause.PERMANENT, root="no module", remedy="add it", about=7
-)
-
-EDIT = Step(number=2, kind=StepKind.TOOL, tool="put", edits=(Edit(path="a.py"),))
+ANALYSIS = factories.analysis(7)
+EDIT = factories.editing(2, "a.py")
 FLAGGED = Completion(plan_step=1, goal="g", confidence=40, accepted=True, flag="untested")
 
 
 def report(notes: str = "reading", progress: int = 40) -> Step:
-    said = Checkpoint(progress_percent=progress, confidence=70, notes=notes, blockers=("no net",))
-    return Step(number=1, kind=StepKind.CHECKPOINT, checkpoint=said)
+    return factories.reflecting(1, progress, notes=notes, blockers=("no net",))
 
 
 def reported(name: str, *records: Record, first: int = 1) -> Reported:
     found = Reported(name=name)
-    at = datetime(2026, 11, 21, tzinfo=UTC)
-    for id, record in enumerate(records, first):
-        found.take(Entry(id=id, record=record, at=at, task=1))
+    for each in factories.entries(*records, first=first):
+        found.take(each)
     return found
 
 
 def test_how_far_how_sure_and_on_which_files_others_are_is_told_in_a_marked_block() -> None:
-    working = AttemptTransition(lifecycle=Lifecycle.WORKING)
-    other = reported("fix, attempt 1", working, report("old"), report(), EDIT, ANALYSIS, FLAGGED)
+    begun = factories.transition()
+    other = reported("fix, attempt 1", begun, report("old"), report(), EDIT, ANALYSIS, FLAGGED)
     assert render_board([other], set(), BLOCKS) == (
         "## What other agents on this work report\n"
         "\n"
@@ -73,28 +59,21 @@ def test_how_far_how_sure_and_on_which_files_others_are_is_told_in_a_marked_bloc
     ],
 )
 def test_no_words_of_a_worker_reach_another_by_the_board(order: str) -> None:
-    said = Checkpoint(progress_percent=1, confidence=2, notes=order, blockers=(order,))
-    ended = AttemptTransition(lifecycle=Lifecycle.FAILED, reason=order, ending=Ending.ERROR)
-    board = render_board(
-        [
-            reported(
-                "x",
-                ended,
-                Step(number=1, kind=StepKind.CHECKPOINT, checkpoint=said),
-                Analysis(what=order, cause=Cause.UNKNOWN, root=order, remedy=order),
-                Completion(plan_step=1, goal=order, confidence=4, accepted=True, flag=order),
-                Step(number=2, kind=StepKind.TOOL, tool="put", edits=(Edit(path=f"{order} .py"),)),
-            )
-        ],
-        set(),
-        BLOCKS,
+    other = reported(
+        "x",
+        factories.ended(Ending.ERROR, reason=order),
+        factories.reflecting(1, 1, 2, notes=order, blockers=(order,)),
+        factories.analysis(what=order, root=order, remedy=order),
+        Completion(plan_step=1, goal=order, confidence=4, accepted=True, flag=order),
+        factories.editing(2, f"{order} .py"),
     )
+    board = render_board([other], set(), BLOCKS)
     assert "- x (failed, error)\n  - 1 % of plan step" in board
     assert order not in board
 
 
 def test_who_reported_nothing_is_not_there() -> None:
-    provider = Analysis(what="w", cause=Cause.TRANSIENT, root="r", remedy="again", by=Teller.WATCH)
+    provider = factories.analysis(by=Teller.WATCH)
     assert render_board([reported("x", EDIT, provider)], {"a.py"}, BLOCKS) == ""
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.settings import CompletionSettings, Settings
 from midwatch_monitor.journal import Journal
@@ -24,8 +23,7 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_stage.reading import answers, records_of
-
-Perform = Callable[..., Awaitable[AgentRunResult[str]]]
+from midwatch_stage.worker import Perform
 
 PUT = ("put", {"path": "a.py", "text": "x = 1"})
 TESTED = ("run_command", {"command": "pytest.log ok"})

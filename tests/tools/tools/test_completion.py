@@ -61,16 +61,6 @@ def test_an_acceptance_command_that_fails_is_refused_with_what_it_printed_first(
     assert (done.accepted, done.doubts) == (False, ("`make test`: exit code 2: 1 failed",))
 
 
-def test_an_acceptance_command_that_passes_proves_behaviour() -> None:
-    passing = Acceptance(check="make test", passed=True)
-    said = replace(SAID, functional=(claim("it converts"),))
-    assert states(judged(said, replace(EVIDENCE, passed=(), acceptance=(passing,)))) == [
-        "passed",
-        "passed",
-        "passed",
-    ]
-
-
 @pytest.mark.parametrize(
     ("ran", "state"), [("make  test", "passed"), ("make test2", "unproven"), ("", "unproven")]
 )
@@ -177,11 +167,6 @@ def test_a_file_that_is_there_proves_something_only_if_it_was_worked_on_or_is_ex
 ) -> None:
     there = replace(evidence, files=(Presence(path=named),))
     assert states(judged(evidence=there)) == [state]
-
-
-def test_a_file_that_is_merely_there_is_no_evidence_at_all() -> None:
-    done = judged(evidence=Evidence(files=(THERE,)))
-    assert (done.accepted, done.doubts[0][:27]) == (False, "nothing was observed that p")
 
 
 def test_a_file_that_is_merely_there_proves_no_structure() -> None:

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from typing import Any
 
 from midwatch_monitor.records import (
     Edit,
-    Entry,
     Plan,
     PlanStep,
     PlanStepState,
     Record,
     Step,
-    StepKind,
     Writer,
 )
+from midwatch_stage import factories
 from midwatch_stage.factories import step
 from midwatch_tools.tools.completion import Deeds, deeds
 
@@ -24,9 +23,8 @@ OTHER = Plan(steps=(PlanStep(title="c"),), revision=1)
 SAME = Plan(steps=(PlanStep(title="a"), PlanStep(title="c")), revision=1)
 
 
-def edit(path: str = "a.py", **more: object) -> Step:
-    made = Edit(path=path, **more)  # pyright: ignore[reportArgumentType]
-    return Step(number=1, kind=StepKind.TOOL, tool="write", path=path, ok=True, edits=(made,))
+def edit(path: str = "a.py", **more: Any) -> Step:
+    return step(tool="write", path=path, edits=(factories.edit(path, **more),))
 
 
 def ran(command: str, code: int = 0, *edits: Edit, output: str = "") -> Step:
@@ -36,8 +34,7 @@ def ran(command: str, code: int = 0, *edits: Edit, output: str = "") -> Step:
 
 
 def done(*records: Record) -> Deeds:
-    at = datetime(2026, 11, 21, tzinfo=UTC)
-    return deeds([Entry(id=n, record=each, at=at, task=1) for n, each in enumerate(records, 1)])
+    return deeds(factories.entries(*records))
 
 
 def passed(*records: Record) -> Sequence[str]:
@@ -64,7 +61,7 @@ def test_a_command_that_writes_is_proved_by_its_own_run() -> None:
 
 
 def test_a_tool_that_tests_counts_as_a_command() -> None:
-    assert passed(Step(number=1, kind=StepKind.TOOL, tool="run_tests", ok=True)) == ["run_tests"]
+    assert passed(step(tool="run_tests")) == ["run_tests"]
 
 
 def test_an_exit_code_that_may_be_of_another_command_does_not_hide_a_failure() -> None:
@@ -76,14 +73,12 @@ def test_an_exit_code_that_may_be_of_another_command_does_not_hide_a_failure() -
 
 
 def test_the_tools_that_succeeded_are_known() -> None:
-    found = Step(number=1, kind=StepKind.TOOL, tool="look_up", ok=True)
-    lost = Step(number=1, kind=StepKind.TOOL, tool="ask", ok=False)
-    assert done(found, lost).used == {"look_up"}
+    assert done(step(tool="look_up"), step(tool="ask", ok=False)).used == {"look_up"}
 
 
 def test_files_that_were_read_are_seen() -> None:
-    read = Step(number=1, kind=StepKind.TOOL, tool="read_file", path="b.py", ok=True)
-    lost = Step(number=1, kind=StepKind.TOOL, tool="read_file", path="c.py", ok=False)
+    read = step(tool="read_file", path="b.py")
+    lost = step(tool="read_file", path="c.py", ok=False)
     assert done(read, lost, ran("cat lib/d.py")).seen == {"b.py", "lib/d.py"}
 
 
@@ -97,5 +92,4 @@ def test_a_revision_of_what_comes_later_changes_nothing() -> None:
 
 
 def test_midwatchs_own_tools_are_no_deeds() -> None:
-    own = Step(number=1, kind=StepKind.TOOL, tool="complete_step", path="a.py", ok=True)
-    assert done(own).seen == set()
+    assert done(step(tool="complete_step", path="a.py")).seen == set()

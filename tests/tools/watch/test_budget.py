@@ -1,6 +1,6 @@
 """A worker sees its budget, asks for more, and what is granted or switched takes effect."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,13 +13,12 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import ReflectSettings, Settings
 from midwatch_monitor.errors import BudgetSpentError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working_transition
+from midwatch_monitor.recorder import working_transition
 from midwatch_monitor.records import (
     Action,
     Activity,
@@ -35,17 +34,14 @@ from midwatch_monitor.records import (
     Grant,
     Intervention,
     Meter,
-    Record,
     Step,
     Teller,
     Terms,
 )
 from midwatch_stage.reading import answers, prompts, records_of
+from midwatch_stage.worker import Claim, Perform, Write
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.pauses import Pause, tell_pause
-
-Perform = Callable[..., Awaitable[AgentRunResult[str]]]
-Write = Callable[[Record], Awaitable[int]]
 
 WORK: list[Any] = [[("put", {"path": "a.py", "text": str(n)})] for n in range(4)]
 TWO = Budget(requests=Meter(limit=2))
@@ -256,7 +252,7 @@ class Outage:
 
 @pytest.mark.parametrize("recovers", [True, False])
 async def test_time_waited_for_a_provider_uses_up_no_minutes(
-    claim: Callable[..., Awaitable[Recorder]], bus: LocalBus, journal: Journal, recovers: bool
+    claim: Claim, bus: LocalBus, journal: Journal, recovers: bool
 ) -> None:
     outage, recorder = Outage(recovers=recovers), await claim(Settings())
     await recorder.record(working_transition(), Change(budget=Budget(minutes=Meter(limit=30))))

@@ -1,17 +1,15 @@
 """No plan step begins unchecked, and its check is where another plan is proposed."""
 
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.settings import Approver, MonitorSettings, PlanSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Change, Plan, PlanCheck, Ruling
 from midwatch_stage.reading import answers, records_of, turned_away
+from midwatch_stage.worker import Perform
 
-Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Call = tuple[str, dict[str, Any]]
 
 QUICK = Settings(monitor=MonitorSettings(poll_seconds=0.01))
@@ -26,13 +24,7 @@ def checking(*remaining: str) -> Call:
 
 COMPLETING: Call = (
     "complete_step",
-    {
-        "goal": "it is found",
-        "files": ["b"],
-        "structural": [],
-        "functional": [],
-        "confidence": 90,
-    },
+    {"goal": "it is found", "files": ["b"], "structural": [], "functional": [], "confidence": 90},
 )
 
 

@@ -1,13 +1,10 @@
 """What is decided about a worker reaches it: once, attributed, and proved by the history."""
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
-from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.config.settings import Settings
@@ -15,7 +12,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
     Actor,
-    Alert,
     AlertKey,
     AlertState,
     Attempt,
@@ -31,14 +27,12 @@ from midwatch_monitor.records import (
     Plan,
     Record,
     Resolution,
-    Severity,
     Step,
 )
-from midwatch_stage.reading import records_of
-from midwatch_stage.watched import uncoded
+from midwatch_stage.factories import alert, delivery
+from midwatch_stage.reading import guidance, records_of
+from midwatch_stage.worker import Perform, Write
 
-Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
-Write = Callable[[Record], Awaitable[int]]
 Until = Callable[[Record], Awaitable[Entry]]
 
 WORK: list[Any] = [[("put", {"path": "a.py", "text": str(n)})] for n in range(4)]
@@ -52,30 +46,15 @@ STANDS = AttemptTransition(
 PARKED = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=PAUSE.message)
 
 
-def heard(messages: Sequence[ModelMessage]) -> list[str]:
-    """All that was said to the worker under Midwatch's name."""
-    return [
-        uncoded(part.content)
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, UserPromptPart)
-        and isinstance(part.content, str)
-        and re.match(r"\[midwatch [0-9a-f]{8} #", part.content)
-    ]
-
-
-def delivered(id: int, step: int = 0) -> Delivery:
-    return Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
-
-
 async def test_an_intervention_arrives_once_with_its_number_and_its_sender(
     journal: Journal, perform: Perform, write: Write
 ) -> None:
     id = await write(NUDGE)
     result = await perform(*WORK)
-    assert heard(result.all_messages()) == [f"[midwatch #{id} from your supervisor] Read the log."]
-    assert await records_of(journal, Delivery) == [delivered(id)]
+    assert guidance(result.all_messages()) == [
+        f"[midwatch #{id} from your supervisor] Read the log."
+    ]
+    assert await records_of(journal, Delivery) == [delivery(id)]
 
 
 async def test_what_is_issued_meanwhile_arrives_with_the_next_request(
@@ -85,22 +64,13 @@ async def test_what_is_issued_meanwhile_arrives_with_the_next_request(
         return str(await write(NUDGE))
 
     result = await perform([("issue", {})], *WORK[1:], tools=(issue,))
-    (text,) = heard(result.all_messages()[:4])
+    (text,) = guidance(result.all_messages()[:4])
     assert text.endswith("Read the log.")
     assert [each.step for each in await records_of(journal, Delivery)] == [1]
 
 
 KEY = AlertKey(rule="workspace_conflict", subject="a.py")
-CLEARED = Alert(
-    key=KEY,
-    severity=Severity.WARNING,
-    state=AlertState.RESOLVED,
-    value=1,
-    summary="",
-    since_step=1,
-    step=1,
-    resolution=Resolution.CLEARED,
-)
+CLEARED = alert(state=AlertState.RESOLVED, key=KEY, resolution=Resolution.CLEARED)
 
 
 @pytest.mark.parametrize(("by", "arrives"), [(Actor.POLICY, False), (Actor.OPERATOR, True)])
@@ -115,7 +85,7 @@ async def test_guidance_whose_cause_is_over_does_not_arrive_any_more(
         return str(id)
 
     result = await perform([("issue", {})], *WORK[1:], tools=(issue,))
-    assert bool(heard(result.all_messages())) is arrives
+    assert bool(guidance(result.all_messages())) is arrives
     (stamp,) = await records_of(journal, Delivery)
     state = DeliveryState.DELIVERED if arrives else DeliveryState.EXPIRED
     assert (stamp.state, bool(stamp.comment)) == (state, not arrives)
@@ -132,8 +102,8 @@ async def test_it_is_not_delivered_before_the_history_holds_it(
         await perform(broken)
     assert (await records_of(journal, Delivery), await journal.messages(attempt.id)) == ([], [])
     result = await perform(*WORK)
-    assert len(heard(result.all_messages())) == 1
-    assert await records_of(journal, Delivery) == [delivered(id)]
+    assert len(guidance(result.all_messages())) == 1
+    assert await records_of(journal, Delivery) == [delivery(id)]
 
 
 async def test_a_workers_own_text_delivers_nothing(
@@ -155,9 +125,9 @@ async def test_what_needs_approval_waits_for_it(
         return str(await write(stamp))
 
     result = await perform(WORK[0], [("approve", {})], *WORK[2:], tools=(approve,))
-    assert heard(result.all_messages()[:5]) == []
-    assert len(heard(result.all_messages())) == 1
-    assert (await records_of(journal, Delivery))[-1] == delivered(id, step=2)
+    assert guidance(result.all_messages()[:5]) == []
+    assert len(guidance(result.all_messages())) == 1
+    assert (await records_of(journal, Delivery))[-1] == delivery(id, step=2)
 
 
 @pytest.mark.parametrize(
@@ -187,8 +157,13 @@ async def test_a_pause_holds_until_an_operator_speaks(
     assert await records_of(journal, Step) == []
     word = await write(Intervention(action=action, by=Actor.OPERATOR, message="Go on."))
     result = await running
-    assert heard(result.all_messages())[0].startswith(f"[midwatch #{word} from your operator] Go")
-    assert await records_of(journal, Delivery) == [delivered(pause), delivered(word)]
+    assert guidance(result.all_messages())[0].startswith(
+        f"[midwatch #{word} from your operator] Go"
+    )
+    assert await records_of(journal, Delivery) == [
+        delivery(pause),
+        delivery(word),
+    ]
     states = [state.lifecycle for state in await records_of(journal, AttemptTransition)]
     assert states[-3:] == [Lifecycle.WORKING, Lifecycle.INPUT_REQUIRED, Lifecycle.WORKING]
 
@@ -202,7 +177,7 @@ async def test_a_supervisors_word_does_not_end_what_waits_for_a_person(
     await write(NUDGE)
     await write(WORD)
     result = await running
-    senders = [text.split("]")[0].rsplit(" ", 1)[1] for text in heard(result.all_messages())]
+    senders = [text.split("]")[0].rsplit(" ", 1)[1] for text in guidance(result.all_messages())]
     assert senders == ["supervisor", "operator"]
 
 
@@ -216,7 +191,7 @@ async def test_what_was_said_before_a_pause_does_not_end_it(
     await write(NUDGE)
     assert not running.done()
     await write(WORD)
-    assert len(heard((await running).all_messages())) == 3
+    assert len(guidance((await running).all_messages())) == 3
 
 
 async def test_a_second_pause_while_waiting_holds_too(
@@ -230,7 +205,7 @@ async def test_a_second_pause_while_waiting_holds_too(
     _, second = await journal.commit(Commit(drafts=tuple(drafts)))
     await write(WORD)
     await running
-    assert delivered(second.id) in await records_of(journal, Delivery)
+    assert delivery(second.id) in await records_of(journal, Delivery)
 
 
 async def test_a_paused_attempt_still_waits_after_a_crash(
@@ -244,7 +219,7 @@ async def test_a_paused_attempt_still_waits_after_a_crash(
     again = asyncio.create_task(perform(*WORK))
     word = await write(WORD)
     await again
-    assert delivered(word) in await records_of(journal, Delivery)
+    assert delivery(word) in await records_of(journal, Delivery)
     assert len(await records_of(journal, Delivery)) == 2
 
 
@@ -258,7 +233,7 @@ async def test_an_attempt_stands_three_requests_after_a_proposal_until_that_is_d
     assert len(await records_of(journal, Step)) == 3
     await write(Delivery(intervention=id, state=state, author="anna"))
     result = await running
-    assert len(heard(result.all_messages())) == (state is DeliveryState.APPROVED)
+    assert len(guidance(result.all_messages())) == (state is DeliveryState.APPROVED)
     assert len(await records_of(journal, Step)) > 3
 
 

@@ -3,14 +3,11 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from pydantic_ai import Agent
-from pydantic_ai.messages import BinaryContent, ModelRequest, ToolReturnPart
-from pydantic_ai.run import AgentRunResult
+from pydantic_ai.messages import BinaryContent
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -24,9 +21,10 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
+from midwatch_stage.reading import answers
+from midwatch_stage.worker import Build
 from midwatch_tools import Watch
 
-Build = Callable[..., Agent[None, str]]
 T = TypeVar("T")
 
 SAID = {"progress_percent": 10, "confidence": 80, "decision": "continue"}
@@ -41,16 +39,6 @@ async def told(file: Path, kind: type[T]) -> list[T]:
     async with await Journal.open_to_read(file) as journal:
         entries = await journal.entries()
     return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
-def answers(result: AgentRunResult[str], tool: str) -> list[str]:
-    return [
-        part.model_response_str()
-        for message in result.all_messages()
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, ToolReturnPart) and part.tool_name == tool
-    ]
 
 
 def drop(file: Path, table: str) -> str:
@@ -69,7 +57,7 @@ async def test_a_run_becomes_an_attempt_with_all_that_happened(
     worker: Build, watch: Watch, journal_file: Path
 ) -> None:
     result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
-    assert answers(result, "reflect")[0].startswith("Recorded.")
+    assert answers(result.all_messages(), "reflect")[0].startswith("Recorded.")
     steps = await told(journal_file, Step)
     assert [(step.tool, len(step.edits)) for step in steps] == [("reflect", 0), ("put", 1), ("", 0)]
     assert steps[0].checkpoint == Checkpoint(progress_percent=10, confidence=80)
@@ -134,7 +122,9 @@ async def test_a_tool_of_midwatch_that_cannot_read_ends_the_watch_and_not_the_wo
     turns: tuple[Any, ...] = ([("break_it", {}), ("record_fact", FACT)], [REFLECT])
     result = await worker(*turns, tools=(break_it,)).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
-    assert answers(result, "record_fact") == answers(result, "reflect")
+    assert answers(result.all_messages(), "record_fact") == answers(
+        result.all_messages(), "reflect"
+    )
     assert "unwatched from here on" in caplog.text
 
 
@@ -183,7 +173,9 @@ async def test_without_a_usable_journal_the_agent_works_unwatched(
 ) -> None:
     result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
-    assert answers(result, "reflect") == ["Nobody watches just now; go on with the work."]
+    assert answers(result.all_messages(), "reflect") == [
+        "Nobody watches just now; go on with the work."
+    ]
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert "unwatched" in caplog.text
 
@@ -203,6 +195,6 @@ async def test_a_journal_that_breaks_midway_ends_the_watch_and_not_the_work(
     turns: tuple[Any, ...] = ([put("1")], [("break_it", {})], [REFLECT], [put("2")])
     result = await worker(*turns, tools=(break_it,)).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
-    assert answers(result, "put") == ["written", "written"]
+    assert answers(result.all_messages(), "put") == ["written", "written"]
     assert (workspace / "a.py").read_text() == "2"
     assert "unwatched from here on" in caplog.text

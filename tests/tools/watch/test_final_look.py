@@ -1,17 +1,16 @@
 """A worker that says it is done is asked to look at its own result again."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
-from pydantic_ai.run import AgentRunResult
+from pydantic_ai.messages import ModelMessage
 
 from midwatch_monitor.config.settings import CompletionSettings, MonitorSettings, Settings
 from midwatch_monitor.records import Budget, Meter
-
-Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
+from midwatch_stage.reading import prompts
+from midwatch_stage.worker import Perform
 
 
 def put(text: str) -> list[tuple[str, dict[str, str]]]:
@@ -26,12 +25,7 @@ def times(refine: int) -> Settings:
 
 def looks(messages: Sequence[ModelMessage]) -> int:
     """How often the worker was asked."""
-    return sum(
-        isinstance(part, UserPromptPart) and "Before this counts as done" in str(part.content)
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-    )
+    return sum("Before this counts as done" in each for each in prompts(messages))
 
 
 async def test_r54_the_last_result_is_the_mended_one(perform: Perform, workspace: Path) -> None:

@@ -1,14 +1,12 @@
 """What failed is not tried again without an analysis, and no plan step begins unchecked."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.bus import LocalBus
@@ -20,21 +18,19 @@ from midwatch_monitor.records import (
     Activity,
     Actor,
     Analysis,
-    Attempt,
     Cause,
     Change,
     Entry,
     Intervention,
-    Record,
     Step,
     StepKind,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.reading import records_of, turned_away
+from midwatch_stage.worker import Build, Claim, Perform, Write
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate, Permission
 
-Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Call = tuple[str, dict[str, Any]]
 
 QUICK = Settings(
@@ -107,21 +103,8 @@ async def test_nothing_is_refused_where_midwatch_only_records(perform: Perform) 
     assert turned_away(result.all_messages()) == [False] * 4
 
 
-@pytest.fixture
-async def second(journal: Journal, attempt: Attempt) -> Attempt:
-    return await journal.add_attempt(
-        task=attempt.task,
-        number=2,
-        worker="coder",
-        model="m",
-        node="here",
-        workspace="/w",
-        at=attempt.started_at,
-    )
-
-
 async def test_an_operators_word_lets_what_was_called_permanent_be_tried_again(
-    perform: Perform, write: Callable[[Record], Awaitable[int]]
+    perform: Perform, write: Write
 ) -> None:
     nudge = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="It is mended.")
 
@@ -218,8 +201,8 @@ class Unhinged(AttemptWatch):
 
 
 async def test_a_broken_gate_stops_nothing(
-    claim: Callable[..., Awaitable[Recorder]],
-    worker: Callable[..., Agent[None, str]],
+    claim: Claim,
+    worker: Build,
     bus: LocalBus,
     workspace: Path,
     caplog: pytest.LogCaptureFixture,
@@ -238,7 +221,7 @@ class Faulty(Gate):
 
 
 async def test_a_gate_that_cannot_follow_is_left_open(
-    journal: Journal, claim: Callable[..., Awaitable[Recorder]], caplog: pytest.LogCaptureFixture
+    journal: Journal, claim: Claim, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = await claim(QUICK)
     gate = Faulty(QUICK.errors, QUICK.plan, attempt=2)
@@ -253,7 +236,7 @@ async def test_a_gate_that_cannot_follow_is_left_open(
 
 
 async def test_what_is_heard_while_a_gate_is_rebuilt_is_taken_in_once(
-    journal: Journal, claim: Callable[..., Awaitable[Recorder]]
+    journal: Journal, claim: Claim
 ) -> None:
     recorder = await claim(QUICK)
     entrance = Entrance(journal, recorder.attempt.id, Gate(QUICK.errors, QUICK.plan, attempt=1))

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 
@@ -29,10 +29,9 @@ from midwatch_monitor.records import (
     Severity,
     Step,
 )
-from midwatch_stage.worker import SOON, scripted
+from midwatch_stage.reading import guidance, prompts
+from midwatch_stage.worker import SOON, Build, scripted
 from midwatch_tools import Watch
-
-Build = Callable[..., Agent[None, str]]
 
 FAILED = "E   AssertionError: 3 != 4\nFAILED tests/test_sum.py::test_sum\n[exit code: 1]"
 
@@ -50,19 +49,6 @@ def looping(times: int = 13) -> tuple[Any, ...]:
 @pytest.fixture
 def looper(worker: Build) -> Agent[None, str]:
     return worker(*looping(), tools=(run_tests,))
-
-
-def spoken(messages: Sequence[ModelMessage]) -> list[str]:
-    """What Midwatch said to the agent."""
-    return [
-        part.content
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, UserPromptPart)
-        and isinstance(part.content, str)
-        and " from your " in part.content.partition("\n")[0]
-    ]
 
 
 async def test_each_alert_is_a_log_line_and_a_call(
@@ -122,7 +108,7 @@ async def test_a_supervisor_nudges_in_the_same_process(
     )
     agent = worker(*turns, tools=(run_slow_tests,))
     result = await agent.run("Mend the sum.", capabilities=[watch])
-    assert spoken(result.all_messages())
+    assert guidance(result.all_messages())
 
 
 def test_a_supervisor_that_cannot_be_is_refused_at_once() -> None:
@@ -130,17 +116,14 @@ def test_a_supervisor_that_cannot_be_is_refused_at_once() -> None:
         Watch(supervisor="nobody:nothing")
 
 
-OFFERED: list[tuple[dict[str, Any], set[str]]] = [
-    ({}, {"reflect", "record_fact"}),
-    ({"tools": "reflect"}, {"reflect"}),
-    ({"gates": True}, {"reflect", "record_fact", "report_error"}),
-    ({"mode": "observe"}, set()),
-]
-
-
 @pytest.mark.parametrize(
     ("watch", "offered"),
-    OFFERED,
+    [
+        ({}, {"reflect", "record_fact"}),
+        ({"tools": "reflect"}, {"reflect"}),
+        ({"gates": True}, {"reflect", "record_fact", "report_error"}),
+        ({"mode": "observe"}, set[str]()),
+    ],
     ids=["as it is", "reflect only", "with gates", "observing"],
 )
 async def test_an_agent_is_offered_what_it_was_asked_for(
@@ -159,14 +142,7 @@ async def test_an_agent_that_is_only_observed_is_told_nothing_and_judged_all_the
     heard: list[Alert] = []
     watch = Watch(journal=str(journal_file), mode="observe", on_alert=heard.append)
     result = await looper.run("Mend the sum.", capabilities=[watch])
-    prompts = [
-        part.content
-        for message in result.all_messages()
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, UserPromptPart)
-    ]
-    assert prompts == ["Mend the sum."]
+    assert prompts(result.all_messages()) == ["Mend the sum."]
     assert not any(m.instructions for m in result.all_messages() if isinstance(m, ModelRequest))
     assert heard
     assert "missed_checkpoint" not in {each.key.rule for each in heard}

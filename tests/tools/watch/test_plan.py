@@ -1,36 +1,27 @@
 """A worker revises its plan within the caps, and reads what others report."""
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
 import pytest
-from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.settings import Approver, MonitorSettings, PlanSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
     Actor,
-    Analysis,
     Attempt,
-    Cause,
-    Checkpoint,
     Commit,
-    Draft,
     Intervention,
     Plan,
     PlanStep,
-    Record,
     Step,
-    StepKind,
 )
+from midwatch_stage import factories
 from midwatch_stage.reading import answers, records_of
+from midwatch_stage.worker import Perform, Write
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.board import Board
-
-Perform = Callable[..., Awaitable[AgentRunResult[str]]]
-Write = Callable[[Record], Awaitable[int]]
 
 PIVOT = ("reflect", {"progress_percent": 1, "confidence": 50, "decision": "pivot"})
 PUT = ("put", {"path": "a.py", "text": "1"})
@@ -93,12 +84,8 @@ async def test_a_worker_has_tools_for_a_plan_only_where_there_is_one(perform: Pe
 
 
 BLOCKS = DataBlocks("0badcafe")
-NOTED = Step(
-    number=1,
-    kind=StepKind.CHECKPOINT,
-    checkpoint=Checkpoint(progress_percent=40, confidence=70, notes="it is the parser"),
-)
-FOUND = Analysis(what="w", cause=Cause.PERMANENT, root="the parser cuts", remedy="r")
+NOTED = factories.reflecting(notes="it is the parser")
+FOUND = factories.analysis(root="the parser cuts")
 
 
 @pytest.fixture
@@ -111,18 +98,10 @@ async def others(journal: Journal, at: datetime) -> Attempt:
             run=run.id, name=name, title=name, spec=f'{{"workspace": "{project}"}}', at=at
         )
         for number in (1, 2):
-            attempts.append(
-                await journal.add_attempt(
-                    task=task.id, number=number, worker="w", model="m", node="n",
-                    workspace="/w", at=at,
-                )
-            )  # fmt: skip
-    for each in attempts:
-        drafts = [
-            Draft(record=record, at=at, task=each.task, attempt=each.id)
-            for record in (NOTED, FOUND)
-        ]
-        await journal.commit(Commit(drafts=tuple(drafts)))
+            whose = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
+            made = await journal.add_attempt(task=task.id, number=number, at=at, **whose)
+            await journal.commit(Commit(drafts=factories.drafts(made, (NOTED, FOUND))))
+            attempts.append(made)
     return attempts[1]
 
 

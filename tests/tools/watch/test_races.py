@@ -1,13 +1,12 @@
 """Calls of one turn, whichever of them ends first, and whatever is read or written meanwhile."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.bus import LocalBus
@@ -37,19 +36,18 @@ from midwatch_monitor.records import (
     Teller,
     Writer,
 )
+from midwatch_stage.worker import Build, Claim, Write
 from midwatch_tools import Watch
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate
 from midwatch_tools.tools.board import Board
 
-Claim = Callable[..., Awaitable[Recorder]]
-
 
 async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_being_recorded(
     journal: Journal,
     claim: Claim,
-    worker: Callable[..., Agent[None, str]],
+    worker: Build,
     bus: LocalBus,
     workspace: Path,
 ) -> None:
@@ -96,7 +94,7 @@ class Slow(Watch):
 
 
 async def test_an_agent_that_is_cancelled_while_its_watch_begins_is_not_taken_for_one_at_work(
-    worker: Callable[..., Agent[None, str]], workspace: Path, journal: Journal
+    worker: Build, workspace: Path, journal: Journal
 ) -> None:
     watch = Slow(root=workspace, journal=journal.name)
     watch.begins = asyncio.Event()
@@ -165,7 +163,7 @@ async def held(location: str, journal: Journal) -> AsyncGenerator[Held]:
 
 
 @pytest.fixture
-async def entrance(held: Held, claim: Claim, write: Callable[[Record], Awaitable[int]]) -> Entrance:
+async def entrance(held: Held, claim: Claim, write: Write) -> Entrance:
     """The gate of an attempt to whose failure, that nothing helped against, a person has spoken."""
     settings, recorder = Settings(), await claim()
     gate = Gate(settings.errors, settings.plan, attempt=1)

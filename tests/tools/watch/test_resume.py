@@ -1,19 +1,17 @@
 """A crash loses nothing and repeats nothing that matters."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
-    ModelRequest,
     ModelResponse,
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
@@ -24,13 +22,11 @@ from midwatch_monitor.records import (
     Delivery,
     DeliveryState,
     Intervention,
-    Record,
     Step,
 )
-from midwatch_stage.reading import records_of
+from midwatch_stage.reading import guidance, records_of
 from midwatch_stage.watched import uncoded
-
-Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
+from midwatch_stage.worker import Perform, Write
 
 
 class Machine:
@@ -132,20 +128,13 @@ async def test_what_was_delivered_before_a_crash_is_not_said_again(
     machine: Machine,
     crash: Callable[..., Awaitable[None]],
     perform: Perform,
-    write: Callable[[Record], Awaitable[int]],
+    write: Write,
 ) -> None:
     await write(Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look."))
     turns: Any = ([("act", {"name": "a"})], [("hang", {})])
     await crash(*turns)
     result = await perform(*turns, tools=(machine.act, machine.hang))
-    texts = [
-        uncoded(str(part.content))
-        for message in result.all_messages()
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, UserPromptPart)
-    ]
-    assert sum(text.startswith("[midwatch #") for text in texts) == 1
+    assert len(guidance(result.all_messages())) == 1
 
 
 async def test_the_journal_holds_the_whole_history_once(
@@ -195,7 +184,7 @@ async def test_what_is_said_after_a_crash_is_stored_where_something_was_said_bef
     journal: Journal,
     attempt: Attempt,
     perform: Perform,
-    write: Callable[[Record], Awaitable[int]],
+    write: Write,
 ) -> None:
     hanging, going = asyncio.Event(), asyncio.Event()
     issued: list[int] = []
@@ -230,8 +219,7 @@ async def test_what_is_said_after_a_crash_is_stored_where_something_was_said_bef
         *("hear", said[1], "answer"),
         *("hang", said[2], "answer"),
     ]
-    stamps = [entry.record for entry in await journal.entries(kinds=(Delivery,))]
-    assert [stamp for stamp in stamps if isinstance(stamp, Delivery)] == [
+    assert await records_of(journal, Delivery) == [
         Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
         for step, id in enumerate(issued, start=1)
     ]

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working_transition
+from midwatch_monitor.recorder import working_transition
 from midwatch_monitor.records import (
     Attempt,
     Budget,
@@ -26,6 +26,7 @@ from midwatch_monitor.records import (
     Plan,
     PlanStep,
 )
+from midwatch_stage.worker import Claim
 from midwatch_tools import Watch
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.tools.board import Board
@@ -88,7 +89,7 @@ async def attempt(journal: Journal, at: datetime) -> Attempt:
 
 @pytest.fixture
 def started(
-    journal: Journal, attempt: Attempt, claim: Callable[..., Awaitable[Recorder]], at: datetime
+    journal: Journal, attempt: Attempt, claim: Claim, at: datetime
 ) -> Callable[..., Awaitable[Asked]]:
     """What `midwatch run` would send for a task."""
 

@@ -1,6 +1,6 @@
 """A watched agent: what it does and says is recorded, judged and answered."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +8,9 @@ import pytest
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
-    ModelRequest,
     ModelResponse,
     ToolCallPart,
-    UserPromptPart,
 )
-from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.settings import Mode, ReflectSettings, Settings
 from midwatch_monitor.errors import BudgetSpentError
@@ -33,10 +30,9 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
-from midwatch_stage.reading import answers, records_of
+from midwatch_stage.reading import answers, prompts, records_of
 from midwatch_stage.watched import uncoded
-
-Perform = Callable[..., Awaitable[AgentRunResult[str]]]
+from midwatch_stage.worker import Perform
 
 
 def reflecting(progress: int = 10, confidence: int = 80, decision: str = "continue", **more: Any):
@@ -49,13 +45,8 @@ def putting(path: str, text: str):
 
 
 def completing(*files: str) -> tuple[str, dict[str, Any]]:
-    said: dict[str, Any] = {
-        "goal": "it is done",
-        "files": files,
-        "structural": [],
-        "functional": [],
-    }
-    return ("complete_step", {**said, "confidence": 90})
+    said: dict[str, Any] = {"goal": "it is done", "files": files, "confidence": 90}
+    return ("complete_step", {**said, "structural": [], "functional": []})
 
 
 def reminded(messages: Sequence[ModelMessage]) -> list[int]:
@@ -63,13 +54,9 @@ def reminded(messages: Sequence[ModelMessage]) -> list[int]:
     found: list[int] = []
     request = 1
     for message in messages:
-        if not isinstance(message, ModelRequest):
+        if isinstance(message, ModelResponse):
             request += 1
-        elif any(
-            isinstance(part, UserPromptPart)
-            and uncoded(str(part.content)).startswith("[midwatch] ")
-            for part in message.parts
-        ):
+        elif any(uncoded(each).startswith("[midwatch] ") for each in prompts([message])):
             found.append(request)
     return found
 
@@ -180,19 +167,10 @@ async def test_a_wrong_checkpoint_is_refused_with_the_reason_and_the_run_goes_on
     assert kinds[:2] == [(StepKind.TOOL, False), (StepKind.CHECKPOINT, True)]
 
 
-@pytest.mark.parametrize(("confidence", "band"), [(70, "high"), (40, "middling"), (39, "low")])
-async def test_the_worker_is_answered_by_its_band(
-    perform: Perform, confidence: int, band: str
-) -> None:
-    result = await perform([reflecting(confidence=confidence), putting("a.py", "1")])
-    (answer,) = answers(result.all_messages(), "reflect")
-    assert f"Confidence is {band}" in answer
-    assert "Next time" not in answer
-
-
 async def test_a_checkpoint_in_a_turn_of_its_own_is_told_so(perform: Perform) -> None:
-    result = await perform([reflecting()])
-    assert "Next time" in answers(result.all_messages(), "reflect")[0]
+    result = await perform([reflecting()], [reflecting(), putting("a.py", "1")])
+    said = answers(result.all_messages(), "reflect")
+    assert ["Next time" in each for each in said] == [True, False]
 
 
 async def test_a_verdict_is_known_before_the_worker_goes_on(
