@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, Field
-from pydantic_ai import Agent, ModelRetry, RunContext
+from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
@@ -78,8 +78,7 @@ async def draft_plan(
     acceptance: Sequence[str],
     precedents: str,
     listing: str,
-    settings: Settings | None = None,
-    max_steps: int = MAX_STEPS,
+    settings: Settings,
 ) -> Drafted:
     """Have a plan written; raises WorkerError with the reason where there is no usable one.
 
@@ -90,16 +89,15 @@ async def draft_plan(
         precedents: How similar tasks went. It is given as data, like the listing.
         listing: The files of the workspace, one a line.
         settings: How long it may take, and how much of it all is shown.
-        max_steps: The most plan steps that a plan may have.
     """
-    bounds = (settings or Settings()).supervisor
+    bounds = settings.supervisor
     room = bounds.max_evidence_chars // 2
     checks = "\n".join(f"- {check}" for check in acceptance) or "- none"
     blocks = DataBlocks.with_new_code()
     prompt = "\n\n".join(
         [
             blocks.head,
-            f"Write a plan of at most {max_steps} plan steps.",
+            f"Write a plan of at most {MAX_STEPS} plan steps.",
             f"# Goal\n\n{goal.strip()}",
             f"# Checks that are run in the end\n\n{checks}",
             blocks.quote("how similar tasks went", precedents, room),
@@ -110,17 +108,17 @@ async def draft_plan(
         _agent(),
         model,
         prompt,
-        deps=max_steps,
+        deps=None,
         role=Role.PLANNER,
         seconds=bounds.timeout_seconds,
     )
     return Drafted(steps=tuple(map(_plan_step, told.answer.steps)), spending=told.spending)
 
 
-def check_draft(ctx: RunContext[int], draft: Draft) -> Draft:
+def check_draft(draft: Draft) -> Draft:
     """The plan if it can be followed and checked; else ModelRetry with what is wrong with it."""
-    if len(draft.steps) > ctx.deps:
-        raise ModelRetry(f"{len(draft.steps)} plan steps are too many: at most {ctx.deps}.")
+    if len(draft.steps) > MAX_STEPS:
+        raise ModelRetry(f"{len(draft.steps)} plan steps are too many: at most {MAX_STEPS}.")
     titles = [fold_lines(step.title) for step in draft.steps]
     for number, step in enumerate(draft.steps, start=1):
         if titles.count(titles[number - 1]) > 1:
@@ -149,13 +147,7 @@ def _plan_step(step: DraftStep) -> PlanStep:
     )
 
 
-def _agent() -> Agent[int, Draft]:
-    agent = Agent(
-        name="planner",
-        output_type=Draft,
-        deps_type=int,
-        instructions=INSTRUCTIONS,
-        retries=CORRECTIONS,
-    )
+def _agent() -> Agent[None, Draft]:
+    agent = Agent(name="planner", output_type=Draft, instructions=INSTRUCTIONS, retries=CORRECTIONS)
     agent.output_validator(check_draft)
     return agent

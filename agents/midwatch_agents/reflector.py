@@ -261,15 +261,12 @@ class _Answer(Generic[DraftT]):
     spending: Spending
 
 
-async def write_lesson(
-    model: Model | None, case: Case, *, settings: Settings | None = None
-) -> WrittenLesson:
+async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -> WrittenLesson:
     """Draw the lesson of a rejected attempt; raises WorkerError where the model cannot be asked.
 
     The model is the reflector's own and may be a larger one than the worker's. Without one the
     lesson takes its fixed form. An answer that is of no use after two corrections stores nothing.
     """
-    settings = settings or Settings()
     classes = settings.learning.lessons.classes
     if model is None:
         lesson = fixed_lesson(case, classes)
@@ -305,15 +302,12 @@ def _acceptable(lesson: Lesson, case: Case, spending: Spending | None = None) ->
     return WrittenLesson(lesson=None if fault else lesson, refused=fault, spending=spending)
 
 
-async def look_back(
-    model: Model | None, case: Case, *, settings: Settings | None = None
-) -> LookBackResult:
+async def look_back(model: Model | None, case: Case, *, settings: Settings) -> LookBackResult:
     """Sum up an ended attempt, and take facts out of it; raises WorkerError as `write_lesson` does.
 
     One question for both. Without a model, and where its answer is of no use, the summary takes
     its fixed form. The number of turns is the case's, whatever a model says.
     """
-    settings = settings or Settings()
     summary = fixed_summary(case)
     if model is None:
         return LookBackResult(summary=summary)

@@ -84,7 +84,7 @@ async def review(
     claims: Sequence[Claim],
     read: Read,
     listing: str,
-    settings: Settings | None = None,
+    settings: Settings,
 ) -> Reviewed:
     """Have finished work reviewed; raises WorkerError with the reason where there is no verdict.
 
@@ -98,7 +98,7 @@ async def review(
         listing: The files of the workspace, one a line.
         settings: How long it may take, and how much of it all is shown.
     """
-    bounds = (settings or Settings()).supervisor
+    bounds = settings.supervisor
     room = bounds.max_evidence_chars
     checks = "\n".join(f"- {check}" for check in acceptance) or "- none"
     blocks = DataBlocks.with_new_code()

@@ -4,14 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.planner import INSTRUCTIONS, Drafted, draft_plan
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import PlanStep
-from midwatch_stage.watched import uncoded
+from midwatch_stage.reading import last_words
 
 Plan = list[dict[str, Any]]
 LOOK: dict[str, Any] = {"title": "Look", "acceptance": ["grep -q auth app.py"], "confidence": 80}
@@ -28,23 +28,15 @@ class Planner:
 
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         plan = self.plans[min(len(self.read), len(self.plans) - 1)]
-        last = messages[-1]
-        assert isinstance(last, ModelRequest)
-        self.read.append(
-            uncoded("\n".join(str(getattr(part, "content", "")) for part in last.parts))
-        )
+        self.read.append(last_words(messages))
         if isinstance(plan, Exception):
             raise plan
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"steps": plan})])
 
     async def draft(self, **more: Any) -> Drafted:
-        given: dict[str, Any] = {
-            "goal": "Add a login.",
-            "acceptance": ("pytest",),
-            "precedents": "",
-            "listing": "app.py",
-        }
-        return await draft_plan(self.model, **{**given, **more})
+        given: dict[str, Any] = {"precedents": "", "listing": "app.py", "settings": Settings()}
+        asked: dict[str, Any] = {"goal": "Add a login.", "acceptance": ("pytest",)}
+        return await draft_plan(self.model, **{**asked, **given, **more})
 
 
 async def test_a_plan_names_files_checks_and_confidence_and_what_it_took() -> None:
@@ -83,7 +75,7 @@ async def test_it_sees_goal_checks_precedents_and_files_and_the_last_two_are_dat
         ([{**WRITE, "files": ["a", "../b"]}], "../b is outside the workspace"),
         ([{"title": "Think", "confidence": 50}], "Plan step 1 cannot be checked"),
         ([WRITE, {**WRITE, "title": "write it"}], "Several plan steps are called 'Write  it'"),
-        ([LOOK, WRITE, {**WRITE, "title": "More"}], "3 plan steps are too many: at most 2"),
+        ([{**LOOK, "title": f"{n}"} for n in range(13)], "13 plan steps are too many: at most 12"),
         ([], "at least 1 item"),
         ([{**WRITE, "confidence": 101}], "less than or equal to 100"),
     ],
@@ -92,7 +84,7 @@ async def test_a_plan_that_cannot_be_followed_is_handed_back_with_the_reason(
     wrong: Plan, said: str
 ) -> None:
     planner = Planner(wrong, [WRITE])
-    drafted = await planner.draft(max_steps=2)
+    drafted = await planner.draft()
     assert said in planner.read[1]
     assert ([step.title for step in drafted.steps], drafted.spending.requests) == (["Write it"], 2)
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -46,6 +45,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.harness import RunHarness
 from midwatch_stage.model_server import (
     DONE,
     GRAMMAR,
@@ -59,9 +59,6 @@ from midwatch_stage.model_server import (
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
-from midwatch_supervisor.learning.run_learning import RunLearning
-from midwatch_supervisor.present.assignment import assignments
-from midwatch_supervisor.run.launch import begin, conduct
 
 T = TypeVar("T")
 
@@ -117,8 +114,11 @@ def used(run: Finished) -> tuple[float, float]:
 
 
 @pytest.fixture
-def perform(journal: Journal, tmp_path: Path) -> Callable[..., Awaitable[Finished]]:
+def perform(journal: Journal, harness: RunHarness) -> Callable[..., Awaitable[Finished]]:
     """Runs one task whose worker is a coder with that model: it has to write `a.txt`."""
+    harness.settings = Settings(
+        run=RunSettings(sandbox=Sandbox.OFF), provider=ProviderSettings(max_outages=1)
+    )
 
     async def work(
         spec: ModelSpec,
@@ -135,23 +135,8 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[..., Awaitable[Finishe
         if planner is not None:
             models[Role.PLANNER] = planner
         file = TaskFile(models=models, workers=workers or {}, tasks=(task,))
-        settings = Settings(
-            run=RunSettings(sandbox=Sandbox.OFF), provider=ProviderSettings(max_outages=1)
-        )
-        wanted = assignments(file, tmp_path)
-        resources, jobs = await begin(
-            journal,
-            wanted,
-            source="tasks.yaml",
-            settings=settings,
-            home=tmp_path / "home",
-            learning=RunLearning,
-        )
-
-        async def follow(_: object) -> None: ...
-
-        code = await conduct(resources, jobs, follow)
-        attempt = told(await journal.attempts(jobs[0].task.id))
+        code = await harness.run(file)
+        attempt = told(await journal.attempts(1))
         evidence = await AttemptEvidence.read(journal, attempt)
         return Finished(
             code=code,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
@@ -36,8 +36,9 @@ from midwatch_monitor.records import (
     Spending,
     Summary,
 )
-from midwatch_stage.watched import uncoded
+from midwatch_stage.reading import last_words
 
+SETTINGS = Settings()
 Answer = dict[str, Any] | str | Exception
 """What is put into the output tool, or said as plain text, or raised."""
 CASE = Case(
@@ -96,11 +97,7 @@ class Reflector:
 
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         answer = self.answers[min(len(self.told), len(self.answers) - 1)]
-        last = messages[-1]
-        assert isinstance(last, ModelRequest)
-        self.told.append(
-            uncoded("\n".join(str(getattr(part, "content", "")) for part in last.parts))
-        )
+        self.told.append(last_words(messages))
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, str):
@@ -108,10 +105,15 @@ class Reflector:
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, answer)])
 
     async def lesson(self, case: Case = CASE) -> WrittenLesson:
-        return await write_lesson(self.model, case)
+        return await write_lesson(self.model, case, settings=SETTINGS)
 
-    async def back(self, case: Case = CASE, settings: Settings | None = None) -> LookBackResult:
-        return await look_back(self.model, case, settings=settings)
+    async def back(self, settings: Settings = SETTINGS) -> LookBackResult:
+        return await look_back(self.model, CASE, settings=settings)
+
+
+async def fixed_form(case: Case) -> WrittenLesson:
+    """What is taught where there is no model."""
+    return await write_lesson(None, case, settings=SETTINGS)
 
 
 def paid(spending: Spending | None) -> tuple[str, str, int]:
@@ -122,6 +124,7 @@ def paid(spending: Spending | None) -> tuple[str, str, int]:
 
 
 async def test_r3_a_model_explains_a_failure_in_words() -> None:
+    """R51, S9, S20: another model than the worker's, named, and where each word is from."""
     taught = await Reflector(GOOD).lesson()
     assert taught.lesson == Lesson(
         text=TEXT,
@@ -187,14 +190,8 @@ async def test_r46_what_a_person_changed_afterwards_is_shown() -> None:
     assert taught.lesson.origin is Origin.IMPLIED
 
 
-async def test_r51_the_model_that_reflects_may_be_another_and_is_named() -> None:
-    taught = await Reflector(GOOD).lesson(CASE)
-    assert taught.lesson is not None
-    assert taught.lesson.model == "larger"
-
-
 async def test_r49_any_model_will_do_and_a_useless_one_teaches_nothing() -> None:
-    taught = await write_lesson(TestModel(), CASE)
+    taught = await write_lesson(TestModel(), CASE, settings=SETTINGS)
     assert taught.lesson is None
     assert taught.refused.startswith("no usable answer after 2 corrections: ")
 
@@ -222,21 +219,6 @@ async def test_s30_a_lesson_may_only_rest_on_steps_of_its_own_attempt() -> None:
     assert (taught.lesson.steps, taught.lesson.sources) == ((8, 9), (12,))
 
 
-async def test_s20_an_insight_has_words_topics_and_where_it_is_from() -> None:
-    lesson = (await Reflector(GOOD).lesson()).lesson
-    assert lesson is not None
-    assert lesson.insights
-    assert lesson.tags
-    assert lesson.sources
-
-
-async def test_s9_a_rejected_attempt_becomes_words_for_the_next_one() -> None:
-    """S9: who acts, who evaluates, and who reflects on it are three."""
-    lesson = (await Reflector(GOOD).lesson()).lesson
-    assert lesson is not None
-    assert (lesson.verdict, lesson.origin, lesson.model) == (99, Origin.EXPLICIT, "larger")
-
-
 @pytest.mark.parametrize("answer", ["I am sorry, I cannot do that.", {"lesson": 1}, {}])
 async def test_s25_malformed_answers_store_nothing_after_two_corrections(answer: Answer) -> None:
     reflector = Reflector(answer)
@@ -256,28 +238,24 @@ async def test_what_is_known_already_is_not_learned_again() -> None:
     assert (await Reflector(GOOD).lesson(replace(CASE, known=(TEXT,)))).refused == KNOWN
     fixed = fixed_lesson(CASE)
     assert fixed is not None
-    again = await write_lesson(None, replace(CASE, known=(fixed.text,)))
-    assert again == WrittenLesson(refused=KNOWN)
+    assert await fixed_form(replace(CASE, known=(fixed.text,))) == WrittenLesson(refused=KNOWN)
 
 
 async def test_without_a_model_a_lesson_takes_its_fixed_form() -> None:
-    assert await write_lesson(None, CASE) == WrittenLesson(lesson=fixed_lesson(CASE))
-    assert await write_lesson(None, Case(verdict=CASE.verdict)) == WrittenLesson(
-        lesson=fixed_lesson(Case(verdict=CASE.verdict))
-    )
-    assert await write_lesson(None, Case(verdict=Feedback(accepted=False))) == WrittenLesson(
-        refused=NOTHING
-    )
+    for case in (CASE, Case(verdict=CASE.verdict)):
+        assert await fixed_form(case) == WrittenLesson(lesson=fixed_lesson(case))
+    silent = Case(verdict=Feedback(accepted=False))
+    assert await fixed_form(silent) == WrittenLesson(refused=NOTHING)
 
 
 async def test_a_comment_that_holds_a_secret_is_left_out_of_the_fixed_form() -> None:
     evil = Feedback(accepted=False, comment=f"Use ghp_{'a1B2' * 9}.")
-    taught = await write_lesson(None, replace(CASE, verdict=evil))
+    taught = await fixed_form(replace(CASE, verdict=evil))
     assert taught.lesson is not None
     assert taught.lesson.text.startswith(
         "A person rejected the result: the comment is left out, because it may not stand in a "
     )
-    assert await write_lesson(None, Case(verdict=evil)) == WrittenLesson(refused=NOTHING)
+    assert await fixed_form(Case(verdict=evil)) == WrittenLesson(refused=NOTHING)
 
 
 @pytest.mark.parametrize("error", [ModelHTTPError(503, "larger"), OSError("no network")])
@@ -327,7 +305,9 @@ async def test_a_useless_summary_is_replaced_by_the_fixed_form_and_costs_no_fact
     assert looked.summary == fixed_summary(CASE)
     assert [fact.text for fact in looked.facts] == ["`make check` runs all tests."]
     assert paid(looked.spending)[2] == 3
-    assert await look_back(None, CASE) == LookBackResult(summary=fixed_summary(CASE))
+    assert await look_back(None, CASE, settings=SETTINGS) == LookBackResult(
+        summary=fixed_summary(CASE)
+    )
 
 
 async def test_facts_quote_what_the_case_shows_and_are_confirmed_only_by_a_step() -> None:

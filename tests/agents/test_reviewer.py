@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
     ToolCallPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.reviewer import REQUESTS, Reviewed, review
+from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import WorkerError, WorkspaceError
 from midwatch_monitor.records import Claim, ClaimState
-from midwatch_stage.watched import uncoded
+from midwatch_stage.reading import last_words
 
 Turn = dict[str, Any] | str
 """A verdict, or the path of a file that is read first."""
@@ -43,11 +43,7 @@ class Reviewer:
 
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         turn = self.turns[min(len(self.told), len(self.turns) - 1)]
-        last = messages[-1]
-        assert isinstance(last, ModelRequest)
-        self.told.append(
-            uncoded("\n".join(str(getattr(part, "content", "")) for part in last.parts))
-        )
+        self.told.append(last_words(messages))
         self.tools = [tool.name for tool in info.function_tools]
         read = isinstance(turn, str)
         name = "read_file" if read else info.output_tools[0].name
@@ -69,6 +65,7 @@ class Reviewer:
             claims=CLAIMS,
             read=self._read,
             listing="app.py\nevil.py",
+            settings=Settings(),
         )
 
 

@@ -22,12 +22,9 @@ from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import KnownSummary, Spending
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, fold_lines, plain
 
-DEFAULT_GUIDELINES = GuidelinesSettings()
-"""One attempt, three turns, 600 words."""
 NO_ATTEMPTS = "no qualifying attempts"
 NO_DEPTH = "no attempts with sufficient depth"
 NOTHING_SEEN = "no insight quotes its attempts"
-_SECONDS = 60.0
 TOO_LONG = 1000
 """Words; an answer beyond them is worth a complaint, though it is cut."""
 
@@ -127,7 +124,7 @@ class Aside:
 
 
 def reflection_prompt(
-    summaries: Sequence[KnownSummary], asides: Sequence[Aside] = (), *, blocks: DataBlocks
+    summaries: Sequence[KnownSummary], asides: Sequence[Aside], *, blocks: DataBlocks
 ) -> str:
     """The first question: the attempts, each with its number, task, topics and turns."""
     lines = [line for each in summaries for line in _lines(each, asides)]
@@ -249,11 +246,11 @@ async def reflect_on_runs(
     summaries: Sequence[KnownSummary],
     current: str | None,
     model: Model,
-    config: GuidelinesSettings | None = None,
+    config: GuidelinesSettings,
     *,
-    asides: Sequence[Aside] = (),
-    earlier: Sequence[str] = (),
-    seconds: float = _SECONDS,
+    asides: Sequence[Aside],
+    earlier: Sequence[str],
+    seconds: float,
 ) -> ReflectionResult:
     """Look back at attempts, and write their lessons into the guidelines. Raises nothing.
 
@@ -262,7 +259,6 @@ async def reflect_on_runs(
     the first fails nothing is kept, and the second is not asked; where the second fails, what the
     first came to is kept. Each may take so many seconds.
     """
-    config = config or DEFAULT_GUIDELINES
     if reason := gate(summaries, config):
         return ReflectionResult(skipped=True, reason=reason)
     chosen = deep(summaries, config)

@@ -1,8 +1,6 @@
 """Contradictions between new facts and known ones: they are settled, not only counted."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -14,15 +12,11 @@ from midwatch_agents.learning.fact_review import (
     settlement,
 )
 from midwatch_monitor.records import Certainty, Fact, FactAct, FactMaker, FactState, KnownFact
+from midwatch_stage.factories import known_fact
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 INFERRED, CONFIRMED = Certainty.INFERRED, Certainty.CONFIRMED
 REVIEWED, HELD, REPLACED = FactAct.REVIEWED, FactAct.HELD, FactAct.REPLACED
-HARMLESS: dict[str, Any] = {
-    "names_a_command": False,
-    "about_checks": False,
-    "about_instructions": False,
-}
+HARMLESS = dict.fromkeys(("names_a_command", "about_checks", "about_instructions"), False)
 
 
 def fact(
@@ -34,16 +28,8 @@ def fact(
     attempt: int = 3,
     value: str = "",
 ) -> KnownFact:
-    return KnownFact(
-        id=number,
-        at=AT,
-        project="p",
-        task="t",
-        attempt=attempt,
-        fact=Fact(text=text, certainty=certainty, value=value, state=state),
-        state=state,
-        sources=(attempt,),
-    )
+    said = Fact(text=text, certainty=certainty, value=value, state=state)
+    return known_fact(number, fact=said, state=state, attempt=attempt, sources=(attempt,))
 
 
 NEW = (fact(11, "The app uses React 19"), fact(12, "The tests run with vitest"))

@@ -1,7 +1,6 @@
 """What becomes of new facts by the answer of their review: none is lost."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,37 +18,17 @@ from midwatch_agents.learning.fact_review import (
     settlement,
 )
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.records import (
-    Certainty,
-    Fact,
-    FactAct,
-    FactMaker,
-    FactState,
-    KnownFact,
-)
+from midwatch_monitor.records import Certainty, Fact, FactAct, FactMaker, FactState, KnownFact
+from midwatch_stage.factories import known_fact
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 INFERRED, CONFIRMED = Certainty.INFERRED, Certainty.CONFIRMED
 REVIEWED, HELD, REMOVED = FactAct.REVIEWED, FactAct.HELD, FactAct.REMOVED
-HARMLESS: dict[str, Any] = {
-    "names_a_command": False,
-    "about_checks": False,
-    "about_instructions": False,
-}
+HARMLESS = dict.fromkeys(("names_a_command", "about_checks", "about_instructions"), False)
 
 
 def pending(number: int, text: str, certainty: Certainty = INFERRED, value: str = "") -> KnownFact:
     fact = Fact(text=text, certainty=certainty, value=value, files=("a.py",), tags=("db",))
-    return KnownFact(
-        id=number,
-        at=AT,
-        project="p",
-        task="t",
-        attempt=3,
-        fact=fact,
-        state=FactState.PENDING,
-        sources=(3,),
-    )
+    return known_fact(number, fact=fact, state=FactState.PENDING, attempt=3, sources=(3,))
 
 
 NEW = (
@@ -169,11 +148,7 @@ def test_a_fact_that_is_only_confirmed_is_written_anew() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "DB",
-        "word " * 200,
-        "The password is set by DB_PASSWORD=hunter2hunter2",
-    ],
+    ["DB", "word " * 200, "The password is set by DB_PASSWORD=hunter2hunter2"],
 )
 def test_v6_new_words_that_cannot_be_taken_leave_the_fact_as_it_was(text: str) -> None:
     found = said(enrich(1, text), keep(2), keep(3))

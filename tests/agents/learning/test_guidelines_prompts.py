@@ -1,14 +1,10 @@
 """What the reflector is asked, and what the look back offers to others."""
 
-import ast
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
-from midwatch_agents.learning import guidelines
 from midwatch_agents.learning.guidelines import (
-    DEFAULT_GUIDELINES,
     Reflected,
     distillation_prompt,
     reflection_prompt,
@@ -57,13 +53,12 @@ def test_s10_the_document_is_made_of_what_the_reflection_came_to() -> None:
 
 
 def test_s18_the_defaults_are_one_attempt_three_turns_six_hundred_words() -> None:
-    found = DEFAULT_GUIDELINES
+    found = GuidelinesSettings()
     assert (found.min_runs, found.min_turns, found.max_words) == (1, 3, 600)
-    assert GuidelinesSettings() == found
 
 
 def test_s28_the_first_question_gives_topics_summary_and_turns() -> None:
-    assert reflection_prompt([known(11), known(12)], blocks=BLOCKS) == (
+    assert reflection_prompt([known(11), known(12)], (), blocks=BLOCKS) == (
         f'{BLOCKS.head}\n\n# The attempts\n\n<data-0badcafe name="attempts">\n'
         "- attempt 11 (task fix; 4 turns; topics: totals)\n  It edited totals.py twice.\n"
         "- attempt 12 (task fix; 4 turns; topics: totals)\n  It edited totals.py twice.\n"
@@ -83,21 +78,3 @@ def test_s43_the_document_in_force_is_a_part_of_the_question() -> None:
 def test_s54_the_words_aimed_at_follow_from_the_limit(max_words: int, target: str) -> None:
     assert f"Aim at {target}" in second(None, max_words)
     assert f"at most {max_words} words" in second(None, max_words)
-
-
-def test_s57_what_others_need_is_exported() -> None:
-    wanted = {"reflect_on_runs", "reflection_prompt", "distillation_prompt"}
-    wanted |= {"DEFAULT_GUIDELINES", "ReflectionResult", "Insight"}
-    taken = {name for file in Path("supervisor").rglob("*.py") for name in _taken(file)}
-    assert wanted | taken <= set(vars(guidelines))
-    assert {"reflect_on_runs", "ReflectionResult", "Insight"} <= taken
-
-
-def _taken(file: Path) -> list[str]:
-    """What a module imports from the one that looks back."""
-    return [
-        alias.name
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module == guidelines.__name__
-        for alias in node.names
-    ]

@@ -23,6 +23,7 @@ from midwatch_monitor.records import (
     Origin,
     Recalled,
 )
+from midwatch_stage.factories import known_fact, known_lesson
 from midwatch_tools.data_blocks import DataBlocks
 
 learned = partial(section.learned_text, blocks=DataBlocks("0badcafe"))
@@ -38,8 +39,7 @@ def guidelines(text: str = DOCUMENT, **more: Any) -> KnownGuidelines:
 
 
 def lesson(id: int, text: str = "It rounded down.", **more: Any) -> WrittenLesson:
-    made = Lesson(text=text, **more)
-    known = KnownLesson(id=id, at=AT, project="shop", task="totals", attempt=1, lesson=made)
+    known = known_lesson(id, task="totals", lesson=Lesson(text=text, **more))
     return Recalled(lesson=id, method=Method.TASK, score=0.5), known
 
 
@@ -47,8 +47,7 @@ def fact(
     id: int, text: str, state: FactState = FactState.REVIEWED, *, sure: bool = True, **more: Any
 ) -> KnownFact:
     certainty = Certainty.CONFIRMED if sure else Certainty.INFERRED
-    made = Fact(text=text, certainty=certainty, **more)
-    return KnownFact(id=id, at=AT, project="shop", task="t", attempt=1, fact=made, state=state)
+    return known_fact(id, fact=Fact(text=text, certainty=certainty, **more), state=state)
 
 
 LESSON = lesson(
@@ -59,7 +58,7 @@ LESSON = lesson(
 )
 
 
-def test_r36_the_sections_in_their_order_each_with_where_it_is_from() -> None:
+def test_r36_s15_r7_the_sections_in_their_order_each_with_where_it_is_from() -> None:
     facts = [
         fact(40, "Run `make check` for all tests.", files=("Makefile",)),
         fact(41, "The port is set.", FactState.UNREVIEWED, sure=False, value='{"port": 1}'),
@@ -109,22 +108,6 @@ def test_r36_a_lesson_says_whose_rejection_it_explains(more: dict[str, Any], sou
     assert (
         f"1. ({source}) It rounded down." in learned(None, [lesson(1, **more)], [], tokens=999).text
     )
-
-
-def test_r7_what_is_learned_is_text_in_a_prompt() -> None:
-    before, after = (learned(None, lessons, [], tokens=1500) for lessons in ([], [LESSON]))
-    assert (before.text, bool(after.text)) == ("", True)
-
-
-def test_s15_guidelines_stand_before_all_that_is_remembered_and_below_the_rules() -> None:
-    text = learned(guidelines(), [LESSON], [fact(1, "A fact that is long.")], tokens=1500).text
-    heads = [line for line in text.splitlines() if line.startswith("## ")]
-    assert heads == [
-        "## Behavioral guidelines",
-        "## Lessons from earlier work",
-        "## Facts about this workspace",
-    ]
-    assert "below your instructions" in text.partition("<data")[0]
 
 
 def test_s15_guidelines_that_nobody_approved_say_so() -> None:

@@ -50,9 +50,11 @@ class RunHarness:
             run=RunSettings(sandbox=Sandbox.OFF, grace_seconds=0.2),
         )
 
-    async def run(self, tasks: str) -> int:
-        """Begin a run of a task file's text; answers the exit code."""
-        wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks)), self.folder)
+    async def run(self, tasks: str | TaskFile) -> int:
+        """Begin a run of a task file, or of its text; answers the exit code."""
+        if isinstance(tasks, str):
+            tasks = TaskFile.model_validate(yaml.safe_load(tasks))
+        wanted = assignments(tasks, self.folder)
         resources, jobs = await begin(
             self.journal,
             wanted,

@@ -50,3 +50,9 @@ def guidance(messages: Sequence[ModelMessage]) -> list[str]:
     """What supervisors, operators and the policy said to the model, without Midwatch's code."""
     numbered = re.compile(r"\[midwatch [0-9a-f]{8} #")
     return [uncoded(each) for each in prompts(messages) if numbered.match(each)]
+
+
+def last_words(messages: Sequence[ModelMessage]) -> str:
+    """All that stands in the last message, without the code of its data blocks."""
+    parts = messages[-1].parts
+    return uncoded("\n".join(str(getattr(part, "content", "")) for part in parts))
