@@ -8,7 +8,7 @@ from typing import Self
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
-from midwatch_monitor.errors import JournalError
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock
 from midwatch_monitor.journal.core.encoding import hint_of
@@ -86,7 +86,7 @@ class Recorder:
         self._waiting: tuple[Draft, ...] = ()
         """Judged and numbered, but not committed yet."""
         self._timer: asyncio.TimerHandle | None = None
-        self._failed: JournalError | None = None
+        self._failed: JournalError | StaleIncarnationError | None = None
         self._masked = journal.masker.record
 
     @classmethod
@@ -214,7 +214,7 @@ class Recorder:
             return
         try:
             await self.record()
-        except JournalError as error:  # whoever records next is told
+        except (JournalError, StaleIncarnationError) as error:  # whoever records next is told
             self._failed = error
 
     def _take_waiting(self) -> tuple[Draft, ...]:

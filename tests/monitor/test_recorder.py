@@ -142,6 +142,21 @@ async def test_an_older_incarnation_is_refused(journal: Journal, claim: Claim) -
     assert len(await records_of(journal, Step)) == 1
 
 
+async def test_what_is_recorded_soon_is_refused_where_another_process_took_the_attempt_over(
+    journal: Journal, claim: Claim
+) -> None:
+    old, _ = await claim(), await claim()
+
+    async def record_again_and_again() -> None:
+        while True:
+            old.record_soon(act())
+            await journal.last_id()
+
+    with pytest.raises(StaleIncarnationError):
+        await asyncio.wait_for(record_again_and_again(), 120)
+    assert await records_of(journal, Step) == []
+
+
 async def test_the_checkpoints_of_a_plan_step_end_with_it(claim: Claim) -> None:
     recorder = await claim()
     await recorder.record(act(4), report(10, 80), report(20, 80))

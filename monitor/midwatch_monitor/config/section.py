@@ -101,7 +101,7 @@ def parse_length(value: object) -> Length:
     if isinstance(value, Length):
         return value
     text = _text(value)
-    if text.isdigit():
+    if text.isdecimal():
         return Length(steps=int(text), text=text)
     if match := _DURATION.fullmatch(text):
         return _length(match)

@@ -141,10 +141,13 @@ def test_a_wrong_variable_is_named(name: str, value: str, problem: str) -> None:
             "a.yaml:3: policy.rules.repeated_edit: there is no such rule "
             "(did you mean `repeated_edits`?)",
         ),
-        (
-            "rules:\n  low_confidence:\n    hold: soon",
-            "a.yaml:3: rules.low_confidence.hold: "
-            "write a number of steps (3) or a duration (30s, 5m, 1h); is 'soon'",
+        *(
+            (
+                f"rules:\n  low_confidence:\n    hold: {length}",
+                "a.yaml:3: rules.low_confidence.hold: "
+                f"write a number of steps (3) or a duration (30s, 5m, 1h); is '{length}'",
+            )
+            for length in ("soon", "²")
         ),
     ],
 )
