@@ -51,17 +51,6 @@ def test_it_is_due_when_the_limit_is_reached_and_not_before() -> None:
     assert [watch.vigil.due(at(each)) for each in (29, 30)] == [False, True]
 
 
-def test_silence_fires_once_and_is_cleared_by_a_sign_of_life() -> None:
-    watch = Watch()
-    watch.hear(0)
-    assert [watch.look(each) for each in (29, 30, 31)] == [[], [FIRES], []]
-    watch.hear(32)
-    assert [watch.look(each) for each in (33, 34)] == [
-        [(AlertState.RESOLVED, Resolution.CLEARED)],
-        [],
-    ]
-
-
 def test_silence_says_since_when_and_at_which_step() -> None:
     watch = Watch()
     watch.hear(0)

@@ -1,6 +1,5 @@
 """Sessions of Claude Code as steps."""
 
-import json
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -8,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.records import Change, Edit, Lifecycle, Step, StepKind
-from midwatch_monitor.traces import Damage, open_trace, recognise
+from midwatch_monitor.traces import open_trace, recognise
+from midwatch_stage.sessions import Line, write
 
 LATER = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
-Line = dict[str, object]
 
 
 def line(kind: str, message: Line, **more: object) -> Line:
@@ -44,8 +43,7 @@ def came(content: object, call: str = "c1", *, error: bool = False, **more: obje
 
 
 def steps(folder: Path, *lines: object) -> list[Step]:
-    path = folder / "session.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+    path = write(folder / "session.jsonl", lines)
     assert recognise(path) == "claude-code"
     return [event for event in open_trace(path) if isinstance(event, Step)]
 
@@ -88,14 +86,6 @@ def test_parallel_calls_are_one_step_each_of_one_request(tmp_path: Path) -> None
     )
     facts = [(step.number, step.tool, step.request, step.tokens) for step in taken]
     assert facts == [(1, "Glob", 1, 0), (2, "Grep", 1, 17), (3, "LS", 2, 17)]
-
-
-def test_an_answer_without_a_call_is_a_message(tmp_path: Path) -> None:
-    taken = steps(tmp_path, typed("Hello"), said("One."), said("Two.", "m2"))
-    assert [(step.kind, step.text) for step in taken] == [
-        (StepKind.MESSAGE, "One."),
-        (StepKind.MESSAGE, "Two."),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -212,24 +202,6 @@ def test_other_lines_are_no_steps(tmp_path: Path, other: Line) -> None:
     assert [(step.number, step.text) for step in taken] == [(1, "Done.")]
 
 
-def test_a_call_without_a_result_is_a_step_at_the_end(tmp_path: Path) -> None:
-    taken = steps(
-        tmp_path,
-        called("Write", {"file_path": "a.py", "content": ""}, "c1"),
-        called("Read", {}, "c2", "m2"),
-        came("x", "c2"),
-    )
-    assert [(step.number, step.tool, step.ok, step.edits) for step in taken] == [
-        (1, "Read", True, ()),
-        (2, "Write", None, ()),
-    ]
-
-
-def test_a_call_that_a_resumed_session_repeats_counts_once(tmp_path: Path) -> None:
-    call, result = called("Read", {}), came("x")
-    assert len(steps(tmp_path, call, result, call, result)) == 1
-
-
 def test_what_stream_json_prints_is_read(tmp_path: Path) -> None:
     taken = steps(
         tmp_path,
@@ -245,9 +217,8 @@ def test_what_stream_json_prints_is_read(tmp_path: Path) -> None:
 
 
 def changes(folder: Path, *lines: object) -> list[Lifecycle | None]:
-    path = folder / "session.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
-    return [event.lifecycle for event in open_trace(path) if isinstance(event, Change)]
+    events = open_trace(write(folder / "session.jsonl", lines))
+    return [event.lifecycle for event in events if isinstance(event, Change)]
 
 
 def ended(block: Line, **more: object) -> Line:
@@ -291,10 +262,3 @@ def test_a_turn_that_a_person_interrupted_waits_for_them(tmp_path: Path) -> None
 
 def test_a_sub_agent_waits_for_nobody(tmp_path: Path) -> None:
     assert changes(tmp_path, {**DONE, "isSidechain": True}) == []
-
-
-def test_a_damaged_line_is_reported_with_its_number(tmp_path: Path) -> None:
-    path = tmp_path / "session.jsonl"
-    path.write_text(f"{json.dumps(said('x'))}\n{{\n[]\n", encoding="utf-8")
-    damage = [event for event in open_trace(path) if isinstance(event, Damage)]
-    assert [each.line for each in damage] == [2, 3]

@@ -128,6 +128,7 @@ def test_a_folder_gives_the_traces_below_it_and_passes_over_the_rest(tmp_path: P
     (tmp_path / "a" / "run.traj.json").write_text(document("messages", [MINI]))
     (tmp_path / "b.json").write_text(document("trajectory", [SWE]))
     (tmp_path / "c.jsonl").write_text(json.dumps(CLAUDE))
+    (tmp_path / "c.txt").write_text(json.dumps(CLAUDE))
     (tmp_path / "package.json").write_text('{"name": "x"}')
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     (tmp_path / "d.traj").mkdir()

@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.shell.claimed_edits import digest
-from midwatch_monitor.traces import Damage, find_traces, native, open_trace
+from midwatch_monitor.traces import Damage, native, open_trace
 from midwatch_monitor.traces.native import Reader, write_event
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -268,11 +268,10 @@ def test_a_trace_is_known_by_its_first_line(tmp_path: Path, text: str, known: bo
     assert native.recognise(path) is known
 
 
-@pytest.mark.parametrize("format", ["auto", "midwatch"])
-def test_a_file_in_no_known_format_is_refused_at_once(tmp_path: Path, format: str) -> None:
+def test_a_file_in_another_format_is_refused_at_once(tmp_path: Path) -> None:
     path = write(tmp_path / "notes.txt", "hello")
-    with pytest.raises(TraceError, match=r"notes\.txt: not in"):
-        open_trace(path, format)
+    with pytest.raises(TraceError, match=r"notes\.txt: not in the midwatch trace format"):
+        open_trace(path, "midwatch")
 
 
 def test_a_missing_file_and_an_unknown_format_are_refused(tmp_path: Path) -> None:
@@ -280,15 +279,6 @@ def test_a_missing_file_and_an_unknown_format_are_refused(tmp_path: Path) -> Non
         open_trace(tmp_path / "none.jsonl")
     with pytest.raises(TraceError, match="no trace format is called 'papyrus'"):
         open_trace(tmp_path / "none.jsonl", "papyrus")
-
-
-def test_a_folder_gives_its_known_traces_in_order(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    one = write(tmp_path / "sub" / "a.jsonl", {"kind": "state"})
-    two = write(tmp_path / "b.jsonl", {"kind": "state"})
-    write(tmp_path / "c.jsonl", {"type": "user"})
-    write(tmp_path / "d.txt", {"kind": "state"})
-    assert list(find_traces(tmp_path)) == [two, one]
 
 
 ON_A = (Edit(path="a.py"),)

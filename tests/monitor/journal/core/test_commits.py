@@ -4,11 +4,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from sqlalchemy import Connection, insert
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.commits import reopen
 from midwatch_monitor.records import (
     Action,
@@ -40,13 +38,6 @@ from midwatch_stage.matrix import DATABASES
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
-def guarded(connection: Connection, attempt: Attempt, incarnation: int) -> None:
-    """Let a monitor hold the attempt's lease."""
-    at = attempt.started_at
-    values = {"attempt": attempt.id, "holder": "m", "incarnation": incarnation, "until": at}
-    connection.execute(insert(tables.guard), values)
-
-
 async def test_runs_tasks_and_attempts_come_back(journal: Journal, attempt: Attempt) -> None:
     (run,) = await journal.runs()
     (task,) = await journal.tasks(run.id)
@@ -65,13 +56,6 @@ async def test_a_new_task_and_a_new_attempt_are_submitted(
             id=2, record=AttemptTransition(lifecycle=Lifecycle.SUBMITTED), at=at, task=1, attempt=1
         ),
     ]
-
-
-async def test_what_a_commit_returns_is_what_is_read(journal: Journal, attempt: Attempt) -> None:
-    entries = await journal.commit(commit(attempt, message(1), message(2), seq=1))
-    assert [entry.record for entry in entries] == [message(1), message(2)]
-    assert await journal.entries(kinds=[Step]) == list(entries)
-    assert await journal.last_id() == entries[-1].id
 
 
 async def test_a_time_comes_back_as_the_same_moment_in_utc(
@@ -127,39 +111,6 @@ async def test_a_result_is_given_once(journal: Journal, attempt: Attempt) -> Non
 async def test_each_claim_is_a_new_incarnation(journal: Journal, attempt: Attempt) -> None:
     at = attempt.started_at
     assert [await journal.claim(attempt.id, holder=who, at=at) for who in "aba"] == [1, 2, 3]
-
-
-async def test_only_the_current_incarnation_may_commit(journal: Journal, attempt: Attempt) -> None:
-    old = await journal.claim(attempt.id, holder="a", at=attempt.started_at)
-    new = await journal.claim(attempt.id, holder="b", at=attempt.started_at)
-    with pytest.raises(StaleIncarnationError, match="incarnation 2, not 1"):
-        await journal.commit(commit(attempt, message(1), seq=1, incarnation=old))
-    assert await journal.commit(commit(attempt, message(1), seq=1, incarnation=new))
-
-
-async def test_without_a_claim_no_incarnation_is_current(
-    journal: Journal, attempt: Attempt
-) -> None:
-    with pytest.raises(StaleIncarnationError):
-        await journal.commit(Commit(attempt=attempt.id, incarnation=1))
-
-
-async def test_a_monitor_writes_only_of_attempts_whose_lease_it_holds(
-    journal: Journal, attempt: Attempt
-) -> None:
-    with pytest.raises(StaleIncarnationError, match="attempt 1 is watched at incarnation None"):
-        await journal.commit(commit(attempt, message(1), guard=1))
-    await journal.write(guarded, attempt, 2)
-    with pytest.raises(StaleIncarnationError, match="incarnation 2, not 1: another monitor"):
-        await journal.commit(commit(attempt, message(1), guard=1))
-    assert await journal.commit(commit(attempt, message(1), guard=2))
-
-
-async def test_a_seq_is_given_once(journal: Journal, attempt: Attempt) -> None:
-    await journal.commit(commit(attempt, message(1), seq=1))
-    with pytest.raises(StaleIncarnationError, match="already written"):
-        await journal.commit(commit(attempt, message(2), seq=1))
-    assert [each.record for each in await journal.entries(kinds=[Step])] == [message(1)]
 
 
 @pytest.mark.parametrize("end", [each for each in Lifecycle if each.over])

@@ -26,12 +26,6 @@ def connection() -> Generator[Connection]:
     store.close()
 
 
-def test_rows_go_in_and_come_out(connection: Connection) -> None:
-    added = execute_in_sqlite(connection, "INSERT INTO word (text) VALUES (?)", ("one",))
-    assert added.lastrowid == 1
-    assert execute_in_sqlite(connection, "SELECT * FROM word").fetchall() == [(1, "one")]
-
-
 def test_a_key_that_is_taken_is_a_duplicate(connection: Connection) -> None:
     execute_in_sqlite(connection, "INSERT INTO word (id) VALUES (?)", (7,))
     with pytest.raises(IntegrityError) as raised:

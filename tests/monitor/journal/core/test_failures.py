@@ -13,14 +13,12 @@ from midwatch_monitor.errors import (
     JournalError,
     JournalFullError,
     JournalReadOnlyError,
-    StaleIncarnationError,
 )
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import schema, work
 from midwatch_monitor.journal.core.engine import Access, Store, connect
 from midwatch_monitor.journal.core.threads import Writer
-from midwatch_monitor.records import Attempt, Commit, Run, Step
-from midwatch_stage.factories import commit, message
+from midwatch_monitor.records import Run
 
 
 @pytest.fixture
@@ -39,28 +37,6 @@ def pragma(store: Store, text: str) -> None:
     """Set it on the one connection that the writer will use."""
     with writing(store).connect() as connection:
         connection.exec_driver_sql(f"PRAGMA {text}")
-
-
-def numbered(attempt: Attempt, seq: int) -> Commit:
-    return commit(attempt, message(seq), seq=seq)
-
-
-async def test_many_commits_at_once_take_few_transactions(
-    journal: Journal, attempt: Attempt
-) -> None:
-    before = journal.transactions
-    answers = await asyncio.gather(*(journal.commit(numbered(attempt, n)) for n in range(200)))
-    assert [entry.seq for (entry,) in answers] == list(range(200))
-    assert await journal.entries(kinds=[Step]) == [entry for (entry,) in answers]
-    assert journal.transactions - before <= 20
-
-
-async def test_one_bad_commit_of_a_group_harms_no_other(journal: Journal, attempt: Attempt) -> None:
-    sequence = [1, 2, 3, 2, 4, 5]
-    commits = (journal.commit(numbered(attempt, seq)) for seq in sequence)
-    answers = await asyncio.gather(*commits, return_exceptions=True)
-    assert [type(each) for each in answers].count(StaleIncarnationError) == 1
-    assert [each.seq for each in await journal.entries(kinds=[Step])] == [1, 2, 3, 4, 5]
 
 
 def test_what_waits_shares_one_transaction_up_to_the_limit(store: Store, at: datetime) -> None:

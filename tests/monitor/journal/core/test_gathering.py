@@ -64,6 +64,7 @@ async def test_many_drafts_of_one_commit_keep_their_order_and_follow_one_another
     assert [each.record for each in entries] == records
     assert [each.id for each in entries] == list(range(entries[0].id, entries[0].id + 257))
     assert await journal.entries(kinds=[Step]) == list(entries)
+    assert await journal.last_id() == entries[-1].id
 
 
 async def test_records_of_all_kinds_keep_their_order_too(
@@ -105,6 +106,7 @@ async def test_a_refused_commit_takes_nothing_from_those_beside_it(
     kinds = [type(each) for each in outcomes]
     stale = StaleIncarnationError
     assert kinds == [tuple, stale, JournalError, JournalError, stale, tuple]
+    assert "already written this part of attempt 1" in str(outcomes[1])
     assert [each.record for each in await journal.entries(kinds=[Step])] == [message(1), message(2)]
 
 

@@ -5,6 +5,7 @@ import os
 import sqlite3
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,11 +44,12 @@ async def test_a_folder_of_another_name_is_left_to_its_owner(tmp_path: Path, at:
     assert not (tmp_path / "deep" / ".gitignore").exists()
 
 
+@pytest.mark.parametrize("how", [{"synchronous": Synchronous.FULL}, {"create": False}], ids=str)
 async def test_what_was_written_is_there_at_the_next_opening(
-    journal_file: Path, at: datetime
+    journal_file: Path, at: datetime, how: dict[str, Any]
 ) -> None:
     run = await filled(journal_file, at)
-    async with await Journal.open(journal_file, synchronous=Synchronous.FULL) as journal:
+    async with await Journal.open(journal_file, **how) as journal:
         assert await journal.runs() == [run]
 
 
@@ -86,12 +88,6 @@ async def test_what_must_exist_is_not_made(journal_file: Path) -> None:
     with pytest.raises(JournalError, match="there is no journal at"):
         await Journal.open_to_read(journal_file)
     assert not journal_file.parent.exists()
-
-
-async def test_what_exists_is_opened_without_making_it(journal_file: Path, at: datetime) -> None:
-    run = await filled(journal_file, at)
-    async with await Journal.open(journal_file, create=False) as journal:
-        assert await journal.runs() == [run]
 
 
 async def test_a_journal_opened_to_read_refuses_to_write(journal_file: Path, at: datetime) -> None:
@@ -171,16 +167,13 @@ async def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> 
             await opening
 
 
-async def test_an_empty_file_is_a_journal_only_to_who_may_make_one(tmp_path: Path) -> None:
+async def test_an_empty_file_becomes_a_journal_only_by_who_may_make_one(
+    tmp_path: Path, at: datetime
+) -> None:
     file = tmp_path / "journal.db"
     file.touch()
     with pytest.raises(JournalAccessError, match="is empty: `midwatch run FILE` makes a journal"):
         await Journal.open_to_read(file)
-
-
-async def test_an_empty_file_becomes_a_journal(tmp_path: Path, at: datetime) -> None:
-    file = tmp_path / "journal.db"
-    file.touch()
     assert await filled(file, at) == Run(id=1, started_at=at, source="tasks.yaml", settings="{}")
 
 
