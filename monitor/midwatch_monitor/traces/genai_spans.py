@@ -140,7 +140,7 @@ class SpanSession(SessionReader):
 
     def take(self, line: Node) -> Iterator[Event]:
         """The events that are complete with this span."""
-        key, at = f"{line['trace'].text} {line['span'].text}", line["end"].time
+        key, at = _key(line), line["end"].time
         if self._calls.knows(key):  # a program that got no answer sends it again
             return
         list(self._calls.open(key, _SEEN))
@@ -186,13 +186,12 @@ class SpanSession(SessionReader):
             self._answer = Answer(key=key, step=step)
 
     def _tool(self, span: Node) -> Step:
-        has, at = span["attributes"], span["end"].time
-        trace, id = span["trace"].text, span["span"].text
+        has, at, key = span["attributes"], span["end"].time, _key(span)
         given = _first(has, _ARGUMENTS).decoded
         if given.value is None:
             # Calls are not equal because nothing is known of them.
-            given = Node(f"not recorded (span {id})")
-        call = f"span {trace} {id}" if trace and id else ""
+            given = Node(f"not recorded (span {span['span'].text})")
+        call = f"span {key}" if key else ""
         name = _first(has, _TOOL_NAMES).text or "unknown"
         step = _TOOLS.call(self._place, name, given, at=at, call=call)
         if self._answer is not None:
@@ -202,6 +201,12 @@ class SpanSession(SessionReader):
             result = wrapped["data"]["content"]
         output = result.canonical if result.value is not None else span["problem"].text
         return finish_call(step, at=at, ok=not span["failed"], exit_code=None, output=output)
+
+
+def _key(span: Node) -> str:
+    """What tells a span from all others; empty where its ids do not."""
+    trace, id = span["trace"].text, span["span"].text
+    return f"{trace} {id}" if trace and id else ""
 
 
 def _first(has: Node, names: tuple[str, ...]) -> Node:
