@@ -25,6 +25,8 @@ _IN_TITLE = 3
 SHOWN = 100
 """Targets that are listed at most: nobody looks through more, but types another letter."""
 _NEAR = 3
+_DIGITS = 9
+"""Of a step's number at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,14 +90,19 @@ def targets(
     if not wanted:
         return [*known]
     found = nsmallest(SHOWN, _rank(wanted, known, rows), key=lambda each: each[:-1])
-    steps = in_attempt and wanted.isdecimal()
-    step = JumpTarget(
-        name=wanted, what="Show this step of the attempt", action=f"screen.step({wanted})"
-    )
     return [
-        *([step] if steps else ()),
+        *(_steps(wanted) if in_attempt else ()),
         *(each if isinstance(each, JumpTarget) else each.target for *_, each in found),
     ]
+
+
+def _steps(wanted: str) -> list[JumpTarget]:
+    """The step that a text means, if it is a number that a step can have."""
+    if not wanted.isdecimal() or len(wanted) > _DIGITS:
+        return []
+    number = int(wanted)  # Textual reads the action as Python, in which 07 is no number
+    what = "Show this step of the attempt"
+    return [JumpTarget(name=str(number), what=what, action=f"screen.step({number})")]
 
 
 _Ranked = tuple[int, str, int, int, JumpTarget | NamedRow]

@@ -27,7 +27,7 @@ class LogCapture(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what is complained of, with the error if there is one."""
         if record.name.startswith(_BUS):
-            self._bus = record.getMessage()
+            self._bus = self._masked(record.getMessage())
             return
         said = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:

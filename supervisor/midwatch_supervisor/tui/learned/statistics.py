@@ -17,6 +17,7 @@ from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.tui.state.learning import LearningCounts
 from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
+from midwatch_supervisor.tui.widgets.table import clock
 
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _CLASSES = 8
@@ -81,7 +82,7 @@ def _parts(
         yield title, [f"{failed}{because(counts.failure)}"]
     if history := list(counts.history)[-_VERDICTS:]:
         verdicts = (
-            f"{each.at.astimezone(zone):%H:%M:%S} {brief(each.name)} "
+            f"{clock(each.at, zone)} {brief(each.name)} "
             f"{verdict_text(each.verdict)}{because(each.verdict.comment)}"
             for each in reversed(history)
         )

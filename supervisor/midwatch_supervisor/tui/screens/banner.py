@@ -13,7 +13,7 @@ from midwatch_supervisor.present.text_line import NODE, because
 from midwatch_supervisor.present.waiting import monitor_absent
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.widgets.table import long_span, span
+from midwatch_supervisor.tui.widgets.table import clock, long_span, span
 
 _PATIENT = 3.0
 """Seconds for which the journal may owe an answer."""
@@ -141,9 +141,8 @@ def banner_text(troubles: Sequence[Trouble], now: datetime) -> str:
         return ""
     newest = newest_of(troubles)
     others = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
-    at = newest.since.astimezone(now.tzinfo)
     age = span((now - newest.since).total_seconds())
-    return one_line(f"! since {at:%H:%M:%S} ({age}){others}: {newest.text}")
+    return one_line(f"! since {clock(newest.since, now.tzinfo)} ({age}){others}: {newest.text}")
 
 
 class Banner(Static):

@@ -16,6 +16,7 @@ from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
+from midwatch_supervisor.tui.widgets.table import clock
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _HEIGHT = 4
@@ -191,7 +192,7 @@ def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
     if found.first is None:
         return ""
     last = found.first + timedelta(seconds=found.seconds * (len(found.values) - 1))
-    ends = [f"{at.astimezone(zone):%H:%M:%S}" for at in (found.first, last)]
+    ends = [clock(found.first, zone), clock(last, zone)]
     room = len(found.values) * width - len(ends[0])
     return f"{ends[0]}{ends[1]:>{room}}" if room > len(ends[1]) else " to ".join(ends)
 

@@ -4,10 +4,9 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from textual.widgets import Static
 
 from midwatch_monitor.journal import Journal
-from midwatch_stage.console import ConsoleDriver, console_of
+from midwatch_stage.console import ConsoleDriver, console_in
 from midwatch_stage.factories import reflecting, step, transition
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.jump import JumpDialog, JumpTarget, NamedRow, near, places, targets
@@ -62,7 +61,8 @@ def test_without_a_word_the_panes_are_offered_and_in_an_attempt_its_sides_before
 
 
 def test_in_an_attempt_a_number_is_a_step_and_a_side_comes_before_a_task() -> None:
-    assert names("17", in_attempt=True) == ["17"]
+    assert names("17", in_attempt=True) == names("017", in_attempt=True) == ["17"]
+    assert names("1" * 5_000, in_attempt=True) == []
     assert names("plan", in_attempt=True) == ["plan", "plan#1"]
 
 
@@ -87,10 +87,7 @@ def test_what_agents_wrote_does_nothing_in_the_list() -> None:
 async def seat(tmp_path: Path) -> AsyncGenerator[Seat]:
     """A console on the tasks `fix` and `port`; the first of them has made twenty steps."""
     steps = (step(number) for number in range(1, 20))
-    async with (
-        await Journal.open(tmp_path / "journal.db") as journal,
-        console_of(journal, WORKING, *steps) as driver,
-    ):
+    async with console_in(tmp_path, WORKING, *steps) as driver:
         await driver.write(WORKING, task="port")
         await driver.write(reflecting(20))
         yield driver
@@ -116,7 +113,7 @@ async def test_in_an_attempt_a_side_and_a_step_are_reached(seat: Seat) -> None:
     view = await seat.open_attempt()
     await seat.press("colon", *"plan", "enter")
     assert view.tab == "plan"
-    await seat.press("colon", *"7", "enter")
+    await seat.press("colon", *"07", "enter")
     assert view.tab == "timeline"
     await seat.until(lambda: seat.lines("timeline")[seat.list("timeline").cursor][0] == ">")
     assert "   7 " in seat.lines("timeline")[seat.list("timeline").cursor]
@@ -131,7 +128,7 @@ async def test_a_line_below_is_chosen_by_the_arrows(seat: Seat) -> None:
 
 async def test_an_unknown_name_says_what_is_near_and_goes_nowhere(seat: Seat) -> None:
     await seat.press("colon", *"flet", "enter")
-    said = str(seat.app.screen.query_one("#targets-pane > .nothing", Static).content)
+    said = seat.text("#targets-pane > .nothing")
     assert said == "Nothing is called 'flet'. Near it: fleet."
     assert isinstance(seat.app.screen, JumpDialog)
     await seat.press("escape")

@@ -224,23 +224,9 @@ def test_a_broken_rule_is_told_with_its_attempt_and_its_error() -> None:
     assert found.text == f"{what} → look yourself; a new attempt has the rule again"
 
 
-def test_another_part_is_told_by_its_name() -> None:
-    found = failed_parts([(AT, None, Fault(part="observer", error="gone"))])
-    said = "the observer failed: gone → the work goes on without it"
-    assert [(each.text, each.since) for each in found] == [(said, AT)]
-
-
 def test_a_rule_of_an_attempt_that_is_over_is_no_trouble_any_more() -> None:
     over = row(transition(Lifecycle.COMPLETED))
     assert failed_parts([(AT, over, Fault(part="repeated_edits", error="x"))]) == []
-
-
-def test_a_journal_that_does_not_grow_is_told_while_somebody_works() -> None:
-    found = journal_still([working(), working(id=2)], AT, LATER, stale_seconds=60)
-    what = "No new data for 3 min; 2 agents should be working"
-    todo = "does the run's process live? `midwatch status` says where it stands"
-    assert found is not None
-    assert (found.text, found.since) == (f"{what} → {todo}", AT)
 
 
 def test_a_journal_rests_while_nobody_works() -> None:
@@ -278,6 +264,14 @@ def test_the_log_of_the_watch_is_heard_and_no_other() -> None:
         assert captured.take() is None
     logging.getLogger("midwatch_monitor.loop").warning("afterwards")
     assert captured.take() is None
+
+
+def test_no_secret_of_a_captured_line_is_shown() -> None:
+    with closing(LogCapture(lambda text: text.replace("s3cret", "***"))) as captured:
+        captured.attach()
+        for name in ("midwatch_monitor.loop", "midwatch_monitor.bus.client"):
+            logging.getLogger(name).warning("no way to mqtt://ada:s3cret@far")
+        assert captured.take() == captured.take_bus() == "no way to mqtt://ada:***@far"
 
 
 def test_a_captured_line_names_its_error() -> None:
