@@ -2,11 +2,13 @@
 
 import asyncio
 import unicodedata
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
 from operator import attrgetter
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from textual.app import App
@@ -15,7 +17,7 @@ from textual.keys import KEY_NAME_REPLACEMENTS, key_to_character
 from textual.message_pump import MessagePump
 from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
-from textual.widgets import Input, TabbedContent, TextArea
+from textual.widgets import Input, Static, TabbedContent, TextArea
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
@@ -103,7 +105,7 @@ class RecordingConsole(Console):
     glance_seconds = 0.0
 
     def __init__(
-        self, feed: Feed, desk: OperatorActions, now: Callable[[], Any] | None = None
+        self, feed: Feed, desk: OperatorActions, *, now: Callable[[], Any] | None, **options: Any
     ) -> None:
         self.time = AT
         self.noticed: list[str] = []
@@ -113,7 +115,7 @@ class RecordingConsole(Console):
         self.rings = 0
         self.read = 0
         """The newest entry that it has read."""
-        super().__init__(feed, desk, now=now or (lambda: self.time))
+        super().__init__(feed, desk, now=now or (lambda: self.time), **options)
 
     def follow_commands(self, entries: Iterable[Entry]) -> None:
         """Keep how far it has read."""
@@ -237,6 +239,14 @@ class ConsoleDriver(Generic[J]):
         found = self.list(name)
         return [found.render_line(y).text.rstrip() for y in range(found.count)]
 
+    def words(self, name: str) -> "list[str]":
+        """What a list shows, line by line, without its columns."""
+        return [" ".join(line.split()) for line in self.lines(name)]
+
+    def text(self, selector: str) -> str:
+        """What a line of the screen in front says."""
+        return str(self.app.screen.query_one(selector, Static).content)
+
 
 @asynccontextmanager
 async def console_on(
@@ -246,20 +256,23 @@ async def console_on(
     size: tuple[int, int] = (100, 30),
     now: Callable[[], Any] | None = None,
     toasts: bool = False,
+    read: bool = True,
+    console: Mapping[str, Any] = MappingProxyType({}),
     **feed: Any,
 ) -> AsyncGenerator[ConsoleDriver[J]]:
-    """Open the console on the first run of a journal, and wait until all of it was read.
+    """Open the console on the first run of a journal, and wait until all of it was `read`.
 
     What is said goes to the journal `desk`, where there is one; with `toasts` what is told is seen
-    on the screen. `feed` are arguments of the feed.
+    on the screen. `console` are arguments of the console, `feed` those of the feed.
     """
     bus = LocalBus()
     options: dict[str, Any] = {"run": 1, "poll_seconds": 60, "hertz": 100} | feed
-    operator = OperatorActions(desk or journal, author="ada", bus=bus, clock=lambda: AT)
-    app = RecordingConsole(Feed(journal, bus=bus, **options), operator, now)
+    operator = OperatorActions(desk or journal, author="ada", bus=bus, clock=now or (lambda: AT))
+    app = RecordingConsole(Feed(journal, bus=bus, **options), operator, now=now, **console)
     async with app.run_test(size=size, notifications=toasts) as pilot:
         driver = ConsoleDriver(journal, bus, app, pilot, before=await journal.last_id())
-        await driver.until(lambda: app.read >= driver.before)
+        if read:
+            await driver.until(lambda: app.read >= driver.before)
         yield driver
 
 
@@ -267,10 +280,22 @@ async def console_on(
 async def console_of(
     journal: J, *records: Record, project: str = "", spec: str = "{}", **options: Any
 ) -> AsyncGenerator[ConsoleDriver[J]]:
-    """Open the console on a new journal that holds records of one attempt of the task `fix`."""
+    """Open the console on a new journal with the records, if any, of one attempt of `fix`."""
     await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
     async with console_on(journal, **options) as driver:
-        await driver.add(spec=spec, project=project)
         if records:
+            await driver.add(spec=spec, project=project)
             await driver.write(*records)
+        yield driver
+
+
+@asynccontextmanager
+async def console_in(
+    folder: Path, *records: Record, **options: Any
+) -> AsyncGenerator[ConsoleDriver[Journal]]:
+    """The same on a journal that is a file in a folder."""
+    async with (
+        await Journal.open(folder / "journal.db") as journal,
+        console_of(journal, *records, **options) as driver,
+    ):
         yield driver

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.widgets import Static
 
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
@@ -136,18 +135,14 @@ async def test_a_stop_is_issued_only_when_it_was_agreed_to(sit: Sit) -> None:
         assert await seat.written() == [replace(MINE, action=Action.STOP)]
 
 
-async def test_a_restart_carries_its_note(sit: Sit) -> None:
-    async with sit(ALERT) as seat:
+async def test_a_persons_restart_carries_its_note_and_is_above_the_number_of_attempts(
+    sit: Sit,
+) -> None:
+    async with sit(ALERT, attempts=1) as seat:
         await seat.press("b", *"no", "enter")
         assert await seat.written() == [
             replace(MINE, action=Action.RESTART, message="no", answers=(ALERT.key,))
         ]
-
-
-async def test_a_persons_restart_is_above_the_number_of_attempts(sit: Sit) -> None:
-    async with sit(attempts=1) as seat:
-        await seat.press("b", *"no", "enter")
-        assert await seat.written() == [replace(MINE, action=Action.RESTART, message="no")]
 
 
 async def test_a_task_that_is_over_is_begun_again_with_a_note(sit: Sit) -> None:
@@ -253,8 +248,7 @@ async def test_a_journal_that_refuses_is_told_and_nothing_breaks(sit: Sit) -> No
 async def test_the_words_of_agents_are_shown_as_they_are(sit: Sit) -> None:
     async with sit(ALERT) as seat:
         await seat.press("i")
-        quote = seat.app.screen.query_one(".quote Static", Static)
-        assert str(quote.content) == "cycle: the same [red]three[/red] acts"
+        assert seat.text(".quote Static") == "cycle: the same [red]three[/red] acts"
 
 
 async def test_the_keys_of_a_filter_do_not_act(sit: Sit) -> None:
@@ -335,8 +329,7 @@ async def test_a_grant_that_is_not_readable_is_not_sent(sit: Sit) -> None:
     async with sit() as seat:
         await seat.press("B", *"lots", "enter")
         assert isinstance(seat.app.screen, TextDialog)
-        hint = seat.app.screen.query_one(".hint", Static)
-        assert str(hint.content).startswith("write amounts of requests")
+        assert seat.text(".hint").startswith("write amounts of requests")
         await seat.press("escape")
         assert await seat.written() == []
 

@@ -1,6 +1,6 @@
 """The view of one attempt: its sides, its header, its cursor, its diff."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from textual.screen import Screen
-from textual.widgets import Static
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -19,10 +18,9 @@ from midwatch_monitor.records import (
     Plan,
     PlanStep,
     PlanStepState,
-    Record,
     Step,
 )
-from midwatch_stage.console import ConsoleDriver, console_on
+from midwatch_stage.console import ConsoleDriver, console_in
 from midwatch_stage.factories import (
     AT,
     acceptance,
@@ -52,24 +50,23 @@ def write(number: int) -> Step:
     return editing(number, "a.py", tool="write_file", output=f"{CODE} {number}")
 
 
-def everything(nudge: int) -> Sequence[Record]:
-    """Most kinds of records; `nudge` is the id that the intervention among them will have."""
-    return (
-        WORKING,
-        PLAN,
-        write(1),
-        reflecting(2, 40, 30, blockers=("no key",)),
-        write(3),
-        ALERT,
-        escalation(1, "repeated_edits"),
-        intervention(Action.NUDGE, Actor.OPERATOR, author="eve", answers=(ALERT.key,)),
-        delivery(nudge, step=3),
-        write(4),
-        replace(ALERT, state=AlertState.RESOLVED, step=4),
-        outcome(nudge, step=4),
-        Fault(part="cycle", error="boom"),
-        acceptance(passed=False, detail="1 failed"),
-    )
+EVERYTHING = (
+    WORKING,
+    PLAN,
+    write(1),
+    reflecting(2, 40, 30, blockers=("no key",)),
+    write(3),
+    ALERT,
+    escalation(1, "repeated_edits"),
+    intervention(Action.NUDGE, Actor.OPERATOR, author="eve", answers=(ALERT.key,)),
+    delivery(8, step=3),
+    write(4),
+    replace(ALERT, state=AlertState.RESOLVED, step=4),
+    outcome(8, step=4),
+    Fault(part="cycle", error="boom"),
+    acceptance(passed=False, detail="1 failed"),
+)
+"""Most kinds of records, in a new journal."""
 
 
 Seat = ConsoleDriver[Journal]
@@ -86,13 +83,10 @@ async def sitting(
     **task: str,
 ) -> AsyncGenerator[Seat]:
     """Opens the console on a journal with one attempt, which holds everything unless told."""
-    async with await Journal.open(folder / "journal.db") as journal:
-        await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-        async with console_on(journal, size=size, poll_seconds=poll_seconds) as driver:
-            await driver.add(title="Fix it", **task)
-            last = await journal.last_id()
-            await driver.write(*([WORKING] if bare else everything(last + 8)))
-            yield driver
+    async with console_in(folder, size=size, poll_seconds=poll_seconds) as driver:
+        await driver.add(title="Fix it", **task)
+        await driver.write(*([WORKING] if bare else EVERYTHING))
+        yield driver
 
 
 @pytest.fixture
@@ -122,14 +116,14 @@ def detail(seat: Seat) -> str:
 
 
 async def test_the_header_says_where_the_attempt_stands(seat: Seat) -> None:
-    view = await seat.open_attempt()
-    standing = str(view.query_one("#standing", Static).content)
-    waiting = str(view.query_one("#waiting", Static).content)
-    assert standing == (
+    await seat.open_attempt()
+    assert seat.text("#standing") == (
         "fix#1  ▶ working  ● ok  step 4  plan 2/2  progress 40%  confidence 30%"
         "  coder with m on n  Fix it"
     )
-    assert waiting == ("waits for a decision  idle 0s  used: 0 requests, 0 tokens, $0.00, 0 min")
+    assert seat.text("#waiting") == (
+        "waits for a decision  idle 0s  used: 0 requests, 0 tokens, $0.00, 0 min"
+    )
 
 
 async def test_enter_shows_all_of_a_step_and_escape_closes_it_then_goes_back(seat: Seat) -> None:
@@ -239,10 +233,9 @@ async def test_where_there_is_no_diff_the_view_says_why(
     sit: Sit, workspace: str, said: str
 ) -> None:
     async with sit(workspace=workspace) as seat:
-        view = await seat.open_attempt()
+        await seat.open_attempt()
         await seat.press("f6")
-        empty = view.query_one("#diff-pane > .nothing", Static)
-        await seat.until(lambda: str(empty.content) == said)
+        await seat.until(lambda: seat.text("#diff-pane > .nothing") == said)
 
 
 async def test_an_attempt_without_anything_says_so_on_every_side(sit: Sit) -> None:

@@ -7,7 +7,7 @@ from textual.command import DiscoveryHit, Hit
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Lifecycle
-from midwatch_stage.console import ConsoleDriver, console_of
+from midwatch_stage.console import ConsoleDriver, console_in, console_of
 from midwatch_stage.factories import transition
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
 
@@ -19,10 +19,7 @@ APPROVE = "Approve a decision or a worker's request"
 @pytest.fixture(scope="module")
 async def watch(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Watch]:
     """The console on an attempt that works, for tests that write nothing."""
-    async with (
-        await Journal.open(tmp_path_factory.mktemp("palette") / "journal.db") as journal,
-        console_of(journal, transition()) as driver,
-    ):
+    async with console_in(tmp_path_factory.mktemp("palette"), transition()) as driver:
         yield driver
 
 

@@ -1,47 +1,29 @@
 """The console around its panes: themes, help, keys of one's own, and the way out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 import pytest
-from textual.pilot import Pilot
-from textual.widgets import TabbedContent
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
+from midwatch_stage.console import ConsoleDriver, console_on
 from midwatch_stage.factories import AT
-from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.tui.app import INTERRUPTED, Console, RunWork
+from midwatch_supervisor.tui.app import INTERRUPTED, RunWork
 from midwatch_supervisor.tui.screens.fleet import FleetPane
 from midwatch_supervisor.tui.screens.overview import OverviewPane
-from midwatch_supervisor.tui.screens.title import TitleLine
-from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
 
-Seated = tuple[Console, Pilot[int]]
-Open = Callable[..., AbstractAsyncContextManager[Seated]]
+ABOUT = ("Run 1: [b]six[/b] tasks", "No sandbox")
 
 
-@pytest.fixture
-def opened(six_tasks: Journal) -> Open:
-    """Opens the console: `async with opened(ConsoleSettings(…), work=…) as (app, pilot)`."""
-
-    @asynccontextmanager
-    async def show(
-        settings: ConsoleSettings | None = None, work: RunWork | None = None
-    ) -> AsyncGenerator[Seated]:
-        feed = Feed(six_tasks, run=1, bus=LocalBus(), poll_seconds=60, hertz=10)
-        about = ("Run 1: [b]six[/b] tasks", "No sandbox")
-        desk = OperatorActions(six_tasks, author="ada")
-        app = Console(feed, desk, work=work, settings=settings, about=about)
-        async with app.run_test() as pilot:
-            yield app, pilot
-
-    return show
+def opened(
+    journal: Journal, settings: ConsoleSettings | None = None, work: RunWork | None = None
+) -> AbstractAsyncContextManager[ConsoleDriver[Journal]]:
+    options = {"settings": settings, "work": work, "about": ABOUT}
+    return console_on(journal, size=(80, 24), console=options)
 
 
 async def for_ever() -> int:
@@ -58,15 +40,11 @@ async def breaks() -> int:
 
 
 async def test_the_top_line_counts_who_needs_a_person_who_works_and_what_it_cost(
-    opened: Open,
+    six_tasks: Journal,
 ) -> None:
-    async with opened() as (app, pilot):
-        async with asyncio.timeout(120):
-            while (
-                "$0.00" not in (said := str(app.query_one(TitleLine).render())) or "1/6" not in said
-            ):
-                await pilot.pause()
-        assert said.rstrip().split("  ")[2:] == [
+    async with opened(six_tasks) as seat:
+        seat.app.pass_a_second()
+        assert seat.text("TitleLine").rstrip().split("  ")[2:] == [
             "! 3 need you",
             "■ 1 stuck",
             "● 1 working",
@@ -77,79 +55,78 @@ async def test_the_top_line_counts_who_needs_a_person_who_works_and_what_it_cost
         ]
 
 
-async def test_what_is_watched_stands_in_the_overview_as_it_is(opened: Open) -> None:
-    async with opened() as (app, pilot):
-        await pilot.press("4")
-        assert "Run 1: [b]six[/b] tasks" in app.query_one(OverviewPane).text
+async def test_what_is_watched_stands_in_the_overview_as_it_is(six_tasks: Journal) -> None:
+    async with opened(six_tasks) as seat:
+        await seat.press("4")
+        assert "Run 1: [b]six[/b] tasks" in seat.app.query_one(OverviewPane).text
 
 
-async def test_a_key_changes_the_theme_and_the_lines_with_it(opened: Open) -> None:
-    async with opened() as (app, pilot):
-        roll = app.query_one(FleetPane).list
+async def test_a_key_changes_the_theme_and_the_lines_with_it(six_tasks: Journal) -> None:
+    async with opened(six_tasks) as seat:
+        roll = seat.app.query_one(FleetPane).list
         before = roll.colours
-        await pilot.press("T")
-        await pilot.pause()
-        assert app.theme == "midwatch-light"
+        await seat.press("T")
+        await seat.pilot.pause()
+        assert seat.app.theme == "midwatch-light"
         assert roll.colours != before
 
 
-async def test_the_configuration_chooses_the_theme_and_the_keys(opened: Open) -> None:
+async def test_the_configuration_chooses_the_theme_and_the_keys(six_tasks: Journal) -> None:
     settings = ConsoleSettings(theme="midwatch-safe", keys={"checkpoints": "f2", "help": "!"})
-    async with opened(settings) as (app, pilot):
-        assert app.theme == "midwatch-safe"
-        tabs = app.query_one("#panes", TabbedContent)
-        await pilot.press("2")
-        assert tabs.active == "fleet-tab"
-        await pilot.press("f2")
-        assert tabs.active == "checkpoints-tab"
-        await pilot.press("!")
-        assert isinstance(app.screen, HelpScreen)
+    async with opened(six_tasks, settings) as seat:
+        assert seat.app.theme == "midwatch-safe"
+        await seat.press("2")
+        assert seat.tab == "fleet-tab"
+        await seat.press("f2")
+        assert seat.tab == "checkpoints-tab"
+        await seat.press("!")
+        assert isinstance(seat.app.screen, HelpScreen)
 
 
-async def test_the_help_opens_and_closes(opened: Open) -> None:
-    async with opened() as (app, pilot):
+async def test_the_help_opens_and_closes(six_tasks: Journal) -> None:
+    async with opened(six_tasks) as seat:
         for key in ("escape", "q", "question_mark"):
-            await pilot.press("question_mark")
-            assert isinstance(app.screen, HelpScreen)
-            await pilot.press(key)
-            assert not isinstance(app.screen, HelpScreen)
-        assert app.is_running
+            await seat.press("question_mark")
+            assert isinstance(seat.app.screen, HelpScreen)
+            await seat.press(key)
+            assert not isinstance(seat.app.screen, HelpScreen)
+        assert seat.app.is_running
 
 
-async def test_a_console_that_runs_nothing_leaves_at_once(opened: Open) -> None:
-    async with opened() as (app, pilot):
-        await pilot.press("q")
-        assert app.return_value == 0
+async def test_a_console_that_runs_nothing_leaves_at_once(six_tasks: Journal) -> None:
+    async with opened(six_tasks) as seat:
+        await seat.press("q")
+        assert seat.app.return_value == 0
 
 
-async def test_after_the_run_it_leaves_with_the_code_of_the_run(opened: Open) -> None:
-    async with opened(work=four) as (app, pilot):
-        await pilot.pause()
-        assert app.code == 4
-        await pilot.press("q")
-        assert app.return_value == 4
+async def test_after_the_run_it_leaves_with_the_code_of_the_run(six_tasks: Journal) -> None:
+    async with opened(six_tasks, work=four) as seat:
+        await seat.pilot.pause()
+        assert seat.app.code == 4
+        await seat.press("q")
+        assert seat.app.return_value == 4
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q"])
-async def test_while_the_run_works_leaving_asks_first(opened: Open, key: str) -> None:
-    async with opened(work=for_ever) as (app, pilot):
-        await pilot.press(key)
-        assert isinstance(app.screen, ConfirmDialog)
-        await pilot.press("enter")
-        assert app.is_running
-        await pilot.press(key, "y")
-        assert app.return_value == INTERRUPTED
+async def test_while_the_run_works_leaving_asks_first(six_tasks: Journal, key: str) -> None:
+    async with opened(six_tasks, work=for_ever) as seat:
+        await seat.press(key)
+        assert isinstance(seat.app.screen, ConfirmDialog)
+        await seat.press("enter")
+        assert seat.app.is_running
+        await seat.press(key, "y")
+        assert seat.app.return_value == INTERRUPTED
 
 
-async def test_a_run_that_breaks_off_leaves_the_console_open(opened: Open) -> None:
-    async with opened(work=breaks) as (app, pilot):
-        await pilot.pause()
-        assert app.is_running
-        assert app.code == 1
+async def test_a_run_that_breaks_off_leaves_the_console_open(six_tasks: Journal) -> None:
+    async with opened(six_tasks, work=breaks) as seat:
+        await seat.pilot.pause()
+        assert seat.app.is_running
+        assert seat.app.code == 1
 
 
 async def test_a_run_of_this_process_goes_on_where_a_task_is_begun_again(
-    opened: Open, six_tasks: Journal
+    six_tasks: Journal,
 ) -> None:
     begun: list[int] = []
 
@@ -157,18 +134,16 @@ async def test_a_run_of_this_process_goes_on_where_a_task_is_begun_again(
         begun.append(len(begun))
         return len(begun)
 
-    async with opened(work=ends_at_once) as (app, pilot):
-        await pilot.pause()
-        assert (begun, app.code) == ([0], 1)
-        while not app.board.attempts:
-            await pilot.pause()
-        task = next(iter(app.board.attempts.values())).task
+    async with opened(six_tasks, work=ends_at_once) as seat:
+        await seat.pilot.pause()
+        assert (begun, seat.app.code) == ([0], 1)
+        task = next(iter(seat.app.board.attempts.values())).task
         for lifecycle in (Lifecycle.COMPLETED, Lifecycle.SUBMITTED):
             state = TaskTransition(lifecycle=lifecycle)
-            app.board.fold(Entry(id=0, record=state, at=AT, task=task, attempt=None))
-        app.pass_a_second()
-        await pilot.pause()
-        assert (begun, app.code) == ([0, 1], 2)
-        app.pass_a_second()
-        await pilot.pause()
+            seat.app.board.fold(Entry(id=0, record=state, at=AT, task=task, attempt=None))
+        seat.app.pass_a_second()
+        await seat.pilot.pause()
+        assert (begun, seat.app.code) == ([0, 1], 2)
+        seat.app.pass_a_second()
+        await seat.pilot.pause()
         assert begun == [0, 1]

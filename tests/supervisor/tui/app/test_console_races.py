@@ -16,29 +16,22 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptTransition,
     Commit,
     Delivery,
     DeliveryState,
     Entry,
     Fact,
-    Intervention,
-    Lifecycle,
     Recall,
     Record,
-    Step,
-    StepKind,
 )
 from midwatch_stage.console import ConsoleDriver, console_of
-from midwatch_stage.factories import AT
+from midwatch_stage.factories import AT, intervention, message, transition
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.attempt_tabs import TimelineTab
 
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
-STEP = Step(number=4, kind=StepKind.MESSAGE)
-HELD = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Up.", needs_approval=True)
-MINE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada")
+HELD = intervention(message="Up.", needs_approval=True)
+MINE = intervention(by=Actor.OPERATOR, author="ada")
 PAUSE = replace(MINE, action=Action.PAUSE)
 GO_ON = replace(MINE, action=Action.RESUME, message="Go on.")
 
@@ -99,7 +92,7 @@ def sit(tmp_path: Path) -> Sit:
     async def seat(*records: Record) -> AsyncGenerator[ConsoleDriver[Slow]]:
         async with (
             await Slow.open(tmp_path / "journal.db") as journal,
-            console_of(journal, WORKING, STEP, *records, project="p") as operator,
+            console_of(journal, transition(), message(4), *records, project="p") as operator,
         ):
             yield operator
 

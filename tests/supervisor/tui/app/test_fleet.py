@@ -142,15 +142,6 @@ async def test_the_cursor_stays_on_its_row_when_lines_move() -> None:
         assert [line[0] for line in seat.lines] == [" ", " ", ">"]
 
 
-async def test_what_it_does_is_the_news_of_an_attempt_that_has_not_reported() -> None:
-    async with seated() as seat:
-        await seat.add("fix")
-        await seat.say("fix", Change(activity=Activity.COMMAND, doing="pytest -q"))
-        assert "pytest -q" in seat.lines[0]
-        await seat.say("fix", REPORT)
-        assert "pytest -q" not in seat.lines[0]
-
-
 ALL = "! task state step progress conf why, or latest checkpoint idle budget worker model"
 
 
@@ -233,19 +224,6 @@ async def test_who_folds_a_group_stands_on_its_heading() -> None:
         assert seat.lines[2] == ">▸ node-1 (2)  1 waits for you, 1 working"
         assert seat.app.pane.fold()
         assert seat.shown[2:] == ["▾ node-1 (2)", "a", "c"]
-
-
-async def test_what_is_over_makes_room_for_what_is_not() -> None:
-    async with seated(height=10) as seat:
-        await seat.add(*(f"t{n:02}" for n in range(20)))
-        await seat.pilot.press("G")
-        for n in range(15):
-            seat.fold(f"t{n:02}", DONE)
-        await seat.draw()
-        assert seat.shown[-2:] == ["t19", "▸ done (15)"]
-        seat.app.pane.open_filter()
-        await seat.pilot.press(*"t03")
-        assert seat.shown == ["t03"]
 
 
 async def test_a_row_under_the_cursor_is_seen_to_its_end() -> None:

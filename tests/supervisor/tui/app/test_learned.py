@@ -1,16 +1,12 @@
 """What was learned, read and marked in the console, against a journal."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
-from textual.pilot import Pilot
-from textual.widgets import Static, TabbedContent
+from textual.widgets import Static
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
@@ -26,14 +22,11 @@ from midwatch_monitor.records import (
     LessonAct,
     LessonMark,
     Recall,
-    Record,
 )
-from midwatch_stage.console import RecordingConsole, press, settle
-from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_stage.console import ConsoleDriver, console_on
 from midwatch_supervisor.present.learning_text import NOTHING
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
-from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, TextDialog
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
@@ -41,40 +34,17 @@ from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
 
-@dataclass
-class Reader:
+class Reader(ConsoleDriver[Journal]):
     """Somebody before the console, in the view of what was learned."""
 
-    journal: Journal
-    app: RecordingConsole
-    pilot: Pilot[int]
-    bus: LocalBus
-    before: int
-    """The last entry that nobody wrote here."""
-
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Wait for the console; two minutes at most."""
-        async with asyncio.timeout(120):
-            while not happened():
-                self.app.refresh_panes()
-                await self.pilot.pause()
-        await settle(self.pilot)
+        """Wait for the console, which reads what was learned whenever it is drawn."""
 
-    async def press(self, *keys: str) -> None:
-        """Press keys, and wait until what they write is written."""
-        await press(self.pilot, *keys)
-        for worker in [each for each in self.app.workers if each.group == "acts"]:
-            await worker.wait()
-        await settle(self.pilot)
+        def drawn() -> bool:
+            self.app.refresh_panes()
+            return happened()
 
-    async def written(self) -> list[Record]:
-        """What was written here."""
-        return [entry.record for entry in await self.journal.entries(self.before)]
-
-    def lines(self, name: str) -> list[str]:
-        """What a list shows, line by line."""
-        roll = self.app.screen_stack[0].query_one(f"#{name}", LineList)
-        return [" ".join(roll.render_line(y).text.split()) for y in range(roll.count)]
+        await super().until(drawn)
 
     @property
     def detail(self) -> str:
@@ -84,21 +54,15 @@ class Reader:
     @property
     def seen(self) -> tuple[str, str]:
         """The pane and the part that are seen."""
-        panes = self.app.screen_stack[0].query_one("#panes", TabbedContent)
-        return panes.active.removesuffix("-tab"), self.app.learned.tab
+        return self.tab.removesuffix("-tab"), self.app.learned.tab
 
 
 @asynccontextmanager
-async def sitting(journal: Journal, desk: OperatorActions | None = None) -> AsyncGenerator[Reader]:
-    bus = LocalBus()
-    feed = Feed(journal, run=1, bus=bus, poll_seconds=60, hertz=100)
-    ada = OperatorActions(journal, author="ada", bus=bus, clock=lambda: NOW)
-    app = RecordingConsole(feed, desk or ada, now=lambda: NOW)
-    async with app.run_test(size=(120, 40)) as pilot:
-        reader = Reader(journal, app, pilot, bus, await journal.last_id())
+async def sitting(journal: Journal) -> AsyncGenerator[Reader]:
+    async with console_on(journal, size=(120, 40), now=lambda: NOW) as driver:
+        reader = Reader(**vars(driver))
         await reader.press("5")
-        newest = (await journal.entries(await journal.last_id() - 1))[-1].at
-        await reader.until(lambda: app.learned.read > 0 and app.board.last_at == newest)
+        await reader.until(lambda: reader.app.learned.read > 0)
         yield reader
 
 
@@ -164,7 +128,7 @@ async def test_r40_rejecting_asks_what_went_wrong_and_stores_the_verdict_at_once
 
 
 async def test_r50_lessons_are_read_with_what_came_of_them(reader: Reader) -> None:
-    (line,) = reader.lines("lessons")
+    (line,) = reader.words("lessons")
     assert line.startswith(">✎ 58m wrong_result Rounded before the discount;")
     await reader.press("enter")
     assert "what to do instead:\n- Round once, after the discount." in reader.detail
@@ -180,16 +144,16 @@ async def test_r58_a_person_rates_a_lesson_with_a_comment(writer: Reader) -> Non
     assert await writer.written() == [
         LessonMark(lesson=lesson.id, act=LessonAct.RATED, rating=4, author="ada", comment="ok")
     ]
-    await writer.until(lambda: "4/5" in writer.lines("lessons")[0])
+    await writer.until(lambda: "4/5" in writer.words("lessons")[0])
 
 
 async def test_a_retired_lesson_can_be_brought_back(writer: Reader) -> None:
     (lesson,) = writer.app.learned.view.lessons
     await writer.press("u")
     await writer.press("x", "enter")
-    await writer.until(lambda: writer.lines("lessons")[0].startswith(">⊘"))
+    await writer.until(lambda: writer.words("lessons")[0].startswith(">⊘"))
     await writer.press("u")
-    await writer.until(lambda: writer.lines("lessons")[0].startswith(">✎"))
+    await writer.until(lambda: writer.words("lessons")[0].startswith(">✎"))
     assert writer.app.noticed == [
         f"lesson {lesson.id}: it stands as it is",
         f"lesson {lesson.id} is retired: it never comes back into a prompt",
@@ -200,7 +164,7 @@ async def test_a_retired_lesson_can_be_brought_back(writer: Reader) -> None:
 async def test_v11_a_conflict_is_shown_with_both_sides(reader: Reader) -> None:
     new, old = [fact.id for fact in reader.app.learned.view.facts[1:]]
     await reader.press("f3")
-    unseen, kept, replaced = reader.lines("facts")
+    unseen, kept, replaced = reader.words("facts")
     assert unseen.startswith(">? 57m unreviewed Amounts are cents.")
     assert "✓ 58m reviewed Tests run with python3" in kept
     assert f"replaced → {new} Tests run with [b]nose[/b]." in replaced
@@ -314,7 +278,7 @@ async def test_r20_the_history_of_verdicts_is_told_the_newest_first(reader: Read
 
 async def test_proposed_guidelines_wait_in_the_attention_queue(reader: Reader) -> None:
     await reader.press("3")
-    (line,) = reader.lines("attention")
+    (line,) = reader.words("attention")
     assert line.startswith(">· 55m approval guidelines version 2 (23 words) is proposed for shop")
     await reader.press("enter")
     assert reader.seen == ("learned", "guidelines")
@@ -367,10 +331,10 @@ async def test_r20_an_attempt_tells_every_verdict_on_its_result(reader: Reader) 
 
 async def test_the_filter_looks_at_one_part(reader: Reader) -> None:
     await reader.press("f3", "slash", *"unreviewed", "enter")
-    assert len(reader.lines("facts")) == 1
-    assert len(reader.lines("lessons")) == 1
+    assert len(reader.words("facts")) == 1
+    assert len(reader.words("lessons")) == 1
     await reader.press("escape")
-    assert len(reader.lines("facts")) == 3
+    assert len(reader.words("facts")) == 3
 
 
 async def test_an_empty_part_says_what_would_fill_it_and_nothing_is_marked(nobody: Reader) -> None:
@@ -385,11 +349,9 @@ async def test_an_empty_part_says_what_would_fill_it_and_nothing_is_marked(nobod
 async def test_a_journal_opened_to_be_read_shows_all_and_refuses_marks(
     shop: Journal,
 ) -> None:
-    async with await Journal.open_to_read(shop.name) as closed:
-        desk = OperatorActions(closed, author="ada", clock=lambda: NOW)
-        async with sitting(closed, desk) as reader:
-            await reader.until(lambda: bool(reader.lines("lessons")))
-            await reader.press("x", "enter")
-            (told,) = reader.app.noticed
-            assert told.endswith("was opened to be read only")
-            assert await reader.written() == []
+    async with await Journal.open_to_read(shop.name) as closed, sitting(closed) as reader:
+        await reader.until(lambda: bool(reader.words("lessons")))
+        await reader.press("x", "enter")
+        (told,) = reader.app.noticed
+        assert told.endswith("was opened to be read only")
+        assert await reader.written() == []

@@ -10,9 +10,8 @@ from textual.widgets import Static
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Entry, NodeStatus
-from midwatch_stage.console import ConsoleDriver, RecordingConsole
-from midwatch_stage.factories import AT, drafts, step, transition
-from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_stage.console import ConsoleDriver, console_on
+from midwatch_stage.factories import drafts, step, transition
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.overview import OverviewPane
 from midwatch_supervisor.tui.state.board import FleetBoard
@@ -39,17 +38,14 @@ class Gate:
 @asynccontextmanager
 async def opening(journal: Journal, gate: Gate) -> AsyncGenerator[ConsoleDriver[Journal]]:
     """The console from its first frame on."""
-    bus = LocalBus()
-    feed = Feed(journal, run=1, bus=bus, poll_seconds=60, hertz=100, nodes=gate.nodes)
-    app = RecordingConsole(feed, OperatorActions(journal, author="ada", bus=bus, clock=lambda: AT))
-    async with app.run_test(size=(100, 30)) as pilot:
-        yield ConsoleDriver(journal, bus, app, pilot)
+    async with console_on(journal, read=False, nodes=gate.nodes) as driver:
+        yield driver
         gate.opened.set()
 
 
 def nothing(driver: ConsoleDriver[Journal], name: str) -> str:
     """What a list says where it has no line."""
-    return str(driver.app.screen.query_one(f"#{name}-pane .nothing", Static).content)
+    return driver.text(f"#{name}-pane .nothing")
 
 
 async def test_until_the_journal_is_read_no_pane_says_that_there_is_nothing(
@@ -60,13 +56,13 @@ async def test_until_the_journal_is_read_no_pane_says_that_there_is_nothing(
     async with opening(journal, gate) as driver:
         await driver.pilot.pause()
         assert {nothing(driver, name) for name in LISTS} == {"Reading the journal…"}
-        assert "Reading the journal…" in str(driver.app.query_one("TitleLine").render())
+        assert "Reading the journal…" in driver.text("TitleLine")
         await driver.press("4")
         assert driver.app.query_one(OverviewPane).text.startswith("Reading the journal… So far:")
         gate.opened.set()
         await driver.until(lambda: not driver.app.board.loading)
         assert "Reading" not in driver.app.query_one(OverviewPane).text
-        assert "Reading" not in str(driver.app.query_one("TitleLine").render())
+        assert "Reading" not in driver.text("TitleLine")
         await driver.press("2")
         assert nothing(driver, "checkpoints").startswith("No checkpoint yet")
 

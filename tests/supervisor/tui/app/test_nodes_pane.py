@@ -187,14 +187,6 @@ async def test_work_that_nobody_watches_is_told_on_top(handed_over: Journal) -> 
         assert "`midwatch monitor` starts one" in said
 
 
-async def test_with_a_monitor_nothing_is_told(handed_over: Journal) -> None:
-    fleet = Fleet(EAST, monitors=[MonitorStatus(holder="watch:1", until=NOW.replace(minute=30))])
-    async with seated(handed_over, fleet.nodes, monitors=fleet.monitors) as seat:
-        await seat.until(lambda: seat.app.board.node_list.monitors is not None)
-        seat.app.pass_a_second()
-        assert seat.app.banner.said == ""
-
-
 async def test_before_the_nodes_were_read_nothing_is_said_of_them(tmp_path: Path) -> None:
     fleet = Fleet(EAST)
     fleet.answers.clear()

@@ -2,18 +2,17 @@
 
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input, TabbedContent
+from textual.widgets import TabbedContent
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Fault, Lifecycle, Severity, Step
-from midwatch_stage.console import ConsoleDriver, console_on
+from midwatch_stage.console import ConsoleDriver, console_in, console_of
 from midwatch_stage.factories import AT, alert, reflecting, transition
-from midwatch_supervisor.tui.screens.overview import OverviewPane
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()
@@ -25,12 +24,7 @@ def reflects(number: int, confidence: int, notes: str = "") -> Step:
     return reflecting(number, 10 * number, confidence, notes=notes)
 
 
-@asynccontextmanager
-async def watching(folder: Path) -> AsyncGenerator[Watch]:
-    async with await Journal.open(folder / "journal.db") as journal:
-        await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-        async with console_on(journal, size=(120, 30), hertz=1000) as driver:
-            yield driver
+watching = partial(console_in, size=(120, 30), hertz=1000)
 
 
 @pytest.fixture
@@ -40,11 +34,6 @@ async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
 
 
 TIMES = "\N{MULTIPLICATION SIGN}"
-
-
-def said(watch: Watch, name: str) -> list[str]:
-    """What a list shows, line by line, without its columns."""
-    return [" ".join(line.split()) for line in watch.lines(name)]
 
 
 async def three_tasks(watch: Watch) -> None:
@@ -93,7 +82,7 @@ async def test_a_click_on_a_tab_shows_its_pane_as_it_is_now(looking: Watch) -> N
 
 async def test_the_stream_tells_each_checkpoint_with_its_change(looking: Watch) -> None:
     await looking.press("2")
-    assert said(looking, "checkpoints") == [
+    assert looking.words("checkpoints") == [
         "20:00:00 fine#1 1 10% 80% - continue - Begun.",
         "20:00:00 fine#1 1 20% 70% -10 continue - [red]Half.",
         ">20:00:00 port#1 1 10% 60% - continue - -",
@@ -118,18 +107,11 @@ async def test_a_filter_holds_for_checkpoints_that_come_later(busy: Watch) -> No
     assert busy.list("checkpoints").count == 5
 
 
-async def test_escape_closes_the_filter_and_the_keys_go_to_the_lines(looking: Watch) -> None:
-    await looking.press("3", "slash")
-    assert isinstance(looking.app.focused, Input)
-    await looking.press("escape")
-    assert looking.app.focused is looking.list("attention")
-
-
 async def test_the_queue_names_what_waits_for_an_answer_before_what_is_stuck(
     looking: Watch,
 ) -> None:
     await looking.press("3")
-    assert said(looking, "attention") == [
+    assert looking.words("attention") == [
         ">? 0s answer port#1 Which [b]port? -",
         "■ 0s stuck loops#1 the same three acts cycle",
     ]
@@ -150,14 +132,14 @@ async def test_equal_needs_are_one_line_that_enter_unfolds(four_stuck: Watch) ->
         f">■ 0s stuck ▸ 4 {TIMES} the same three acts -",
     ]
     await four_stuck.press("j")
-    assert said(four_stuck, "attention") == folded
+    assert four_stuck.words("attention") == folded
     await four_stuck.press("enter")
-    assert said(four_stuck, "attention")[1:3] == [
+    assert four_stuck.words("attention")[1:3] == [
         f">■ 0s stuck ▾ 4 {TIMES} the same three acts -",
         "■ 0s stuck a#1 the same three acts cycle",
     ]
     await four_stuck.press("j", "j", "z")
-    assert said(four_stuck, "attention") == folded
+    assert four_stuck.words("attention") == folded
 
 
 async def test_no_act_is_taken_on_a_line_of_several(four_stuck: Watch) -> None:
@@ -168,7 +150,7 @@ async def test_no_act_is_taken_on_a_line_of_several(four_stuck: Watch) -> None:
 
 async def test_a_filter_shows_equal_needs_one_by_one(four_stuck: Watch) -> None:
     await four_stuck.press("slash", *"stuck", "enter")
-    assert len(said(four_stuck, "attention")) == 4
+    assert len(four_stuck.words("attention")) == 4
 
 
 async def test_the_cursor_stays_on_what_is_folded_away(watch: Watch) -> None:
@@ -177,7 +159,7 @@ async def test_the_cursor_stays_on_what_is_folded_away(watch: Watch) -> None:
     await watch.press("3", "j")
     for name in ("c", "d"):
         await watch.write(WORKING, CYCLE, task=name)
-    assert said(watch, "attention") == [f">■ 0s stuck ▸ 4 {TIMES} the same three acts -"]
+    assert watch.words("attention") == [f">■ 0s stuck ▸ 4 {TIMES} the same three acts -"]
 
 
 async def test_an_answered_attempt_leaves_the_queue_and_the_count_on_its_tab(busy: Watch) -> None:
@@ -186,7 +168,7 @@ async def test_an_answered_attempt_leaves_the_queue_and_the_count_on_its_tab(bus
     await busy.press("3")
     await busy.write(WORKING, task="port")
     assert str(label.label) == "Needs you (1)"
-    assert said(busy, "attention") == [">■ 0s stuck loops#1 the same three acts cycle"]
+    assert busy.words("attention") == [">■ 0s stuck loops#1 the same three acts cycle"]
 
 
 async def test_enter_opens_the_attempt_of_the_line_and_escape_goes_back(
@@ -229,7 +211,7 @@ async def test_o_sorts_the_fleet_from_any_pane(busy: Watch) -> None:
 
 async def test_enter_and_z_fold_a_group_of_the_fleet(busy: Watch) -> None:
     await busy.press("v", "v", "v", "g", "enter")
-    assert said(busy, "fleet") == [">▸ coder (3) 1 waits for you, 1 stuck, 1 working"]
+    assert busy.words("fleet") == [">▸ coder (3) 1 waits for you, 1 stuck, 1 working"]
     await busy.press("z")
     assert busy.list("fleet").count == 4
 
@@ -239,15 +221,6 @@ async def test_where_nothing_folds_z_says_so_and_a_heading_is_no_attempt(busy: W
     assert "there is nothing to fold or unfold on this line" in busy.app.told
     assert busy.app.told[-1] == "no attempt is chosen"
     assert await busy.written() == []
-
-
-async def test_the_overview_counts_who_does_what(looking: Watch) -> None:
-    await looking.press("4")
-    said = " ".join(looking.app.query_one(OverviewPane).text.split())
-    assert "1 working" in said
-    assert "1 stuck" in said
-    assert "1 waiting" in said
-    assert "alerts fired 1" in said
 
 
 async def test_a_need_rings_once_and_is_told_as_text(watch: Watch) -> None:
@@ -284,9 +257,7 @@ async def test_a_banner_that_was_put_away_comes_back_only_when_it_changes(busy: 
 
 
 async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> None:
-    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-    async with console_on(journal, toasts=True) as seat:
-        await seat.write(WORKING)
+    async with console_of(journal, WORKING, toasts=True) as seat:
         seat.app.time = AT + timedelta(seconds=61)
         seat.app.pass_a_second()
         await seat.press("T")
@@ -297,9 +268,7 @@ async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> 
 
 
 async def test_a_notice_covers_no_line_of_a_list(journal: Journal) -> None:
-    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-    async with console_on(journal, toasts=True) as seat:
-        await seat.write(WORKING)
+    async with console_of(journal, WORKING, toasts=True) as seat:
         await seat.press("T")
         (toast,) = seat.app.screen.query("Toast")
         assert 0 < toast.region.bottom <= seat.list("fleet").region.y

@@ -16,8 +16,8 @@ from midwatch_monitor.records import (
     Lifecycle,
     Severity,
 )
-from midwatch_stage.console import ConsoleDriver, console_on
-from midwatch_stage.factories import AT, alert, delivery, intervention, reflecting, transition
+from midwatch_stage.console import ConsoleDriver, console_in
+from midwatch_stage.factories import alert, delivery, intervention, reflecting, transition
 from midwatch_stage.matrix import matrix
 from midwatch_supervisor.tui.widgets.footer import Footer
 
@@ -35,12 +35,10 @@ def approved(id: int, step: int = 1) -> Delivery:
 
 @pytest.fixture
 async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
-    async with await Journal.open(tmp_path / "journal.db") as journal:
-        await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-        async with console_on(journal, size=(120, 30), hertz=1000) as driver:
-            # Whoever looks is slow: a line that comes by itself stays unread for an hour.
-            driver.app.glance_seconds = 3600
-            yield driver
+    async with console_in(tmp_path, size=(120, 30), hertz=1000) as driver:
+        # Whoever looks is slow: a line that comes by itself stays unread for an hour.
+        driver.app.glance_seconds = 3600
+        yield driver
 
 
 async def two_checkpoints(watch: Watch) -> int:

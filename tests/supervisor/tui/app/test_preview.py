@@ -1,9 +1,5 @@
 """The preview beside the list or below it, and what it follows."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-
-import pytest
 from textual.widgets import TabbedContent
 
 from midwatch_monitor.journal import Journal
@@ -13,28 +9,12 @@ from midwatch_stage.factories import reflecting, transition
 from midwatch_supervisor.tui.screens.preview import PreviewView
 from midwatch_supervisor.tui.widgets.footer import Footer
 
-Open = Callable[[int, int], AbstractAsyncContextManager[ConsoleDriver[Journal]]]
-
-
-@pytest.fixture
-def opened(six_tasks: Journal) -> Open:
-    """Opens the console on six tasks in a size."""
-
-    @asynccontextmanager
-    async def show(width: int, height: int) -> AsyncGenerator[ConsoleDriver[Journal]]:
-        async with console_on(six_tasks, size=(width, height)) as seat:
-            await seat.until(lambda: len(seat.app.board.rows) == 6)
-            await seat.until(lambda: len(seat.app.queue.rows) == 3)
-            yield seat
-
-    return show
-
 
 def shown(seat: ConsoleDriver[Journal]) -> PreviewView:
     return seat.app.query_one(PreviewView)
 
 
-async def test_the_preview_stands_where_there_is_room(opened: Open) -> None:
+async def test_the_preview_stands_where_there_is_room(six_tasks: Journal) -> None:
     places = {
         (160, 45): "beside",
         (140, 24): "beside",
@@ -44,7 +24,7 @@ async def test_the_preview_stands_where_there_is_room(opened: Open) -> None:
         (80, 24): "",
         (40, 10): "",
     }
-    async with opened(160, 45) as seat:
+    async with console_on(six_tasks, size=(160, 45)) as seat:
         assert {size: await place(seat, size) for size in places} == places
 
 
@@ -57,8 +37,8 @@ async def place(seat: ConsoleDriver[Journal], size: tuple[int, int]) -> str:
     return "beside" if region.x >= lists.right else "below" if region.y else "over"
 
 
-async def test_the_preview_follows_the_cursor_and_what_happens(opened: Open) -> None:
-    async with opened(160, 45) as seat:
+async def test_the_preview_follows_the_cursor_and_what_happens(six_tasks: Journal) -> None:
+    async with console_on(six_tasks, size=(160, 45)) as seat:
         assert "labels#1 ─ WHY" in shown(seat).text
         await seat.press("j")
         assert "PROPOSED: RESTART by supervisor" in shown(seat).text
@@ -67,9 +47,9 @@ async def test_the_preview_follows_the_cursor_and_what_happens(opened: Open) -> 
 
 
 async def test_lines_that_are_grouped_anew_have_the_preview_and_the_keys_of_the_cursors_line(
-    opened: Open,
+    six_tasks: Journal,
 ) -> None:
-    async with opened(120, 36) as seat:
+    async with console_on(six_tasks, size=(120, 36)) as seat:
         await seat.press("v")
         assert seat.app.panes.fleet.chosen is seat.app.target
         assert "delivery#1 ─ WHY" in shown(seat).text
@@ -77,9 +57,9 @@ async def test_lines_that_are_grouped_anew_have_the_preview_and_the_keys_of_the_
 
 
 async def test_every_list_of_attempts_has_the_preview_and_the_sums_have_the_whole_width(
-    opened: Open,
+    six_tasks: Journal,
 ) -> None:
-    async with opened(160, 45) as seat:
+    async with console_on(six_tasks, size=(160, 45)) as seat:
         for pane, there in (("2", True), ("3", True), ("4", False), ("5", False), ("1", True)):
             await seat.press(pane)
             assert bool(shown(seat).region.area) is there
@@ -87,16 +67,16 @@ async def test_every_list_of_attempts_has_the_preview_and_the_sums_have_the_whol
         assert "delivery#1 ─ WHY" in shown(seat).text
 
 
-async def test_space_hides_the_preview_and_shows_it_again(opened: Open) -> None:
-    async with opened(120, 36) as seat:
+async def test_space_hides_the_preview_and_shows_it_again(six_tasks: Journal) -> None:
+    async with console_on(six_tasks, size=(120, 36)) as seat:
         await seat.press("space")
         assert not shown(seat).region.area
         await seat.press("space")
         assert "labels#1 ─ WHY" in shown(seat).text
 
 
-async def test_a_long_preview_scrolls_by_the_keys_of_a_list(opened: Open) -> None:
-    async with opened(120, 28) as seat:
+async def test_a_long_preview_scrolls_by_the_keys_of_a_list(six_tasks: Journal) -> None:
+    async with console_on(six_tasks, size=(120, 28)) as seat:
         said = (reflecting(n, n, 90 - n, notes=f"{n} of 12. " * 20) for n in range(1, 12))
         await seat.write(transition(), *said, transition(Lifecycle.INPUT_REQUIRED))
         await seat.press("g")

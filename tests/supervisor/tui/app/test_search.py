@@ -1,18 +1,17 @@
 """Finding lines: the search of an attempt's lists, the filter of the others, and where one is."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual import events
-from textual.widgets import Input, Static
+from textual.widgets import Input
 from textual.widgets._toast import Toast
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Plan, PlanStep, Step
-from midwatch_stage.console import ConsoleDriver, console_of
+from midwatch_stage.console import ConsoleDriver, console_in
 from midwatch_stage.factories import acceptance, alert, editing, reflecting, step, transition
 from midwatch_supervisor.tui.keys import ATTEMPT
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
@@ -42,19 +41,11 @@ STEPS = (
 )
 
 
-@asynccontextmanager
-async def sitting(folder: Path) -> AsyncGenerator[Seat]:
-    """A console on an attempt with some hundred lines, in a terminal that shows a third of them."""
-    async with (
-        await Journal.open(folder / "journal.db") as journal,
-        console_of(journal, *STEPS, size=(120, 30)) as driver,
-    ):
-        yield driver
-
-
 @pytest.fixture(scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Seat]:
-    async with sitting(tmp_path_factory.mktemp("search")) as driver:
+    """A console on an attempt with some hundred lines, in a terminal that shows a third of them."""
+    folder = tmp_path_factory.mktemp("search")
+    async with console_in(folder, *STEPS, size=(120, 30)) as driver:
         yield driver
 
 
@@ -69,7 +60,7 @@ async def seat(shared: Seat) -> Seat:
 
 @pytest.fixture
 async def writing(tmp_path: Path) -> AsyncGenerator[Seat]:
-    async with sitting(tmp_path) as driver:
+    async with console_in(tmp_path, *STEPS, size=(120, 30)) as driver:
         await driver.open_attempt()
         yield driver
 
@@ -85,8 +76,7 @@ def found(seat: Seat, name: str = "timeline") -> list[str]:
 
 def place(seat: Seat, name: str = "timeline") -> str:
     """What stands at the end of the titles."""
-    titles = str(seat.app.screen.query_one(f"#{name}-pane > .titles", Static).content)
-    return titles.rsplit("  ", 1)[-1].strip()
+    return seat.text(f"#{name}-pane > .titles").rsplit("  ", 1)[-1].strip()
 
 
 def footer(seat: Seat) -> str:
@@ -163,8 +153,7 @@ async def test_a_kind_and_a_word_search_among_the_lines_of_that_kind(seat: Seat)
 
 async def test_an_unknown_kind_says_which_there_are(seat: Seat) -> None:
     await seat.press("slash", *"is:broken", "enter")
-    said = str(seat.app.screen.query_one("#timeline-pane > .nothing", Static).content)
-    assert said == (
+    assert seat.text("#timeline-pane > .nothing") == (
         "No line is what the filter wants; escape drops it."
         " There are is:failed is:edit is:checkpoint is:alert."
     )
@@ -253,16 +242,13 @@ async def test_a_filter_of_the_first_screen_says_how_many_lines_hold_its_words(
     await writing.press("escape", "slash", *"port", "enter")
     assert place(writing, "fleet") == "1 of 2 match"
     await writing.press("escape", "2", "slash", *"nothing")
-    said = str(writing.app.screen.query_one("#checkpoints-pane > .nothing", Static).content)
+    said = writing.text("#checkpoints-pane > .nothing")
     assert said == "No line is what the filter wants; escape drops it."
 
 
 @pytest.mark.parametrize("name", ["fleet", "timeline"])
 async def test_what_is_told_covers_no_line_of_a_list(tmp_path: Path, name: str) -> None:
-    async with (
-        await Journal.open(tmp_path / "journal.db") as journal,
-        console_of(journal, transition(), size=(80, 24), toasts=True) as seat,
-    ):
+    async with console_in(tmp_path, transition(), size=(80, 24), toasts=True) as seat:
         if name == "timeline":
             await seat.open_attempt()
         for text in ("one", "three", "long " * 60):

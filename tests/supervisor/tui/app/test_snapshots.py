@@ -18,14 +18,13 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
+from midwatch_stage.console import console_on
 from midwatch_stage.matrix import matrix
-from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
-from midwatch_supervisor.tui.state.feed import Feed, NodesNow
+from midwatch_supervisor.tui.state.feed import NodesNow
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
 Size = tuple[int, int]
@@ -97,24 +96,6 @@ def _utc() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
     time.tzset()
 
 
-def console(journal: Journal, nodes: NodesNow | None = None) -> Console:
-    feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=10, nodes=nodes)
-    desk = OperatorActions(journal, author="ada", clock=lambda: NOW)
-    app = Console(feed, desk, now=lambda: NOW, about=ABOUT)
-    app.glance_seconds = 0  # or a key acts only where the machine is slow enough
-    return app
-
-
-async def caught_up(app: Console, pilot: Pilot[int], journal: Journal) -> None:
-    """Wait until all that the journal holds is shown; two minutes at most."""
-    newest = (await journal.entries())[-1].at
-    async with asyncio.timeout(120):
-        while app.board.last_at != newest:
-            await pilot.pause()
-    app.pass_a_second()
-    await pilot.pause()
-
-
 async def settled(app: Console, pilot: Pilot[int]) -> str:
     """What is seen once it no longer changes, without what a clock would take away."""
     app.clear_notifications()
@@ -141,14 +122,17 @@ async def watching(
     journal: Journal, size: Size, snapshot: SnapshotAssertion, nodes: NodesNow | None = None
 ) -> AsyncGenerator[tuple[Console, Pilot[int], Look]]:
     """A console that shows all that the journal holds."""
-    app = console(journal, nodes)
-    async with app.run_test(size=size) as pilot:
-        await caught_up(app, pilot, journal)
+    about = {"about": ABOUT}
+    async with console_on(journal, size=size, now=lambda: NOW, console=about, nodes=nodes) as seat:
+        seat.app.pass_a_second()
+        await seat.pilot.pause()
 
         async def look(name: str) -> bool:
-            return await settled(app, pilot) == snapshot(name=name, extension_class=Picture)
+            return await settled(seat.app, seat.pilot) == snapshot(
+                name=name, extension_class=Picture
+            )
 
-        yield app, pilot, look
+        yield seat.app, seat.pilot, look
 
 
 def picture(app: Console) -> str:

@@ -1,7 +1,8 @@
 """Keys that were not meant do no harm, wherever they are pressed."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_stage.console import ConsoleDriver, console_on, press
-from midwatch_stage.factories import AT, alert, intervention, reflecting, transition
+from midwatch_stage.console import ConsoleDriver, console_in, press
+from midwatch_stage.factories import alert, intervention, reflecting, transition
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.keys import ACTS, LEARNED, LIST
 from midwatch_supervisor.tui.operator_command import Command, question, refusal
@@ -42,16 +43,7 @@ STANDINGS: dict[str, tuple[Record, ...]] = {
 def opened(tmp_path: Path) -> Open:
     """Opens the console on a journal with one attempt after `records`, or an empty one."""
 
-    @asynccontextmanager
-    async def seat(*records: Record) -> AsyncGenerator[Watch]:
-        async with await Journal.open(tmp_path / "journal.db") as journal:
-            await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-            async with console_on(journal, size=(120, 30)) as watch:
-                if records:
-                    await watch.write(*records)
-                yield watch
-
-    return seat
+    return partial(console_in, tmp_path, size=(120, 30))
 
 
 @pytest.mark.parametrize("standing", STANDINGS)

@@ -88,6 +88,7 @@ def problem(found: DialogQuestion, words: str) -> str:
     [
         ((), RUNNING),
         ((WORKING,), RUNNING),
+        ((WORKING, PAUSE), ALWAYS | {Command.RESUME}),
         ((WORKING, ALERT), RUNNING | {Command.ACKNOWLEDGE, Command.SILENCE}),
         ((WORKING, HELD), RUNNING | {Command.APPROVE, Command.MODIFY, Command.REJECT}),
         ((WORKING, HELD, delivery(2, DeliveryState.REJECTED)), RUNNING),
@@ -167,18 +168,6 @@ def test_every_command_has_a_key_and_no_key_is_used_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "text"),
-    [
-        (Command.RESUME, "resume sent"),
-        (Command.ACKNOWLEDGE, "alerts acknowledged"),
-    ],
-)
-def test_a_stored_command_is_confirmed_in_a_few_words(command: Command, text: str) -> None:
-    assert command.effect.confirmation == text
-    assert all(each.effect.confirmation for each in Command)
-
-
-@pytest.mark.parametrize(
     ("records", "quote"),
     [((), ""), ((ALERT,), "cycle: cycle was seen"), ((ALERT, PARKED), "Which port?")],
 )
@@ -196,11 +185,6 @@ def test_a_decision_is_modified_beginning_from_its_own_words() -> None:
         quote="replan by supervisor: Plan anew.\n1. read\n2. write",
         text="Plan anew.",
     )
-
-
-def test_a_rejection_needs_no_reason() -> None:
-    found = asked(Command.REJECT, row(WORKING, HELD))
-    assert (found.title, found.required) == ("Reject the replan for fix#1 (reason optional)", False)
 
 
 def test_what_ends_or_hides_something_is_a_matter_of_yes_or_no() -> None:
@@ -378,10 +362,6 @@ def test_a_pause_is_on_its_way_until_it_arrives_or_the_attempt_ends(end: Record)
     assert is_held(row(WORKING, PAUSE).state)
     assert not is_held(row(WORKING, PAUSE, end).state)
     assert refusal(Command.PAUSE, row(WORKING), pausing=True)
-
-
-def test_a_pause_that_is_stored_can_be_taken_back_and_not_repeated() -> None:
-    assert sensible(row(WORKING, PAUSE)) == ALWAYS | {Command.RESUME}
 
 
 def test_what_cannot_reach_a_session_is_not_offered_and_says_why() -> None:

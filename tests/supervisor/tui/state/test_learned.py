@@ -2,17 +2,13 @@
 
 import tracemalloc
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 
 import pytest
-from rich.style import Style
 
 from midwatch_monitor.metrics.learning import Learning
 from midwatch_monitor.records import (
-    AttemptTransition,
     Chore,
-    Ending,
-    Entry,
     Fact,
     FactAct,
     FactState,
@@ -22,18 +18,23 @@ from midwatch_monitor.records import (
     GuidelinesState,
     KnownFact,
     KnownGuidelines,
-    KnownLesson,
     Lesson,
-    Lifecycle,
-    Record,
     Study,
     StudyState,
+)
+from midwatch_stage.factories import (
+    AT,
+    after,
+    ended,
+    entries,
+    entry,
+    known_fact,
+    known_lesson,
 )
 from midwatch_supervisor.operator.learning_marks import LearningMark as Mark
 from midwatch_supervisor.operator.learning_marks import refusal
 from midwatch_supervisor.present.known_text import (
     Known,
-    fact_detail,
     fact_standing,
     lesson_detail,
     version_diff,
@@ -42,34 +43,12 @@ from midwatch_supervisor.present.text_line import paragraphs
 from midwatch_supervisor.tui.learned.marks import question, rating_in
 from midwatch_supervisor.tui.learned.statistics import EMPTY, statistics_text
 from midwatch_supervisor.tui.state.learning import HISTORY, LearningCounts, LearningView
-from midwatch_supervisor.tui.widgets.palette import Palette
+from midwatch_supervisor.tui.widgets.palette import palette
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-PLAIN = Style()
-COLOURS = Palette(
-    text=PLAIN,
-    dim=PLAIN,
-    strong=PLAIN,
-    heading=PLAIN,
-    accent=PLAIN,
-    good=PLAIN,
-    warn=PLAIN,
-    bad=PLAIN,
-    cursor=PLAIN,
-)
-LESSON = KnownLesson(
-    id=1, at=AT, project="shop", task="fix", attempt=1, lesson=Lesson(text="Too early.")
-)
+COLOURS = palette({})
+LESSON = known_lesson(text="Too early.")
 OBSOLETE = replace(LESSON, obsolete=True)
-FACT = KnownFact(
-    id=2,
-    at=AT,
-    project="shop",
-    task="fix",
-    attempt=1,
-    fact=Fact(text="Cold."),
-    state=FactState.UNREVIEWED,
-)
+FACT = known_fact(2, "Cold.", state=FactState.UNREVIEWED)
 REPLACED = replace(
     FACT, id=3, live=False, ended=FactAct.REPLACED, instead=2, fact=Fact(text="Warm.")
 )
@@ -79,10 +58,10 @@ def version(id: int, text: str, state: GuidelinesState, *, decided: int = 0) -> 
     return KnownGuidelines(
         id=10 + id,
         at=AT,
-        project="shop",
+        project="p",
         guidelines=Guidelines(version=id, text=text),
         state=state,
-        decided_at=AT + timedelta(minutes=decided) if decided else None,
+        decided_at=after(minutes=decided) if decided else None,
     )
 
 
@@ -158,15 +137,6 @@ def test_the_first_version_is_all_new() -> None:
     assert version_diff(LORE.before(FORMER), FORMER).splitlines()[-1] == "+- Go."
 
 
-def told_fact(known: KnownFact, view: LearningView) -> str:
-    return paragraphs(fact_detail(known, view.successor(known), view.replaced_facts(known)))
-
-
-def test_v11_both_sides_of_a_conflict_are_told() -> None:
-    assert "instead of it stands:\n2: Cold." in told_fact(REPLACED, LORE)
-    assert "it stands instead of:\n3: Warm." in told_fact(FACT, LORE)
-
-
 @pytest.mark.parametrize(
     ("known", "told"),
     [
@@ -182,17 +152,12 @@ def test_a_fact_says_where_it_stands(known: KnownFact, told: str) -> None:
 
 
 def test_a_successor_that_is_too_old_for_the_page_is_told_as_well() -> None:
-    lore = LearningView(facts=(REPLACED,), others={2: FACT})
-    assert "instead of it stands:\n2: Cold." in told_fact(REPLACED, lore)
+    assert LearningView(facts=(REPLACED,), others={2: FACT}).successor(REPLACED) is FACT
 
 
 def test_a_lesson_that_nobody_was_given_says_so() -> None:
     assert ("use", "not given to anybody yet") in lesson_detail(LESSON)
     assert "state:\nretired or archived" in paragraphs(lesson_detail(OBSOLETE))
-
-
-def entry(id: int, record: Record, attempt: int | None = 1) -> Entry:
-    return Entry(id=id, record=record, at=AT + timedelta(seconds=id), task=1, attempt=attempt)
 
 
 def said(tally: LearningCounts) -> str:
@@ -213,8 +178,7 @@ def test_what_failed_is_told_with_the_reason() -> None:
 
 def test_r73_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
     tally = LearningCounts()
-    done = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-    tally.fold(entry(1, done), "fix#1")
+    tally.fold(entry(1, ended()), "fix#1")
     tally.fold(entry(2, Feedback(accepted=False, author="ada")), "fix#1")
     shares = {each.origin.value: each.accepted.rate for each in tally.figures().acceptance}
     assert shares == {"explicit": 0.0, "automatic": 1.0}
@@ -227,11 +191,10 @@ def test_the_figures_do_not_hang_on_the_texts_that_are_let_go() -> None:
         Fact(text="Cold.", value='{"port": 1}'),
         Guidelines(version=1, text="# How"),
     )
-    entries = [entry(id, record) for id, record in enumerate(records, start=1)]
     tally = LearningCounts()
-    for each in entries:
+    for each in entries(*records):
         tally.fold(each, "fix#1")
-    assert tally.figures() == Learning(entries).figures()
+    assert tally.figures() == Learning(entries(*records)).figures()
     assert [each.verdict for each in tally.history] == [replace(records[1], diff="")]
 
 

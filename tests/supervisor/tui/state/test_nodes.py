@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from midwatch_monitor.records import (
-    AttemptTransition,
     Change,
     Fault,
     Health,
@@ -18,7 +17,8 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_stage.factories import alert, attempt, entry, run, task
+from midwatch_stage.factories import AT, alert, attempt, entry, run, task, transition
+from midwatch_stage.nodes import node
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.screens.banner import failed_parts, no_node
@@ -28,19 +28,7 @@ from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Row
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-NORTH = NodeStatus(
-    name="north",
-    boot="1",
-    state=NodeState.UP,
-    slots=2,
-    busy=1,
-    labels=(),
-    version="0.6.0",
-    revision="0003",
-    started_at=AT,
-    beat_at=AT,
-)
+NORTH = node("north", slots=2, busy=1)
 SOUTH = replace(NORTH, name="south")
 LOST = replace(NORTH, state=NodeState.LOST)
 STUCK = alert(severity=Severity.CRITICAL)
@@ -55,7 +43,7 @@ class Told:
         self.board.meet_task(task(spec=spec))
         self.board.meet_attempt(attempt(node="north"))
         self._last = 0
-        self.tell(AttemptTransition(lifecycle=Lifecycle.WORKING))
+        self.tell(transition())
 
     def tell(self, *records: Record) -> None:
         for record in records:
@@ -152,13 +140,10 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
     told = Told()
     told.board.meet_nodes([NORTH, SOUTH])
     told.board.meet_nodes([LOST, SOUTH])
-    (host, _) = hosts(told.board)
-    assert (host.status.name, node_word(host.status), host.attempts) == (
-        "north",
-        "lost",
-        ("fix#1",),
-    )
+    host, _ = hosts(told.board)
+    assert (host.status, host.attempts) == (LOST, ("fix#1",))
     (lost,) = Queue(told.board).of_nodes
+    assert (lost.name, lost.kind, lost.since) == ("north", "lost", AT)
     assert lost.what == "the node is lost; 1 attempt waits for another one"
     told.tell(Change(node="south"))
     (after,) = Queue(told.board).of_nodes
@@ -166,7 +151,7 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "has"),
+    ("status", "has"),
     [
         (replace(NORTH, busy=0), "fix#1"),
         (NORTH, "fix#1"),
@@ -176,9 +161,9 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
         (replace(SOUTH, busy=0), "-"),
     ],
 )
-def test_a_slot_that_another_run_takes_is_told_too(node: NodeStatus, has: str) -> None:
+def test_a_slot_that_another_run_takes_is_told_too(status: NodeStatus, has: str) -> None:
     told = Told()
-    told.board.meet_nodes([node])
+    told.board.meet_nodes([status])
     assert [host.has for host in hosts(told.board)] == [has]
 
 
@@ -210,20 +195,5 @@ def test_without_any_node_the_work_stands_still() -> None:
     still = no_node(told.board)
     assert still is not None
     assert still.what == "no node is up, and 1 task waits for one"
-    told.tell(AttemptTransition(lifecycle=Lifecycle.COMPLETED))
+    told.tell(transition(Lifecycle.COMPLETED))
     assert no_node(told.board) is None
-
-
-def test_where_there_is_one_node_it_is_not_named() -> None:
-    told = Told()
-    told.board.meet_nodes([NORTH])
-    assert not told.board.several_nodes
-    told.tell(Change(node="south"))
-    assert told.board.several_nodes
-
-
-def test_a_lost_node_is_about_itself() -> None:
-    told = Told()
-    told.board.meet_nodes([LOST])
-    (lost,) = Queue(told.board).calling[:1]
-    assert (lost.name, lost.kind, lost.since) == ("north", "lost", AT)

@@ -9,26 +9,21 @@ from midwatch_monitor.records import (
     Change,
     Lifecycle,
     Meter,
-    Record,
     Severity,
 )
 from midwatch_stage.factories import (
     AT,
     after,
     alert,
-    attempt,
-    entry,
     intervention,
     reflecting,
-    task,
     transition,
 )
-from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_stage.rows import Fleet
 from midwatch_supervisor.tui.state.row_order import (
     FEW_DONE,
     GROUPINGS,
     SORTS,
-    GroupHeading,
     Grouping,
     Order,
     Sort,
@@ -47,57 +42,15 @@ by = {grouping.name: grouping for grouping in GROUPINGS}
 sorts = {sort.name: sort for sort in SORTS}
 
 
-class Fleet:
-    """Attempts of tasks on two nodes, and the lines that stand for them."""
-
-    def __init__(self) -> None:
-        self.board = FleetBoard()
-        self.order = Order()
-        self._entries = 0
-
-    def add(self, name: str, *records: Record, **fields: str) -> None:
-        """An attempt of a task of its own, and what it says."""
-        id = len(self.board.tasks) + 1
-        self.board.meet_task(task(id, name, project=fields.pop("project", "")))
-        self.board.meet_attempt(attempt(id, task=id, **fields))
-        for record in (WORKING, *records):
-            self.say(name, record)
-
-    def again(self, name: str) -> None:
-        """One more attempt of a task."""
-        (found,) = (each for each in self.board.tasks.values() if each.name == name)
-        id = 1_000 + len(self.board.rows)
-        self.board.meet_attempt(attempt(id, task=found.id, number=2))
-
-    def say(self, name: str, record: Record, at: datetime = AT) -> None:
-        """Let the attempt of a task say something."""
-        self._entries += 1
-        (row,) = (row for row in self.board.rows.values() if row.name == name)
-        about = {"task": row.task, "attempt": row.attempt}
-        self.board.fold(entry(self._entries, record, at=at, **about))
-
-    @property
-    def lines(self) -> list[str]:
-        """What is shown now: headings, and the names of rows."""
-        changed, gone = self.board.take_moved()
-        self.order.move(changed, gone=gone)
-        return [
-            " ".join((line.title, *(text for _, text in line.details)))
-            if isinstance(line, GroupHeading)
-            else line.name
-            for line in self.order.lines
-        ]
-
-
 def mixed() -> Fleet:
     fleet = Fleet()
     fleet.add("ask", ASKS, node="north", worker="coder", project="shop")
-    fleet.add("hold", STOP, node="north", worker="coder")
-    fleet.add("loop", STUCK, node="south", worker="tester")
-    fleet.add("well", node="north", worker="coder", project="shop")
+    fleet.add("hold", WORKING, STOP, node="north", worker="coder")
+    fleet.add("loop", WORKING, STUCK, node="south", worker="tester")
+    fleet.add("well", WORKING, node="north", worker="coder", project="shop")
     fleet.add("over", DONE_NOW, node="south", worker="coder")
     fleet.add("lost", FAILED, node="south", worker="coder")
-    fleet.board.meet_task(task(99, "next"))
+    fleet.queue("next")
     return fleet
 
 
@@ -215,7 +168,7 @@ def test_any_group_that_is_over_is_folded_away_where_it_is_in_the_way() -> None:
 
 def many_done() -> Fleet:
     fleet = Fleet()
-    fleet.add("well")
+    fleet.add("well", WORKING)
     for n in range(12):
         fleet.add(f"old{n:02}", FAILED if n == 5 else DONE_NOW)
     fleet.order.fit(10)
@@ -256,7 +209,7 @@ def test_a_row_that_somebody_reads_is_not_folded_away_by_itself() -> None:
     fleet = many_done()
     assert fleet.lines[0] == "well"
     well = fleet.order.rows[0]
-    fleet.add("more")
+    fleet.add("more", WORKING)
     fleet.order.hold(well)
     fleet.say("well", DONE_NOW)
     assert fleet.lines == ["more", "▸ done (13) 1 failed 12 done", "well"]
@@ -283,11 +236,11 @@ def test_lines_are_sorted_by_what_is_wanted_and_what_is_over_comes_last(
 ) -> None:
     fleet = Fleet()
     for name_, confidence, requests, at in (("a", 20, 10, 3), ("b", 50, 20, 1), ("c", 80, 90, 2)):
-        fleet.add(name_, spent(requests))
-        fleet.say(name_, reflecting(1, 10, confidence), after(at))
-    fleet.say("c", STUCK, after(2))
+        fleet.add(name_, WORKING, spent(requests))
+        fleet.say(name_, reflecting(1, 10, confidence), at=after(at))
+    fleet.say("c", STUCK, at=after(2))
     fleet.add("o", reflecting(1, 10, 1), spent(99), DONE_NOW)
-    fleet.board.meet_task(task(99, "q"))
+    fleet.queue("q")
     assert fleet.lines
     fleet.order.arrange(sort=sorts[name])
     assert "".join(fleet.lines) == lines
@@ -296,7 +249,7 @@ def test_lines_are_sorted_by_what_is_wanted_and_what_is_over_comes_last(
 def test_sorted_by_confidence_lines_move_only_when_they_are_sorted_again() -> None:
     fleet = Fleet()
     for name, confidence in (("a", 20), ("b", 50)):
-        fleet.add(name, reflecting(1, 10, confidence))
+        fleet.add(name, WORKING, reflecting(1, 10, confidence))
     fleet.order.arrange(sort=sorts["confidence"])
     assert fleet.lines == ["a", "b"]
     fleet.say("a", reflecting(2, 10, 90))
@@ -311,7 +264,7 @@ def test_sorted_by_confidence_lines_move_only_when_they_are_sorted_again() -> No
 def test_a_group_is_sorted_within_itself() -> None:
     fleet = Fleet()
     for name, confidence, node in (("a", 90, "n"), ("b", 10, "n"), ("c", 5, "o")):
-        fleet.add(name, reflecting(1, 10, confidence), node=node)
+        fleet.add(name, WORKING, reflecting(1, 10, confidence), node=node)
     assert fleet.lines
     fleet.order.arrange(grouping=by["node"], sort=sorts["confidence"])
     assert [line for line in fleet.lines if len(line) == 1] == ["b", "a", "c"]
@@ -337,8 +290,10 @@ def test_changed_one_by_one_or_anew_the_lines_are_the_same(grouping: Grouping, s
     fleet.order.arrange(grouping=grouping, sort=sort)
     for n in range(40):
         fleet.add(f"t{n:02}", node=f"n{n % 3}", worker=f"w{n % 2}")
+        fleet.say(f"t{n:02}", WORKING, at=AT)
     for tick in range(60):
-        fleet.say(f"t{tick * 7 % 40:02}", (STUCK, ASKS, DONE_NOW, FAILED)[tick % 4])
+        # All at one time: by age, lines move only when they are sorted again.
+        fleet.say(f"t{tick * 7 % 40:02}", (STUCK, ASKS, DONE_NOW, FAILED)[tick % 4], at=AT)
         shown = fleet.lines
         anew = Order()
         anew.arrange(grouping=fleet.order.grouping, sort=fleet.order.sort)

@@ -1,7 +1,7 @@
 """What the console says of tasks that have not begun, and of a fleet that nobody watches."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,11 +12,10 @@ from midwatch_monitor.records import (
     Lifecycle,
     NodeState,
     NodeStatus,
-    Run,
     Task,
     TaskTransition,
 )
-from midwatch_stage.factories import attempt, entry
+from midwatch_stage.factories import AT, attempt, entry, run, task_transition
 from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.bell import Bell
@@ -24,23 +23,20 @@ from midwatch_supervisor.tui.screens.banner import missing_parts, no_monitor, no
 from midwatch_supervisor.tui.screens.preview import why
 from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import FleetBoard
-from midwatch_supervisor.tui.widgets.palette import palette
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
-DONE = TaskTransition(lifecycle=Lifecycle.COMPLETED)
+DONE = task_transition(Lifecycle.COMPLETED)
 
 
 def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -> FleetBoard:
     """A board of tasks that were handed over one second apart."""
     made = FleetBoard()
-    made.meet_run(Run(id=1, source="", settings="{}", started_at=AT, keeper=keeper))
+    made.meet_run(run(keeper=keeper))
     for id, each in enumerate(tasks, 1):
         spec = Assignment(
             task=each, worker="w", spec=WorkerSpec(), models={}, workspace=None, parent=parent
         )
         made.meet_task(Task(id=id, run=1, name=each.id, title="", spec=spec.model_dump_json()))
-        told(made, id, TaskTransition(lifecycle=Lifecycle.SUBMITTED))
+        told(made, id, task_transition(Lifecycle.SUBMITTED))
     return made
 
 
@@ -122,7 +118,7 @@ def test_a_task_that_begins_or_ends_needs_nobody_any_more() -> None:
     made.meet_nodes([node("east")])
     assert len(calls(made)) == 2
     made.meet_attempt(attempt(node="east"))
-    told(made, 2, TaskTransition(lifecycle=Lifecycle.CANCELED))
+    told(made, 2, task_transition(Lifecycle.CANCELED))
     assert calls(made) == []
 
 
