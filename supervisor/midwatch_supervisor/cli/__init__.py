@@ -1,5 +1,6 @@
 """The command line: `midwatch`."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     if argv is None:
         INTERRUPTS.take()
+        gc.disable()  # imports leave little garbage; `run_command` turns it on again
         _announce(words)
     try:
         from midwatch_supervisor.cli.app import run_command

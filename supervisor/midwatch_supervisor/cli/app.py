@@ -3,6 +3,7 @@
 None is imported before it is called.
 """
 
+import gc
 import sys
 from collections.abc import Coroutine, Sequence
 from difflib import get_close_matches
@@ -173,6 +174,9 @@ def run_command(argv: Sequence[str] | None) -> int:
 
 def _result(words: Sequence[str]) -> object:
     command, bound, _ = build().parse_args(words)
+    if not gc.isenabled():  # `main` began a process of its own
+        gc.freeze()  # what is imported stays: neither a collection nor the end looks at it
+        gc.enable()
     answer = command(*bound.args, **bound.kwargs)
     if iscoroutine(answer):
         return INTERRUPTS.run(cast("Coroutine[Any, Any, object]", answer))
