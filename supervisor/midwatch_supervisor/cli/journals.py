@@ -47,24 +47,17 @@ async def journal_of_work(location: str, settings: "Settings") -> "Journal":
     )
 
 
-async def journal_to_read(
-    option: str | None, *, patience_seconds: float | None = None
-) -> "Journal":
-    """The existing journal, to read only. Raises UsageError where there is none.
+async def journal_to_read(option: str | None) -> "Journal":
+    """The existing journal, to read only. Raises UsageError where there is none."""
+    return await _open(option, to_write=False)
 
-    `patience_seconds` is how long a lost connection is waited for, if not as long as usual.
+
+async def journal_to_write(option: str | None, *, dry_run: bool = False) -> "Journal":
+    """The existing journal, to read and to write; in a dry run to read only.
+
+    Raises UsageError where there is none, and JournalReadOnlyError where it may only be read.
     """
-    return await _open(option, patience_seconds, to_write=False)
-
-
-async def journal_to_write(
-    option: str | None, *, patience_seconds: float | None = None
-) -> "Journal":
-    """The existing journal, to read and to write. Raises UsageError where there is none.
-
-    Raises JournalReadOnlyError where it may only be read. `patience_seconds` as above.
-    """
-    return await _open(option, patience_seconds, to_write=True)
+    return await _open(option, to_write=not dry_run)
 
 
 async def journal_to_watch(
@@ -72,15 +65,16 @@ async def journal_to_watch(
 ) -> tuple["Journal", str]:
     """The existing journal, to write as well where that is allowed; else why it is not.
 
-    Raises UsageError where there is none.
+    `patience_seconds` is how long a lost connection is waited for, if not as long as usual. Raises
+    UsageError where there is no journal.
     """
     try:
-        return await journal_to_write(option, patience_seconds=patience_seconds), ""
+        return await _open(option, patience_seconds, to_write=True), ""
     except JournalReadOnlyError as error:
-        return await journal_to_read(option, patience_seconds=patience_seconds), str(error)
+        return await _open(option, patience_seconds, to_write=False), str(error)
 
 
-async def _open(option: str | None, patience: float | None, *, to_write: bool) -> "Journal":
+async def _open(option: str | None, patience: float | None = None, *, to_write: bool) -> "Journal":
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
     from midwatch_monitor.secrets.masking import known_secrets

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -51,9 +51,36 @@ def write_json(fields: Mapping[str, object]) -> None:
     _write(sys.stdout, line)
 
 
+def write_either(fields: Mapping[str, object], text: str, *, json: bool) -> None:
+    """Print one thing as an object where JSON is wanted, else as a line for people."""
+    if json:
+        write_json(fields)
+    else:
+        write_line(text)
+
+
+def write_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of words as a table, each column as wide as its longest word."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        write_line("  ".join(map(str.ljust, row, widths)).rstrip())
+
+
 def write_error(text: str) -> None:
     """Print one line for people on stderr, as `write_line` does."""
     _write(sys.stderr, visible(text))
+
+
+def confirm(what: str, *notices: str) -> bool:
+    """Whether the person at the terminal types the whole word `yes`; the notices are said before.
+
+    Raises UsageError where nobody sits there: `what` is what would happen.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"this would {what}: say --yes, or look first with --dry-run")
+    for notice in (*notices, "Type `yes` to go on:"):
+        write_error(notice)
+    return sys.stdin.readline().strip().lower() == "yes"
 
 
 def drop_output() -> None:

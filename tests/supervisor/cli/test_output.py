@@ -1,10 +1,11 @@
 """What commands print."""
 
 import json
+from io import StringIO
 
 import pytest
 
-from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.output import confirm, write_error, write_json, write_line
 
 
 def test_an_object_is_one_line_with_its_letters(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,3 +42,20 @@ def test_a_name_that_is_no_text_can_be_printed(capsys: pytest.CaptureFixture[str
     write_line("a\udcff.yaml")
     write_json({"file": "a\udcff.yaml"})
     assert capsys.readouterr().out == 'a\\udcff.yaml\n{"file": "a\\udcff.yaml"}\n'
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "agrees"),
+    [("yes\n", True), (" YES \n", True), ("y\n", False), ("\n", False), ("", False)],
+)
+def test_only_the_whole_word_agrees(
+    monkeypatch: pytest.MonkeyPatch, answer: str, agrees: bool
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert confirm("delete it") is agrees

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_tools.journal_location import journal_location
@@ -40,11 +41,8 @@ def upgrade(
     from midwatch_monitor.journal.core.engine import Access
     from midwatch_monitor.journal.core.schema import upgrade as bring_up
 
-    store = _connect(_location(journal), Access.WRITE)
-    try:
+    with closing(_connect(_location(journal), Access.WRITE)) as store:
         done = bring_up(store, dry_run=dry_run)
-    finally:
-        store.close()
     if json:
         fields = {"journal": store.name, "before": done.before, "after": done.after}
         write_json({"type": "upgrade", **fields, "oldest": done.oldest, "dry_run": dry_run})
@@ -67,16 +65,13 @@ def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
     from midwatch_monitor.journal.core.engine import Access, explain_errors
     from midwatch_monitor.journal.postgres.rights import require_reading
 
-    store = _connect(_location(journal), Access.READ)
-    try:
+    with closing(_connect(_location(journal), Access.READ)) as store:
         engine = store.reading or store.writing
         assert engine is not None
         with explain_errors(store.name), engine.connect() as connection:
             if store.lines is not None:
                 require_reading(connection, store.name)
             health = looked_through(connection)
-    finally:
-        store.close()
     _tell_health(store.name, health, json=json)
     return 1 if health.problems else 0
 
@@ -97,23 +92,17 @@ def copy(
     from midwatch_monitor.journal.admin import copy as copying
     from midwatch_monitor.journal.core.engine import Access
 
-    old = _connect(source, Access.READ)
-    try:
+    with closing(_connect(source, Access.READ)) as old:
         counts = copying.contents(old)
         if dry_run and _is_new(target):
             _tell_copied(old.name, target, counts, dry_run=True, json=json)
             return 0
-        new = _connect(target, Access.READ if dry_run else Access.CREATE)
-        try:
+        with closing(_connect(target, Access.READ if dry_run else Access.CREATE)) as new:
             if dry_run:
                 copying.require_room(new)
             else:
                 counts = copying.copy(old, new, _progress(counts, silent=json))
             _tell_copied(old.name, new.name, counts, dry_run=dry_run, json=json)
-        finally:
-            new.close()
-    finally:
-        old.close()
     return 0
 
 
@@ -146,15 +135,10 @@ def _progress(counts: Mapping[str, int], *, silent: bool) -> Callable[[str, int]
 def _tell_copied(
     source: str, target: str, counts: Mapping[str, int], *, dry_run: bool, json: bool
 ) -> None:
-    if json:
-        fields = {"from": source, "to": target, "tables": dict(counts), "dry_run": dry_run}
-        write_json({"type": "copy", **fields})
-        return
-    rows = count_noun(sum(counts.values()), "row")
-    if dry_run:
-        write_line(f"would copy {rows} of {source} to {target}")
-    else:
-        write_line(f"copied {rows} of {source} to {target}, and both are the same")
+    fields = {"from": source, "to": target, "tables": dict(counts), "dry_run": dry_run}
+    copied = f"{count_noun(sum(counts.values()), 'row')} of {source} to {target}"
+    text = f"would copy {copied}" if dry_run else f"copied {copied}, and both are the same"
+    write_either({"type": "copy", **fields}, text, json=json)
 
 
 def _tell_health(name: str, health: "Health", *, json: bool) -> None:

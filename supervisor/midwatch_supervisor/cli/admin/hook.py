@@ -20,7 +20,7 @@ from midwatch_agents.hooks.adapters import ADAPTERS
 from midwatch_agents.hooks.settings_file import install_hooks, uninstall_hooks
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.journals import DryRunOption
-from midwatch_supervisor.cli.output import write_diff, write_error, write_line
+from midwatch_supervisor.cli.output import confirm, write_diff, write_error, write_line
 
 app = App(name="hook")
 
@@ -106,7 +106,7 @@ def _change(file: Path, before: str | None, after: str, *, yes: bool, dry_run: b
     write_diff("\n".join(unified_diff(old, new, str(file), str(file), lineterm="")))
     if dry_run:
         return 0
-    if not yes and not _agreed(file):
+    if not yes and not confirm(f"change {file}"):
         write_error("nothing was changed")
         return 1
     if _read(file) != before:
@@ -120,14 +120,6 @@ def _change(file: Path, before: str | None, after: str, *, yes: bool, dry_run: b
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
     write_line(f"{'wrote' if after else 'removed'} {file}")
     return 0
-
-
-def _agreed(file: Path) -> bool:
-    """Whether the person at the terminal says so. Raises UsageError where there is none."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"this would change {file}: say --yes, or look first with --dry-run")
-    write_error("Type `yes` to go on:")
-    return sys.stdin.readline().strip().lower() == "yes"
 
 
 def _replace(file: Path, text: str) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -138,25 +139,20 @@ def _journal(option: str | None) -> Finding:
 def _tables(location: str) -> Finding:
     """Whether a database can be written, and has the right tables. Raises JournalError."""
     from midwatch_monitor.journal.core.engine import Access, connect, explain_errors, transaction
-    from midwatch_monitor.journal.core.schema import prepare, version_of
+    from midwatch_monitor.journal.core.schema import prepare, upgrade, version_of
 
-    store = connect(location, Access.WRITE, Synchronous.NORMAL)
-    try:
+    with closing(connect(location, Access.WRITE, Synchronous.NORMAL)) as store:
         with explain_errors(store.name):
             current = version_of(store).current
             if current and store.writing is not None:
                 prepare(store, Access.WRITE)  # of current tables: the rights only
                 with transaction(store.writing):
                     return Finding("journal", State.OK, f"{store.name}: can be written, up to date")
-        from midwatch_monitor.journal.core.schema import upgrade
-
         plan = upgrade(store, dry_run=True)
         detail = f"{store.name}: its tables are at {plan.before or 'nothing'}, not {plan.after}"
         if store.lines is not None:
             return Finding("journal", State.FAILED, detail, "midwatch db upgrade")
         return Finding("journal", State.OK, f"{detail}; the next run brings them up to date")
-    finally:
-        store.close()
 
 
 async def broker(settings: BrokerSettings) -> list[Finding]:

@@ -17,7 +17,7 @@ from midwatch_supervisor.cli.journals import (
     journal_to_write,
 )
 from midwatch_supervisor.cli.operate.hints import bus_of, fleet_here
-from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_error
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
 from midwatch_supervisor.operator.tasks import (
@@ -65,7 +65,8 @@ async def cancel(
             for of, task in wanted:
                 for each in await withdrawing.withdraw(of, task):
                     done.append((of, each))
-                    _say(of, each, dry_run=dry_run, json=json)
+                    fields = _fields(of, each, dry_run=dry_run)
+                    write_either(fields, _text(of, each, dry_run=dry_run), json=json)
         if not dry_run:
             await _take_back(journal_location(journal, os.environ, Path.cwd()), done)
     return 1 if any(each.refused for _, each in done) else 0
@@ -116,23 +117,18 @@ async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> N
         write_error(f"canceled; the queues could not be told, nodes will put it away: {error}")
 
 
-def _say(run: Run, done: Withdrawal, *, dry_run: bool, json: bool) -> None:
-    if json:
-        write_json(
-            {
-                "type": "cancel",
-                "run": run.id,
-                "task": done.task.name,
-                "attempt": done.attempt.attempt.id if done.attempt else None,
-                "course": done.course.value,
-                "lifecycle": done.lifecycle.value,
-                "intervention": done.intervention,
-                "already": done.already,
-                "dry_run": dry_run,
-            }
-        )
-    else:
-        write_line(_text(run, done, dry_run=dry_run))
+def _fields(run: Run, done: Withdrawal, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "type": "cancel",
+        "run": run.id,
+        "task": done.task.name,
+        "attempt": done.attempt.attempt.id if done.attempt else None,
+        "course": done.course.value,
+        "lifecycle": done.lifecycle.value,
+        "intervention": done.intervention,
+        "already": done.already,
+        "dry_run": dry_run,
+    }
 
 
 def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:

@@ -83,7 +83,7 @@ async def _keep(
             settings=settings,
             holder=who.holder,
             clock=clock,
-            tell=_tell if json else _ignore,
+            tell=_tell if json else lambda told: None,
             senders=senders,
         )
         _begin(who, journal.name, settings.fleet.broker.url, no_dispatch(location), json=json)
@@ -120,10 +120,6 @@ def _tell(told: "LeaseChange | RoleChange") -> None:
     kind = "post" if isinstance(told, RoleChange) else "lease"
     write_json({"type": kind, "at": _at(), **asdict(told)})
     sys.stdout.flush()
-
-
-def _ignore(told: "LeaseChange | RoleChange") -> None:
-    del told
 
 
 def _at() -> str:

@@ -7,7 +7,7 @@ from operator import attrgetter
 from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus
 from midwatch_monitor.records import NodeStatus, name_of
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.waiting import missing_lines, round_time
 
@@ -26,16 +26,11 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
         monitors = await known.monitors()
     for status in found:
         has, left = _in_hand(status, at_work.values())
-        if json:
-            write_json(_fields(status, has, left, now))
-        else:
-            write_line(_text(status, has, left, now))
-    alive = [each for each in monitors if each.lives(now)]
-    for monitor in alive:
-        if json:
-            write_json(_monitor_fields(monitor))
-        else:
-            write_line(_monitor_text(monitor))
+        fields, text = _fields(status, has, left, now), _text(status, has, left, now)
+        write_either(fields, text, json=json)
+    for monitor in monitors:
+        if monitor.lives(now):
+            write_either(_monitor_fields(monitor), _monitor_text(monitor), json=json)
     if not json:
         for line in missing_lines(found, monitors, now):
             write_line(line)

@@ -12,7 +12,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, AttemptTransition, Change, Entry, Event, Plan, Step
 from midwatch_monitor.traces.native import write_event
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
-from midwatch_supervisor.cli.output import new_file, refuse_existing, write_json, write_line
+from midwatch_supervisor.cli.output import new_file, refuse_existing, write_either
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, find
 from midwatch_supervisor.present.numbers import count_noun
@@ -66,7 +66,8 @@ async def export(
         for target, each in wanted.items():
             steps = await _export(opened, each, target)
             if target != "-":
-                _tell(target, each, steps, json=json)
+                fields = {"type": "export", "file": target, "attempt": each.id, "steps": steps}
+                write_either(fields, f"wrote {target}: {count_noun(steps, 'step')}", json=json)
 
 
 async def _attempt(journal: Journal, id: str, *, run: int | None) -> Attempt:
@@ -138,10 +139,3 @@ def _event(entry: Entry) -> Event | None:
             return Change(at=entry.at, lifecycle=lifecycle)
         case _:
             return None
-
-
-def _tell(target: str, attempt: Attempt, steps: int, *, json: bool) -> None:
-    if json:
-        write_json({"type": "export", "file": target, "attempt": attempt.id, "steps": steps})
-    else:
-        write_line(f"wrote {target}: {count_noun(steps, 'step')}")

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from midwatch_monitor.errors import ConfigError, UsageError
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.present.numbers import count_noun
 
 if TYPE_CHECKING:
     from midwatch_monitor.replay.timeline import Mismatch
@@ -42,8 +43,7 @@ def check(
             codes.append(1 if mismatches else 0)
             _tell(file, mismatches, json=json)
     if not json:
-        count = "1 timeline" if len(codes) == 2 else f"{len(codes) - 1} timelines"
-        write_line(f"{count}, {sum(map(bool, codes))} failed")
+        write_line(f"{count_noun(len(codes) - 1, 'timeline')}, {sum(map(bool, codes))} failed")
     return max(codes)
 
 

@@ -18,7 +18,7 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_status import AttemptStatus
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
 from midwatch_supervisor.present.signs import status_text
@@ -107,7 +107,7 @@ async def status(
                     write_json(asdict(line))
             else:
                 _print(each, lines, nodes=shared)
-        monitors = await Nodes(opened).monitors() if needy and not json else []
+        monitors = await known.monitors() if needy and not json else []
         lessons, facts = await Learned(opened).count_waiting()
     if json:
         if lessons or facts:
@@ -228,10 +228,7 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
     shown = [name for name in _HEADINGS if nodes or name != _NODE]
     every = [_HEADINGS, *(_row(line) for line in lines)]
     rows = [[row[_HEADINGS.index(name)] for name in shown] for row in every]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(shown))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        write_line("  ".join(cells).rstrip())
+    write_columns(rows)
     if bare := [line.task for line in lines if line.sandbox == SandboxKind.NONE]:
         write_line(f"No sandbox for {', '.join(bare)}: {OPEN}")
     for line in lines:

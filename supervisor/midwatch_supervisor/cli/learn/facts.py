@@ -16,7 +16,7 @@ from midwatch_supervisor.cli.learn.options import (
     project_named,
     write_parts,
 )
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.learning_marks import LearningMark
 from midwatch_supervisor.present.known_text import fact_detail, fact_fields, fact_line
@@ -52,10 +52,7 @@ async def list_facts(
                 if unreviewed and known.state is FactState.REVIEWED:
                     continue
                 told += 1
-                if json:
-                    write_json(fact_fields(known))
-                else:
-                    write_line(fact_line(known))
+                write_either(fact_fields(known), fact_line(known), json=json)
         if not told and not json:
             write_line(f"no fact like that in {opened.name}")
 

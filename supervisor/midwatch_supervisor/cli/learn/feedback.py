@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -31,8 +31,9 @@ from midwatch_supervisor.cli.journals import (
 )
 from midwatch_supervisor.cli.learn.options import write_note
 from midwatch_supervisor.cli.operate.hints import operator_in
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
 from midwatch_supervisor.present.lesson_history import NamedAttempt
 from midwatch_supervisor.present.lookup import find, task_state
@@ -70,8 +71,7 @@ async def feedback(
     """Say whether the result of an attempt is any good; what is rejected becomes a lesson."""
     settings = settings_in_force(config)
     accepted = verdict == "accept"
-    opening = journal_to_read if dry_run else journal_to_write
-    async with await opening(journal) as opened:
+    async with await journal_to_write(journal, dry_run=dry_run) as opened:
         place = await _find_ended(opened, attempt)
         id, lesson, reason = None, None, ""
         if not dry_run:
@@ -110,10 +110,7 @@ async def list_verdicts(
     async with await journal_to_read(journal) as opened:
         given = None
         async for given in _verdicts_on(opened, id, project):
-            if json:
-                write_json(_verdict_fields(given))
-            else:
-                write_line(_verdict_line(given))
+            write_either(_verdict_fields(given), _verdict_line(given), json=json)
         if given is None:
             write_note(f"no verdict yet in {opened.name}", json=json)
 
@@ -133,8 +130,7 @@ async def scan(
     switched_on: FeedbackSettings = settings_in_force(config).learning.feedback.model_copy(
         update={"implied": True}
     )
-    opening = journal_to_read if dry_run else journal_to_write
-    async with await opening(journal) as opened:
+    async with await journal_to_write(journal, dry_run=dry_run) as opened:
         at = await opened.now()
         if dry_run:
             found = [
@@ -150,10 +146,8 @@ async def scan(
                 opened, await implied.scan(opened, settings=switched_on, now=at)
             )
     for given in found:
-        if json:
-            write_json(_verdict_fields(given))
-        else:
-            write_line(f"{'would store: ' if dry_run else ''}{_verdict_line(given)}")
+        text = f"{'would store: ' if dry_run else ''}{_verdict_line(given)}"
+        write_either(_verdict_fields(given), text, json=json)
     if not found:
         write_note("nothing new became of merged work", json=json)
 
@@ -255,10 +249,9 @@ async def _verdicts(journal: Journal, entries: Iterable[Entry]) -> list[_Verdict
 
 def _verdict_fields(given: _Verdict) -> Mapping[str, object]:
     """A verdict as JSON takes it."""
-    moment = given.at.astimezone(UTC).isoformat(timespec="milliseconds")
     return {
         "type": "feedback",
-        "at": moment.replace("+00:00", "Z"),
+        "at": moment(given.at),
         "id": given.id,
         "project": given.place.task.project,
         "task": given.place.task.name,

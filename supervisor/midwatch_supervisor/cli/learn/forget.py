@@ -1,23 +1,20 @@
 """`midwatch forget`: delete everything about a project."""
 
 import asyncio
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Erasure
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     FromOption,
     JournalOption,
-    journal_to_read,
     journal_to_write,
 )
 from midwatch_supervisor.cli.learn.options import project_named
-from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.output import confirm, write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
 from midwatch_supervisor.present.numbers import count_noun
@@ -43,37 +40,22 @@ async def forget(
     json: JsonOption = False,
 ) -> int:
     """Delete everything about a project from the journal: tasks, attempts, all that was learned."""
-    opening = journal_to_read if dry_run else journal_to_write
-    async with await opening(journal) as opened:
+    async with await journal_to_write(journal, dry_run=dry_run) as opened:
         learned = Learned(opened)
         name = await project_named(learned, project)
         found = await learned.footprint(name)
         if dry_run:
             _tell(name, found, dry_run=True, json=json)
             return 0
-        if not yes and not await _agreed(name, found):
-            write_error("nothing was deleted")
-            return 1
+        if not yes:
+            loss = f"{_count_words(found)} of {name} for good"
+            notice = f"This deletes {loss}. {KEPT}"
+            if not await asyncio.to_thread(confirm, f"delete {loss}", notice):
+                write_error("nothing was deleted")
+                return 1
         done = await learned.forget(name, author=operator_name(author), at=await opened.now())
     _tell(name, done, dry_run=False, json=json)
     return 0
-
-
-async def _agreed(project: str, found: Erasure) -> bool:
-    """Whether the person at the terminal says so. Raises UsageError where there is none."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            f"this would delete {_count_words(found)} of {project} for good: say --yes, or look "
-            "first with --dry-run"
-        )
-    write_error(f"This deletes {_count_words(found)} of {project} for good. {KEPT}")
-    write_error("Type `yes` to go on:")
-    return says_yes(await asyncio.to_thread(sys.stdin.readline))
-
-
-def says_yes(answer: str) -> bool:
-    """Whether an answer agrees: nothing less than the whole word does."""
-    return answer.strip().lower() == "yes"
 
 
 def _tell(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:

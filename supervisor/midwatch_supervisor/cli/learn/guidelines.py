@@ -17,7 +17,7 @@ from midwatch_supervisor.cli.learn.options import (
     project_named,
     write_note,
 )
-from midwatch_supervisor.cli.output import write_diff, write_json, write_line
+from midwatch_supervisor.cli.output import write_diff, write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.learning_marks import LearningMark
 from midwatch_supervisor.present.known_text import version_diff, version_fields, version_line
@@ -79,10 +79,7 @@ async def list_versions(
             return
         versions = await _versions(opened, project)
     for known in versions.known:
-        if json:
-            write_json(version_fields(known))
-        else:
-            write_line(version_line(known))
+        write_either(version_fields(known), version_line(known), json=json)
     if not versions.known:
         write_note(f"{versions.project} has no guidelines yet", json=json)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,11 +18,10 @@ from midwatch_monitor.records import Reflection, StudyState
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     JournalOption,
-    journal_to_read,
     journal_to_write,
 )
 from midwatch_supervisor.cli.learn.options import ProjectOption, project_named
-from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_error
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.learning_text import reflection_text
 from midwatch_supervisor.present.numbers import count_noun
@@ -59,9 +59,8 @@ async def learn(
     hours = settings.learning.guidelines.quiet_hours
     if wait and not hours:
         raise UsageError("--wait needs `learning.guidelines.quiet_hours` in the configuration")
-    opening = journal_to_read if dry_run else journal_to_write
     async with (
-        await opening(journal) as opened,
+        await journal_to_write(journal, dry_run=dry_run) as opened,
         journal_clock(opened, now) as clock,
     ):
         if dry_run:
@@ -120,19 +119,15 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
 
     learning, learned = settings.learning, Learned(journal)
     chores = await learned.chores(tries=learning.tries, kinds=taken_up(learning))
-    if json:
-        write_json({"type": "chores", "open": len(chores), "dry_run": True})
-    else:
-        write_line(f"would take up {count_noun(len(chores), 'chore')}")
+    fields = {"type": "chores", "open": len(chores), "dry_run": True}
+    write_either(fields, f"would take up {count_noun(len(chores), 'chore')}", json=json)
     for name in await _projects(journal, project):
         mark = await learned.watermark(name)
         batch = await read_batch(learned, name, learning.guidelines, after=mark)
         attempts = [each.attempt for each in batch.deep]
-        if json:
-            fields = {"type": "reflection", "project": name, "watermark": mark}
-            write_json({**fields, "attempts": attempts, "dry_run": True})
-        else:
-            write_line(f"would look back at {count_noun(len(attempts), 'attempt')} of {name}")
+        fields = {"type": "reflection", "project": name, "watermark": mark, "attempts": attempts}
+        text = f"would look back at {count_noun(len(attempts), 'attempt')} of {name}"
+        write_either({**fields, "dry_run": True}, text, json=json)
 
 
 async def _look(
@@ -154,28 +149,15 @@ async def _look(
 async def _study(learner: "Learner", *, json: bool) -> bool:
     progress = await learner.study_all()
     counts = {state.value: progress[state] for state in StudyState}
-    if json:
-        write_json({"type": "chores", **counts})
-    else:
-        said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        write_line(f"chores: {said or 'nothing to do'}")
+    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    text = f"chores: {said or 'nothing to do'}"
+    write_either({"type": "chores", **counts}, text, json=json)
     return not progress[StudyState.FAILED]
 
 
 def _print_reflection(project: str, found: Reflection, *, json: bool) -> None:
-    if json:
-        write_json(
-            {
-                "type": "reflection",
-                "project": project,
-                "watermark": found.watermark,
-                "attempts": list(found.attempts),
-                "insights": found.insights,
-                "proposed": found.proposed,
-                "skipped": found.skipped,
-                "error": found.error,
-            }
-        )
-    else:
-        hint = ": `midwatch guidelines diff`" if found.proposed else ""
-        write_line(f"{project}: {reflection_text(found).text}{hint}")
+    fields = asdict(found)
+    del fields["after"]  # of older versions only
+    hint = ": `midwatch guidelines diff`" if found.proposed else ""
+    text = f"{project}: {reflection_text(found).text}{hint}"
+    write_either({"type": "reflection", "project": project, **fields}, text, json=json)

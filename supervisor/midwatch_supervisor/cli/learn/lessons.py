@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -22,7 +22,7 @@ from midwatch_supervisor.cli.learn.options import (
     write_note,
     write_parts,
 )
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.operator.actions import operator_name
 from midwatch_supervisor.operator.learning_marks import LearningMark
@@ -82,8 +82,10 @@ async def list_lessons(
                 write_json(lesson_fields(known))
             return
         lessons = [known async for known in found]
-    for line in _table(lessons[:LISTED]) if lessons else (f"no such lesson in {name}",):
-        write_line(line)
+    if not lessons:
+        write_line(f"no such lesson in {name}")
+        return
+    write_columns([_HEADS, *map(_row, lessons[:LISTED])])
     if len(lessons) > LISTED:
         write_line(f"these are the newest {LISTED}; --json has them all")
 
@@ -91,14 +93,6 @@ async def list_lessons(
 _HEADS = ("id", "class", "from", "used", "helped", "hurt", "rated", "lesson")
 _TEXT = 60
 _NAME = 24
-
-
-def _table(lessons: Sequence[KnownLesson]) -> Iterator[str]:
-    """Lessons, a line each."""
-    rows = [_HEADS, *map(_row, lessons)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(map(str.ljust, row, widths)).rstrip()
 
 
 def _row(known: KnownLesson) -> tuple[str, ...]:

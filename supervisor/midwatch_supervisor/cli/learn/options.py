@@ -15,10 +15,9 @@ from midwatch_supervisor.cli.journals import (
     DryRunOption,
     FromOption,
     JournalOption,
-    journal_to_read,
     journal_to_write,
 )
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import LearningActions, operator_name
 from midwatch_supervisor.operator.learning_marks import (
@@ -104,8 +103,7 @@ class MarkOptions:
 
     async def open_journal(self) -> Journal:
         """The journal; to try something it is only read. Raises JournalError, UsageError."""
-        opening = journal_to_read if self.dry_run else journal_to_write
-        return await opening(self.journal)
+        return await journal_to_write(self.journal, dry_run=self.dry_run)
 
     async def mark(
         self, journal: Journal, mark: LearningMark, known: Known, *, rating: int = 0
@@ -145,10 +143,8 @@ class MarkOptions:
         """
         actions = LearningActions(journal, author=operator_name(self.author))
         id = None if self.dry_run else await write(actions)
-        if self.json:
-            write_json({"type": kind, "id": id, **fields, "dry_run": self.dry_run})
-        else:
-            write_line(text(id))
+        fields = {"type": kind, "id": id, **fields, "dry_run": self.dry_run}
+        write_either(fields, text(id), json=self.json)
 
 
 def _mark_fields(mark: LearningMark, known: Known, rating: int) -> tuple[str, Fields]:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from midwatch_supervisor.cli.journals import JournalOption
-from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_error, write_line
 from midwatch_supervisor.cli.run.options import (
     AdviseOption,
     CheckOption,
@@ -133,11 +133,9 @@ def with_pace(assignment: "Assignment", seconds: float | None) -> "Assignment":
 
 
 def _say(each: "Assignment", *, json: bool) -> None:
-    workspace = each.source
-    if json:
-        write_json(
-            {"type": "plan", "task": each.task.id, "worker": each.worker, "workspace": workspace}
-        )
-    else:
-        place = workspace or "an empty folder"
-        write_line(f"{each.task.id}: worker {each.worker}, workspace {place}")
+    task, worker, workspace = each.task.id, each.worker, each.source
+    write_either(
+        {"type": "plan", "task": task, "worker": worker, "workspace": workspace},
+        f"{task}: worker {worker}, workspace {workspace or 'an empty folder'}",
+        json=json,
+    )

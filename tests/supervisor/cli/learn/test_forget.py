@@ -12,7 +12,7 @@ import pytest
 from midwatch_monitor.records import Feedback, Lesson
 from midwatch_stage.command import midwatch
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.cli.learn.forget import KEPT, says_yes
+from midwatch_supervisor.cli.learn.forget import KEPT
 
 Capture = pytest.CaptureFixture[str]
 
@@ -110,11 +110,3 @@ async def test_at_a_terminal_it_asks(
     os.close(theirs)
     assert "This deletes 1 task, 1 attempt and 5 entries of shop for good." in said
     assert await left(past) == texts
-
-
-@pytest.mark.parametrize(
-    ("answer", "agrees"),
-    [("yes\n", True), (" YES \n", True), ("y\n", False), ("\n", False), ("", False)],
-)
-def test_only_the_whole_word_agrees(answer: str, agrees: bool) -> None:
-    assert says_yes(answer) is agrees
