@@ -1,16 +1,72 @@
-"""The command line in this process, as a person uses it beside a journal."""
+"""The command line as a person uses it beside a journal, and what stands in that journal before."""
 
 import asyncio
+import json
+import sys
 from datetime import datetime
+from typing import Any
+
+import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Attempt, Commit, Draft, Record
+from midwatch_monitor.records import Attempt, Commit, Draft, Keeper, Record, Task
+from midwatch_stage.factories import AT
 from midwatch_supervisor.cli import main
+
+PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+MIDWATCH = (sys.executable, "-c", PROGRAM)
+"""The words that begin a command in a process of its own."""
 
 
 async def midwatch(*argv: str) -> int:
-    """Run a command; its exit code."""
+    """Run a command in this process; its exit code."""
     return await asyncio.to_thread(main, argv)
+
+
+def objects(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """What was printed since the last look, an object a line."""
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+async def read(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
+    """The lines that a command prints, which ends well."""
+    capsys.readouterr()
+    assert await midwatch(*argv) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+async def ask(
+    capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0
+) -> list[dict[str, Any]]:
+    """What a command prints with `--json`, an object a line; it ends with this exit code."""
+    capsys.readouterr()
+    assert await midwatch(*argv, "--json") == code
+    return objects(capsys)
+
+
+async def new_task(
+    journal: Journal,
+    name: str = "fix",
+    *,
+    run: int | None = None,
+    keeper: Keeper = Keeper.PROCESS,
+    at: datetime = AT,
+    **fields: Any,
+) -> Task:
+    """A task whose specification says nothing, in a run of its own unless one is named."""
+    if run is None:
+        made = await journal.add_run(source="tasks.yaml", settings="{}", at=at, keeper=keeper)
+        run = made.id
+    told = {"title": "", "spec": "{}", **fields}
+    return await journal.add_task(run=run, name=name, at=at, **told)
+
+
+async def new_attempt(
+    journal: Journal, task: Task, number: int = 1, *, at: datetime = AT, **fields: Any
+) -> Attempt:
+    """An attempt at a task; what it does not say is short."""
+    told = {"worker": "w", "model": "m", "node": "n", "workspace": "/w", **fields}
+    return await journal.add_attempt(task=task.id, number=number, at=at, **told)
 
 
 async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:

@@ -1,9 +1,7 @@
 """`midwatch db` over real databases."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
@@ -29,15 +27,11 @@ from midwatch_monitor.records import (
     Result,
     Wanted,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, objects
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.matrix import DATABASES
 
 Capture = pytest.CaptureFixture[str]
-
-
-def lines(capsys: Capture) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def on(location: str, work: Callable[[Connection], object]) -> None:
@@ -106,7 +100,7 @@ async def test_a_journal_is_copied_to_postgresql_and_back(
         assert await midwatch("db", "copy", source, target, "--json") == 0
         async with await Journal.open(target) as copied:
             assert await everything(copied) == before
-    said = lines(capsys)
+    said = objects(capsys)
     assert [each["tables"] for each in said] == [said[0]["tables"]] * 2
     assert said[0]["tables"]["message"] == 1200
     assert await midwatch("db", "check", "--journal", postgres) == 0
@@ -130,7 +124,7 @@ async def test_what_would_be_copied_is_said_and_nothing_is_done(
 ) -> None:
     for target in (postgres, str(tmp_path / "new.db")):
         assert await midwatch("db", "copy", location, target, "--dry-run", "--json") == 0
-    assert [each["dry_run"] for each in lines(capsys)] == [True, True]
+    assert [each["dry_run"] for each in objects(capsys)] == [True, True]
     assert not (tmp_path / "new.db").exists()
     assert await midwatch("db", "check", "--journal", postgres) == 1
 
@@ -150,7 +144,7 @@ async def test_half_a_copy_is_taken_back(
     assert await midwatch("db", "copy", location, postgres) == 1
     assert "is damaged" in capsys.readouterr().err
     assert await midwatch("db", "check", "--journal", postgres, "--json") == 1
-    assert lines(capsys)[0]["problem"].startswith("its tables are at nothing")
+    assert objects(capsys)[0]["problem"].startswith("its tables are at nothing")
 
 
 @pytest.mark.parametrize("location", DATABASES, indirect=True)
@@ -158,7 +152,7 @@ async def test_what_is_in_order_is_counted(
     capsys: Capture, lived: PastAttempts, location: str
 ) -> None:
     assert await midwatch("db", "check", "--journal", location, "--json") == 0
-    (said,) = lines(capsys)
+    (said,) = objects(capsys)
     last = await lived.journal.last_id()
     assert (said["revision"], said["problems"], said["last"]) == (REVISION, 0, last)
     assert (said["tables"]["task"], said["tables"]["message"]) == (1, 1200)
@@ -201,7 +195,7 @@ async def test_what_is_not_in_order_is_said_in_a_line_each(
     await past.attempt(task="other")
     say(location, *statements)
     assert await midwatch("db", "check", "--journal", location, "--json") == 1
-    found, said = lines(capsys)
+    found, said = objects(capsys)
     assert found == {"type": "problem", "problem": problem}
     assert said["problems"] == 1
     assert await midwatch("db", "check", "--journal", location) == 1
@@ -211,7 +205,7 @@ async def test_what_is_not_in_order_is_said_in_a_line_each(
 async def test_a_database_is_set_up_and_found_up_to_date(capsys: Capture, postgres: str) -> None:
     for more in (["--dry-run"], [], []):
         assert await midwatch("db", "upgrade", "--journal", postgres, "--json", *more) == 0
-    said = lines(capsys)
+    said = objects(capsys)
     assert [each["before"] for each in said] == [None, None, REVISION]
     assert [each["dry_run"] for each in said] == [True, False, False]
     async with await Journal.open(postgres, create=False) as journal:

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, new_attempt, new_task, write
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
@@ -61,11 +61,9 @@ async def submitted(journal: Journal, at: datetime) -> Journal:
 
 async def begin(journal: Journal, at: datetime, *said: Record, task: int = 1) -> Attempt:
     """The first attempt at a task, of which something is said."""
-    attempt = await journal.add_attempt(
-        task=task, number=1, worker="coder", model="m", node="n", workspace="/w", at=at
-    )
-    drafts = [Draft(record=each, at=at, task=task, attempt=attempt.id) for each in said]
-    await journal.commit(Commit(drafts=tuple(drafts)))
+    attempt = await new_attempt(journal, await journal.task(task))
+    if said:
+        await write(journal, attempt, at, *said)
     return attempt
 
 
@@ -154,7 +152,7 @@ async def test_a_split_task_ends_with_its_parts(
     whole = json.loads((await submitted.task(1)).spec)
     for id in (3, 4):
         spec = {**whole, "task": {**whole["task"], "id": f"part-{id}"}, "parent": "fix"}
-        await submitted.add_task(run=1, name=f"part-{id}", title="", spec=json.dumps(spec), at=at)
+        await new_task(submitted, f"part-{id}", run=1, spec=json.dumps(spec))
     await begin(submitted, at, WORKING, task=3)
     assert await midwatch("cancel", "--run", "1") == 0
     assert [line.partition(" (")[0] for line in capsys.readouterr().out.splitlines()] == [
@@ -192,8 +190,7 @@ async def test_json_says_what_came_of_each(submitted: Journal, capsys: Capture) 
 async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:
-    run = await journal.add_run(source="t.yaml", settings="{}", at=at)
-    await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    await new_task(journal)
     assert await midwatch("cancel", "fix") == 1
     assert capsys.readouterr().out.startswith("fix waits in the program that has run 1 in hand")
     await begin(journal, at, WORKING)
@@ -201,12 +198,9 @@ async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
     assert len(await states(journal)) == 1
 
 
-async def test_what_waits_in_a_run_of_one_process_is_canceled(
-    submitted: Journal, at: datetime
-) -> None:
+async def test_what_waits_in_a_run_of_one_process_is_canceled(submitted: Journal) -> None:
     spec = (await submitted.task(1)).spec
-    run = await submitted.add_run(source="t.yaml", settings="{}", at=at)
-    task = await submitted.add_task(run=run.id, name="fix", title="", spec=spec, at=at)
+    task = await new_task(submitted, spec=spec)
     assert await midwatch("cancel", "fix", "--comment", "too dear") == 0
     assert (await states(submitted, task.id))[-1] == CANCELED
 

@@ -1,6 +1,5 @@
 """`midwatch submit`, `node` and `nodes`, as far as they need no second process."""
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -14,7 +13,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Keeper, NodeState
-from midwatch_supervisor.cli import main
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.queue import TurnQueue
@@ -30,19 +28,9 @@ tasks:
 Say = Callable[..., Awaitable[tuple[int, str, str]]]
 
 
-@pytest.fixture
-def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
-    """Runs a command in a folder with a task file; the exit code, and what was said."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MIDWATCH_JOURNAL", raising=False)
+@pytest.fixture(autouse=True)
+def _task_file(tmp_path: Path) -> None:  # pyright: ignore[reportUnusedFunction]
     (tmp_path / "tasks.yaml").write_text(TASKS)
-
-    async def run(*words: str) -> tuple[int, str, str]:
-        code = await asyncio.to_thread(main, words)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 async def test_submit_says_what_it_would_hand_over(say: Say) -> None:

@@ -27,9 +27,7 @@ from midwatch_monitor.records import (
     AlertState,
     Attempt,
     AttemptTransition,
-    Commit,
     Decision,
-    Draft,
     Ending,
     Escalation,
     EscalationState,
@@ -41,6 +39,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.command import new_attempt, new_task, objects, write
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.cli import main
@@ -97,18 +96,11 @@ class Fleet:
     async def begin(self) -> Attempt:
         """An attempt at work of an agent that came by itself, and an alert that fires."""
         at = datetime.now(UTC)
-        run = await self.journal.add_run(
-            source="embedded", settings="{}", at=at, keeper=Keeper.MONITOR
-        )
-        task = await self.journal.add_task(run=run.id, name="a", title="A", spec="{}", at=at)
-        return await self.journal.add_attempt(
-            task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=at
-        )
+        task = await new_task(self.journal, "a", keeper=Keeper.MONITOR, at=at)
+        return await new_attempt(self.journal, task, at=at)
 
     async def say(self, of: Attempt, *records: Record) -> None:
-        at = datetime.now(UTC)
-        drafts = [Draft(record=each, at=at, task=of.task, attempt=of.id) for each in records]
-        await self.journal.commit(Commit(drafts=tuple(drafts)))
+        await write(self.journal, of, datetime.now(UTC), *records)
 
     async def holder(self, attempt: int) -> str:
         """The name of the monitor that holds an attempt."""
@@ -229,13 +221,8 @@ def test_once_looks_at_everything_and_ends(
 
     async def asked(journal: Journal) -> None:
         at = datetime.now(UTC)
-        run = await journal.add_run(source="s", settings="{}", at=at, keeper=Keeper.MONITOR)
-        task = await journal.add_task(run=run.id, name="a", title="A", spec="{}", at=at)
-        attempt = await journal.add_attempt(
-            task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=at
-        )
-        drafts = [Draft(record=r, at=at, task=task.id, attempt=attempt.id) for r in BEGUN]
-        await journal.commit(Commit(drafts=tuple(drafts)))
+        task = await new_task(journal, "a", keeper=Keeper.MONITOR, at=at)
+        await write(journal, await new_attempt(journal, task, at=at), at, *BEGUN)
 
     async def read(journal: Journal) -> None:
         told.extend([entry.record for entry in await journal.entries()])
@@ -244,7 +231,7 @@ def test_once_looks_at_everything_and_ends(
     asyncio.run(begin(asked))
     assert main(["monitor", "--journal", str(journal_file), "--once", "--json"]) == 0
     asyncio.run(begin(read))
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = objects(capsys)
     assert [line["type"] for line in lines] == ["monitor", "lease"]
     assert len([each for each in told if isinstance(each, Decision)]) == 1
 

@@ -1,11 +1,11 @@
 """What people are told of a fleet: who has what in hand, who watches it, and what is missing."""
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from sqlalchemy import Connection, update
@@ -17,15 +17,13 @@ from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
-    Commit,
-    Draft,
     Keeper,
     Lifecycle,
     NodeState,
 )
+from midwatch_stage.command import new_attempt, new_task, read, write
 from midwatch_stage.matrix import DATABASES
 from midwatch_stage.nodes import node
-from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.inspect.status import lost_lines
 from midwatch_supervisor.present.waiting import monitor_absent
 
@@ -45,23 +43,15 @@ Say = Callable[..., Awaitable[list[str]]]
 def say(named_by_the_environment: None, capsys: pytest.CaptureFixture[str]) -> Say:
     """Runs a command; the lines that it prints."""
 
-    async def run(*words: str) -> list[str]:
-        capsys.readouterr()
-        assert await asyncio.to_thread(main, words) == 0
-        return capsys.readouterr().out.splitlines()
-
-    return run
+    return partial(read, capsys)
 
 
 @pytest.fixture
 async def at_work(journal: Journal) -> Attempt:
     """An attempt at work on node-a, the only node of a fleet."""
     now = datetime.now(UTC)
-    run = await journal.add_run(source="t.yaml", settings="{}", at=now, keeper=Keeper.MONITOR)
-    task = await journal.add_task(run=run.id, name="fix", title="", spec=SPEC, at=now)
-    made = await journal.add_attempt(
-        task=task.id, number=1, worker="coder", model="m", node="node-a", workspace="/w", at=now
-    )
+    task = await new_task(journal, keeper=Keeper.MONITOR, spec=SPEC, at=now)
+    made = await new_attempt(journal, task, node="node-a", at=now)
     await Nodes(journal).enter(NODE_A, alive_seconds=1)
     await stands(journal, made, Lifecycle.WORKING)
     await journal.claim(made.id, holder=NODE_A.holder, at=now)
@@ -69,9 +59,7 @@ async def at_work(journal: Journal) -> Attempt:
 
 
 async def stands(journal: Journal, attempt: Attempt, lifecycle: Lifecycle) -> None:
-    state = AttemptTransition(lifecycle=lifecycle)
-    draft = Draft(record=state, at=datetime.now(UTC), task=attempt.task, attempt=attempt.id)
-    await journal.commit(Commit(drafts=(draft,)))
+    await write(journal, attempt, datetime.now(UTC), AttemptTransition(lifecycle=lifecycle))
 
 
 async def leaves(journal: Journal, state: NodeState) -> None:

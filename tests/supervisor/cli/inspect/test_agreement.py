@@ -1,7 +1,6 @@
 """`status`, `show`, the lines of `--json` and the console's row say the same of one journal."""
 
 import asyncio
-import json
 import re
 import sqlite3
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_stage.command import objects
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.tui.state.row import Row
 
@@ -74,4 +74,4 @@ def text(capsys: pytest.CaptureFixture[str], file: Path, id: str) -> str:
 
 def json_lines(capsys: pytest.CaptureFixture[str], file: Path, *words: str) -> list[dict[str, Any]]:
     assert main([*words, "--json", "--journal", str(file)]) == 0
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return objects(capsys)

@@ -14,7 +14,7 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
 from midwatch_stage.collector import tool_span, tracing
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, objects
 from midwatch_stage.foreign import FILES, asked, loop
 from midwatch_stage.receivers import webhook
 from midwatch_stage.sessions import DIALECTS, write
@@ -43,7 +43,7 @@ async def test_once_takes_in_what_there_is_and_judges_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert await midwatch("attach", "--once", "--json") == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    told = objects(capsys)
     assert [each["step"] for each in told if each["type"] == "step"] == [1, 2, 3, 4, 5, 6]
     assert "error_streak" in {each.get("rule") for each in told}
     assert "nudge" not in {each.get("action") for each in told}  # it would reach nobody
@@ -62,7 +62,7 @@ async def test_status_shows_the_sessions_of_a_day_together(
     assert await midwatch("attach", "--once") == 0
     capsys.readouterr()
     assert await midwatch("status", "--json") == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    told = objects(capsys)
     assert [each["steps"] for each in told] == [6, 1]
 
 

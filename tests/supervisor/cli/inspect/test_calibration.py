@@ -9,11 +9,10 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Change,
-    Commit,
     Ending,
 )
-from midwatch_stage.command import midwatch
-from midwatch_stage.factories import draft, ended, reflecting
+from midwatch_stage.command import midwatch, new_attempt, new_task, objects, write
+from midwatch_stage.factories import AT, ended, reflecting
 
 Capture = pytest.CaptureFixture[str]
 
@@ -30,18 +29,14 @@ async def finish(
     model: str = "m",
 ) -> None:
     """An attempt of a task of its own that reports once and is over."""
-    run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
-    name = f"task-{run.id}"
-    task = await journal.add_task(run=run.id, name=name, title="", spec="{}", at=at)
-    whose = {"worker": "coder", "model": model, "node": "here", "workspace": "w"}
-    attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
+    name = f"task-{len(await journal.runs()) + 1}"
+    attempt = await new_attempt(journal, await new_task(journal, name), model=model)
     records = (
         *changes,
         reflecting(1, 40, confidence),
         ended(Ending.DONE if ok else Ending.STUCK),
     )
-    drafts = (draft(each, task=task.id, attempt=attempt.id) for each in records)
-    await journal.commit(Commit(drafts=tuple(drafts)))
+    await write(journal, attempt, AT, *records)
 
 
 async def overconfident(journal: Journal, at: datetime) -> None:
@@ -74,7 +69,7 @@ async def test_the_table_says_what_each_confidence_was_worth(
 async def test_a_model_is_one_object(journal: Journal, at: datetime, capsys: Capture) -> None:
     await overconfident(journal, at)
     assert await midwatch("calibration", "--json") == 0
-    (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (line,) = objects(capsys)
     worth = {20: 30, 40: 30, 60: 30, 80: 57, 90: 70, 100: 70}
     assert line == {
         "type": "calibration",

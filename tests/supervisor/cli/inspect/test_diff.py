@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Commit, Draft, Lifecycle
+from midwatch_monitor.records import Commit, Lifecycle
 from midwatch_stage import factories as make
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, new_attempt, new_task, write
 from midwatch_stage.repository import worktree_with
 from midwatch_tools.git import git
 
@@ -21,15 +21,11 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 async def workspace(journal: Journal, tmp_path: Path) -> Path:
     """The worktree of an attempt, which began with `a.py`."""
     folder, spec = await worktree_with(tmp_path, "a.py", "a = 1\n")
-    run = await journal.add_run(source="tasks.yaml", settings="{}", at=make.AT)
-    task = await journal.add_task(run=run.id, name="fix", title="", spec=spec, at=make.AT)
-    attempt = await journal.add_attempt(
-        task=task.id, number=1, worker="w", model="m", node="n", workspace=str(folder), at=make.AT
-    )
-    records = (make.ended(),)
-    drafts = [Draft(record=each, at=make.AT, task=task.id, attempt=attempt.id) for each in records]
-    done = make.task_transition(Lifecycle.COMPLETED)
-    await journal.commit(Commit(drafts=(*drafts, Draft(record=done, at=make.AT, task=task.id))))
+    task = await new_task(journal, spec=spec)
+    attempt = await new_attempt(journal, task, workspace=str(folder))
+    await write(journal, attempt, make.AT, make.ended())
+    done = make.draft(make.task_transition(Lifecycle.COMPLETED), attempt=None)
+    await journal.commit(Commit(drafts=(done,)))
     return folder
 
 

@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.replay.replay import AlertLine, replay
 from midwatch_monitor.traces import open_trace
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, new_attempt, new_task
 
 Capture = pytest.CaptureFixture[str]
 Log = pytest.LogCaptureFixture
@@ -233,9 +233,7 @@ async def test_an_attempt_is_named_as_elsewhere_and_a_task_means_its_latest(
 
 
 async def again(journal: Journal, attempt: Attempt, at: datetime) -> Attempt:
-    return await journal.add_attempt(
-        task=attempt.task, number=2, worker="coder", model="m", node="n", workspace="/w", at=at
-    )
+    return await new_attempt(journal, await journal.task(attempt.task), 2)
 
 
 async def test_every_attempt_of_a_run_has_a_file_of_its_own(
@@ -254,11 +252,7 @@ async def test_every_attempt_of_a_run_has_a_file_of_its_own(
 async def test_the_task_of_an_own_agent_may_have_any_name(
     journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
-    run = await journal.add_run(source="", settings="{}", at=at)
-    task = await journal.add_task(run=run.id, name="../a b", title="", spec="{}", at=at)
-    await journal.add_attempt(
-        task=task.id, number=1, worker="a", model="m", node="n", workspace="/w", at=at
-    )
+    await new_attempt(journal, await new_task(journal, "../a b"))
     assert await midwatch("export", "--all", "traces") == 0
     assert names("traces") == [".._a_b-1.jsonl"]
 
@@ -303,8 +297,7 @@ async def test_a_task_that_has_not_begun_has_nothing_to_export(
 ) -> None:
     assert await midwatch("export", "--all", "x") == 2
     assert capsys.readouterr().err == "nothing has run yet\n"
-    run = await journal.add_run(source="", settings="{}", at=at)
-    await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    await new_task(journal)
     assert await midwatch("export", "fix") == 2
     assert capsys.readouterr().err == "fix has no attempt yet\n"
 

@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, new_attempt, new_task
 
 Capture = pytest.CaptureFixture[str]
 Claim = Callable[..., Awaitable[Recorder]]
@@ -152,13 +152,8 @@ async def test_attempts_that_were_in_conflict_are_so_when_replayed_together(
     monitor = watch(journal, bus, Settings(), clock)
     recorders: dict[int, Recorder] = {}
     for number in (1, 2):
-        task = await journal.add_task(
-            run=1, name=f"t{number}", title="", spec='{"workspace": "/project"}', at=at
-        )
-        of = await journal.add_attempt(
-            task=task.id, number=1, worker="w", model="m", node="n", workspace="/w", at=at
-        )
-        recorders[number] = await claim(of, Settings(), clock)
+        task = await new_task(journal, f"t{number}", run=1, spec='{"workspace": "/project"}')
+        recorders[number] = await claim(await new_attempt(journal, task), Settings(), clock)
     for minute, (number, what) in enumerate(EDITS):
         clock.minutes = minute
         await recorders[number].record(what)

@@ -1,6 +1,5 @@
 """What commands say of workspaces, and of what a task that has not begun waits for."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,27 +10,11 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Keeper
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.cli import main
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.workspaces.workspace import git
 
 Say = Callable[..., Awaitable[tuple[int, str, str]]]
-
-
-@pytest.fixture
-def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
-    """Runs a command in an empty folder; the exit code, and what was said."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MIDWATCH_JOURNAL", raising=False)
-
-    async def run(*words: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = await asyncio.to_thread(main, words)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def write(folder: Path, *workspaces: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_stage.command import objects
 from midwatch_supervisor.cli import main
 
 SEED = str(Path(__file__).parents[4] / "configs" / "seed.yaml")
@@ -84,7 +85,7 @@ def test_the_originals_numbers_hold_at_their_boundaries(
 def test_the_lines_are_those_of_the_contract(tmp_path: Path, capsys: Capture) -> None:
     trace = str(write(tmp_path / "a.jsonl", [report(10, 50), report(20, 29)]))
     main(["replay", trace, "--config", SEED, "--json"])
-    alert, whole = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    alert, whole = objects(capsys)
     assert alert.pop("summary")
     assert alert == {
         "type": "alert",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_stage.command import objects
 from midwatch_supervisor.cli import main
 
 SEED = str(Path(__file__).parents[4] / "configs" / "seed.yaml")
@@ -139,7 +140,7 @@ def test_an_alarm_that_rises_is_one_and_one_that_comes_again_is_two(capsys: Capt
     assert main(["replay", "projects"]) == 0
     row = capsys.readouterr().out.splitlines()[1].split()
     main(["replay", "projects", "--json"])
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = objects(capsys)
     alarms = [each for each in found[:-1] if each["severity"] != "notice"]
     assert len(alarms) > len({each["rule"] for each in alarms})
     assert row[1:3] == ["12", str(len({each["rule"] for each in alarms}))]

@@ -1,6 +1,5 @@
 """`midwatch report` over a real journal."""
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -35,7 +34,7 @@ from midwatch_monitor.records import (
     Spending,
     TaskTransition,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import ask, midwatch, new_task
 from midwatch_stage.factories import (
     alert,
     delivery,
@@ -56,12 +55,6 @@ Capture = pytest.CaptureFixture[str]
 Write = Callable[[Record], Awaitable[int]]
 
 EVIL = "<img src=x onerror=alert(1)>"
-
-
-async def report(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
-    capsys.readouterr()
-    assert await midwatch("report", *argv, "--json") == 0
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
@@ -86,7 +79,7 @@ async def story(write: Write) -> None:
 
 
 async def test_each_figure_is_one_object(capsys: Capture, story: None) -> None:
-    found = await report(capsys)
+    found = await ask(capsys, "report")
     assert {line["type"] for line in found} == {
         *("tasks", "task", "detection", "recovery", "restraint", "retries", "analyses"),
         *("plans", "claims", "reservation", "confidence", "spending"),
@@ -142,9 +135,7 @@ async def test_the_page_goes_to_stdout_where_no_file_is_named(capsys: Capture, s
 
 async def later(journal: Journal, at: datetime) -> None:
     """A second run, whose task is submitted two days later."""
-    moment = at + timedelta(days=2)
-    run = await journal.add_run(source="b.yaml", settings="{}", at=moment)
-    await journal.add_task(run=run.id, name="more", title="", spec="{}", at=moment)
+    await new_task(journal, "more", at=at + timedelta(days=2))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +152,8 @@ async def test_a_run_and_a_moment_choose_the_tasks(
     capsys: Capture, story: None, journal: Journal, at: datetime, argv: list[str], names: list[str]
 ) -> None:
     await later(journal, at)
-    assert [line["task"] for line in await report(capsys, *argv) if line["type"] == "task"] == names
+    found = of_kind(await ask(capsys, "report", *argv), "task")
+    assert [line["task"] for line in found] == names
 
 
 async def test_a_task_that_went_on_since_counts_from_its_beginning(
@@ -170,13 +162,12 @@ async def test_a_task_that_went_on_since_counts_from_its_beginning(
     over = task_transition(Lifecycle.COMPLETED, reason="done")
     draft = Draft(record=over, at=at + timedelta(days=3), task=1)
     await journal.commit(Commit(drafts=(draft,)))
-    found = await report(capsys, "--since", "2026-11-23T00:00Z")
-    (task,) = [line for line in found if line["type"] == "task"]
+    (task,) = of_kind(await ask(capsys, "report", "--since", "2026-11-23T00:00Z"), "task")
     assert (task["interventions"], task["recovered"], task["seconds"]) == (1, 1, 259200.0)
 
 
 async def test_where_nothing_ran_nothing_is_told(capsys: Capture, journal: Journal) -> None:
-    assert await report(capsys) == []
+    assert await ask(capsys, "report") == []
     assert await midwatch("report") == 0
     (head,) = capsys.readouterr().out.splitlines()
     assert head.startswith(f"No task in {journal.name}, as of ")
@@ -241,7 +232,7 @@ async def learned(past: PastAttempts) -> int:
 
 
 async def test_each_figure_of_what_was_learned_is_one_object(capsys: Capture, learned: int) -> None:
-    found = await report(capsys, "lessons")
+    found = await ask(capsys, "report", "lessons")
     assert {line["type"] for line in found} == {
         *("acceptance", "week", "curve", "lessons", "failure_class", "effect", "comparison"),
         *("effort", "saving", "facts", "guidelines", "spending"),
@@ -255,7 +246,7 @@ async def test_each_figure_of_what_was_learned_is_one_object(capsys: Capture, le
 async def test_r66_the_comparison_says_when_there_is_not_enough_to_tell(
     capsys: Capture, learned: int
 ) -> None:
-    (found,) = of_kind(await report(capsys, "lessons"), "comparison")
+    (found,) = of_kind(await ask(capsys, "report", "lessons"), "comparison")
     assert (found["treatment"]["tasks"], found["control"]["tasks"]) == (2, 1)
     assert (found["answer"], found["difference_low"] < 0 < found["difference_high"]) == (
         "few",
@@ -267,13 +258,13 @@ async def test_r66_the_comparison_says_when_there_is_not_enough_to_tell(
 
 
 async def test_v23_the_review_is_told_with_its_cost(capsys: Capture, learned: int) -> None:
-    (found,) = of_kind(await report(capsys, "lessons"), "facts")
+    (found,) = of_kind(await ask(capsys, "report", "lessons"), "facts")
     assert (found["reviews"], found["modified"]) == ({"ok": 1, "fallback": 0, "skipped": 0}, 1)
     assert (found["worth"], found["tokens"], found["cost_usd"]) == ("early", 90, 0.01)
 
 
 async def test_attempts_and_tokens_are_told_by_group(capsys: Capture, learned: int) -> None:
-    found = of_kind(await report(capsys, "lessons"), "effort")
+    found = of_kind(await ask(capsys, "report", "lessons"), "effort")
     assert found == [
         {"cohort": "treatment", "tasks": 2, "attempts": 1.0, "tokens": 500},
         {"cohort": "control", "tasks": 1, "attempts": 1.0, "tokens": 500},
@@ -299,7 +290,7 @@ async def test_tasks_from_which_nothing_is_learned_do_not_count(
 ) -> None:
     trial = await past.attempt("", task="trial")
     await past.end(trial, Ending.STUCK)
-    assert accepted(await report(capsys, "lessons"))["automatic"] == (3, 4)
+    assert accepted(await ask(capsys, "report", "lessons"))["automatic"] == (3, 4)
 
 
 @pytest.mark.parametrize(
@@ -317,13 +308,13 @@ async def test_a_project_a_run_and_a_moment_choose_the_tasks(
 ) -> None:
     past.at += timedelta(days=30)
     await past.end(await past.attempt("other"), Ending.DONE)
-    assert accepted(await report(capsys, "lessons", *argv))["automatic"] == (good, judged)
+    assert accepted(await ask(capsys, "report", "lessons", *argv))["automatic"] == (good, judged)
 
 
 async def test_where_nothing_was_learned_it_says_so(capsys: Capture, past: PastAttempts) -> None:
-    assert await report(capsys, "lessons") == []
+    assert await ask(capsys, "report", "lessons") == []
     await past.attempt()
-    assert await report(capsys, "lessons") == []
+    assert await ask(capsys, "report", "lessons") == []
     assert await midwatch("report", "lessons") == 0
     (said,) = capsys.readouterr().out.splitlines()
     assert said.startswith("1 task in ")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_stage.command import objects
 from midwatch_supervisor.cli import main
 
 RIGHT = """about: One report of little confidence is an alarm.
@@ -104,7 +105,7 @@ def test_listed_as_json_a_rule_has_its_thresholds(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["rules", "list", "--json"]) == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    told = objects(capsys)
     assert told[1] == {
         "type": "rule",
         "rule": "low_confidence",

@@ -1,6 +1,5 @@
 """`midwatch show` over a real journal."""
 
-import json
 from datetime import datetime
 
 import pytest
@@ -35,7 +34,7 @@ from midwatch_monitor.records import (
     StepKind,
     Task,
 )
-from midwatch_stage.command import midwatch, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, objects, write
 from midwatch_supervisor.present.assignment import Assignment
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
@@ -44,19 +43,10 @@ Capture = pytest.CaptureFixture[str]
 KEY = AlertKey(rule="cycle", subject="a.py")
 
 
-async def task_of(journal: Journal, at: datetime, *, name: str = "totals") -> Task:
-    spec = TaskSpec(id=name, goal="Round the\ntotals.", acceptance=("pytest",))
-    assignment = Assignment(task=spec, worker="coder", spec=WorkerSpec(), models={}, workspace=None)
-    run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
-    return await journal.add_task(
-        run=run.id, name=name, title="Totals", spec=assignment.model_dump_json(), at=at
-    )
-
-
-async def attempt_of(journal: Journal, task: Task, at: datetime, *, number: int = 1) -> Attempt:
-    return await journal.add_attempt(
-        task=task.id, number=number, worker="coder", model="m", node="here", workspace="w", at=at
-    )
+async def task_of(journal: Journal) -> Task:
+    wanted = TaskSpec(id="totals", goal="Round the\ntotals.", acceptance=("pytest",))
+    spec = Assignment(task=wanted, worker="w", spec=WorkerSpec(), models={}, workspace=None)
+    return await new_task(journal, "totals", title="Totals", spec=spec.model_dump_json())
 
 
 async def eventful(journal: Journal, attempt: Attempt, at: datetime) -> int:
@@ -106,8 +96,8 @@ async def eventful(journal: Journal, attempt: Attempt, at: datetime) -> int:
 async def test_a_task_is_shown_with_all_that_happened(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:
-    task = await task_of(journal, at)
-    id = await eventful(journal, await attempt_of(journal, task, at), at)
+    task = await task_of(journal)
+    id = await eventful(journal, await new_attempt(journal, task), at)
     assert await midwatch("show", "totals") == 0
     assert capsys.readouterr().out.splitlines() == [
         "task totals (run 1): Totals",
@@ -118,7 +108,7 @@ async def test_a_task_is_shown_with_all_that_happened(
         "",
         "attempt 1, totals#1: failed (unaccepted): no",
         "  health ok, last step 17",
-        "  coder with m on here, in w",
+        "  w with m on n, in /w",
         "  used: 0 requests, 0 tokens, $0.00, 0 min",
         "  plan:",
         "    [x] 1. read",
@@ -144,10 +134,10 @@ async def test_a_task_is_shown_with_all_that_happened(
 async def test_as_json_it_is_the_lines_of_the_run(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:
-    task = await task_of(journal, at)
-    await eventful(journal, await attempt_of(journal, task, at), at)
+    task = await task_of(journal)
+    await eventful(journal, await new_attempt(journal, task), at)
     assert await midwatch("show", "totals", "--json") == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = objects(capsys)
     assert [line["type"] for line in lines] == [
         *("task", "attempt", "alert", "escalation", "decision"),
         *("intervention", "intervention", "intervention", "step", "attempt"),
@@ -159,11 +149,11 @@ async def test_as_json_it_is_the_lines_of_the_run(
 async def test_an_attempt_is_named_by_its_id_or_its_number(
     journal: Journal, at: datetime, capsys: Capture, id: str
 ) -> None:
-    task = await task_of(journal, at)
+    task = await task_of(journal)
     for number in (1, 2):
-        await attempt_of(journal, task, at, number=number)
+        await new_attempt(journal, task, number)
     assert await midwatch("show", id, "--json") == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = objects(capsys)
     assert [(line["attempt"], line["number"]) for line in lines] == [(2, 2)]
     assert await midwatch("show", id) == 0
     shown = capsys.readouterr().out.splitlines()
@@ -175,8 +165,8 @@ async def test_an_attempt_is_named_by_its_id_or_its_number(
 async def test_the_outcome_of_a_restart_stands_with_the_restart(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:
-    task = await task_of(journal, at)
-    first, second = [await attempt_of(journal, task, at, number=n) for n in (1, 2)]
+    task = await task_of(journal)
+    first, second = [await new_attempt(journal, task, number) for number in (1, 2)]
     await write(journal, first, at, Intervention(action=Action.RESTART, by=Actor.POLICY))
     id = await journal.last_id()
     report = OutcomeReport(intervention=id, outcome=Outcome.NO_EFFECT, step=8, reason="")
@@ -189,9 +179,9 @@ async def test_the_outcome_of_a_restart_stands_with_the_restart(
 async def test_the_latest_run_that_has_it_counts(
     journal: Journal, at: datetime, capsys: Capture, id: str, run: int
 ) -> None:
-    earlier = await task_of(journal, at)
-    await journal.add_task(run=earlier.run, name="labels", title="", spec="{}", at=at)
-    await task_of(journal, at)
+    earlier = await task_of(journal)
+    await new_task(journal, "labels", run=earlier.run)
+    await task_of(journal)
     assert await midwatch("show", id) == 0
     assert f"(run {run})" in capsys.readouterr().out
 
@@ -199,10 +189,10 @@ async def test_the_latest_run_that_has_it_counts(
 async def test_an_exact_name_wins_over_a_prefix_and_over_an_attempt(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:
-    task = await task_of(journal, at)
-    await attempt_of(journal, task, at)
+    task = await task_of(journal)
+    await new_attempt(journal, task)
     for name in ("1", "tot", "total"):
-        await journal.add_task(run=task.run, name=name, title="", spec="{}", at=at)
+        await new_task(journal, name, run=task.run)
     for name in ("1", "tot"):
         assert await midwatch("show", name) == 0
         assert capsys.readouterr().out.startswith(f"task {name} (run 1)\n")
@@ -221,8 +211,8 @@ async def test_an_exact_name_wins_over_a_prefix_and_over_an_attempt(
 async def test_what_is_not_there_is_bad_usage(
     journal: Journal, at: datetime, capsys: Capture, id: str, said: str
 ) -> None:
-    task = await task_of(journal, at)
-    await attempt_of(journal, task, at)
-    await journal.add_task(run=task.run, name="total", title="", spec="{}", at=at)
+    task = await task_of(journal)
+    await new_attempt(journal, task)
+    await new_task(journal, "total", run=task.run)
     assert await midwatch("show", id) == 2
     assert capsys.readouterr() == ("", said)

@@ -1,6 +1,5 @@
 """What `midwatch show` says of plans, errors, finished work, budgets and acts with terms."""
 
-import asyncio
 from datetime import datetime
 from itertools import pairwise
 
@@ -31,8 +30,7 @@ from midwatch_monitor.records import (
     Spending,
     Terms,
 )
-from midwatch_stage.command import write
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import read, write
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
@@ -46,12 +44,6 @@ REVISION = PlanCheck(
     ruling=Ruling.PENDING,
 )
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
-
-
-async def shown(capsys: Capture) -> list[str]:
-    capsys.readouterr()
-    assert await asyncio.to_thread(main, ["show", "fix"]) == 0
-    return capsys.readouterr().out.splitlines()
 
 
 async def test_the_accounts_of_a_worker_are_shown_with_what_was_answered(
@@ -75,7 +67,7 @@ async def test_the_accounts_of_a_worker_are_shown_with_what_was_answered(
         Analysis(what="", cause=Cause.PERMANENT, root="no ES6", remedy="require()", about=7),
         Spending(role="planner", model="m", requests=1, tokens=900),
     )
-    lines = await shown(capsys)
+    lines = await read(capsys, "show", "fix")
     assert {
         "used by others than the workers:": "  planner (m): 1 request, 900 tokens",
         "  plan:": "    [ ] 1. read (confidence 40 %; 12 requests; flag: by eye)",
@@ -105,16 +97,15 @@ async def test_decisions_name_their_steps_their_terms_and_why_they_were_refused(
         refused="no such model",
     )
     await write(journal, attempt, at, decision)
-    assert ("      REFUSED: switch_model (model big) by supervisor: no such model") in await shown(
-        capsys
-    )
+    refused = "      REFUSED: switch_model (model big) by supervisor: no such model"
+    assert refused in await read(capsys, "show", "fix")
 
 
 async def test_the_model_in_force_is_shown_with_the_one_before(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
     await write(journal, attempt, at, Change(model="big"))
-    (line,) = [line for line in await shown(capsys) if " with big" in line]
+    (line,) = [line for line in await read(capsys, "show", "fix") if " with big" in line]
     assert line.strip().startswith(
         f"{attempt.worker} with big (before: {attempt.model}) on {attempt.node}"
     )
@@ -125,7 +116,7 @@ async def test_a_split_attempt_is_not_shown_as_failed(
 ) -> None:
     split = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="in two", ending=Ending.SPLIT)
     await write(journal, attempt, at, split)
-    lines = await shown(capsys)
+    lines = await read(capsys, "show", "fix")
     assert "waits for: the tasks that it was split into" in lines
     assert f"attempt {attempt.id}, fix#1: split: in two" in lines
     assert "  health ok, last step 0" in lines

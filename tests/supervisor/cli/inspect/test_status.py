@@ -1,6 +1,5 @@
 """`midwatch status` over a real journal."""
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -39,7 +38,7 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
-from midwatch_stage.command import midwatch, write
+from midwatch_stage.command import ask, midwatch, new_task, write
 from midwatch_stage.worker import scripted
 from midwatch_supervisor.cli import main
 from midwatch_tools import Watch
@@ -50,12 +49,6 @@ Capture = pytest.CaptureFixture[str]
 
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look up.")
-
-
-async def lines(capsys: Capture, *argv: str) -> list[dict[str, object]]:
-    capsys.readouterr()
-    assert await midwatch("status", "--json", *argv) == 0
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def alert(severity: Severity, state: AlertState = AlertState.FIRING) -> Alert:
@@ -88,7 +81,7 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
     await write(journal, attempt, at, *busy())
-    assert await lines(capsys) == [
+    assert await ask(capsys, "status") == [
         {
             "type": "status",
             "run": 1,
@@ -151,7 +144,7 @@ async def test_health_follows_from_what_fires(
     health: str,
 ) -> None:
     await write(journal, attempt, at, WORKING, *records)
-    (line,) = await lines(capsys)
+    (line,) = await ask(capsys, "status")
     assert line["health"] == health
 
 
@@ -166,7 +159,7 @@ async def test_a_run_of_an_embedded_agent_that_looped_to_its_end_is_not_told_as_
         return at
 
     await agent.run("Mend it.", capabilities=[Watch(journal=str(journal_file))])
-    line = (await lines(capsys))[-1]
+    line = (await ask(capsys, "status"))[-1]
     assert (line["lifecycle"], line["health"]) == ("completed", "stuck")
     assert line["alerts"] == 4
 
@@ -175,11 +168,11 @@ async def test_an_act_under_way_is_waited_for_until_it_arrives(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
     id = await write(journal, attempt, at, WORKING, NUDGE)
-    (before,) = await lines(capsys)
+    (before,) = await ask(capsys, "status")
     await write(
         journal, attempt, at, Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
     )
-    (after,) = await lines(capsys)
+    (after,) = await ask(capsys, "status")
     assert (before["waits_for"], after["waits_for"]) == (f"delivery of nudge ({id})", None)
 
 
@@ -190,7 +183,7 @@ async def test_an_escalation_waits_for_a_decision(
     await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=(AlertKey(rule="cycle"),), reason="", at=at
     )
-    (line,) = await lines(capsys)
+    (line,) = await ask(capsys, "status")
     assert line["waits_for"] == "a decision"
 
 
@@ -199,7 +192,7 @@ async def test_a_held_act_waits_for_approval(
 ) -> None:
     held = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
     id = await write(journal, attempt, at, WORKING, held)
-    (line,) = await lines(capsys)
+    (line,) = await ask(capsys, "status")
     assert line["waits_for"] == f"approval of restart: `midwatch approve {id}` or `reject {id}`"
 
 
@@ -219,7 +212,7 @@ async def test_a_parked_attempt_waits_for_a_person(
     id = await write(journal, attempt, at, WORKING, asked)
     came = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
     await write(journal, attempt, at, came, Change(lifecycle=Lifecycle.INPUT_REQUIRED))
-    (line,) = await lines(capsys)
+    (line,) = await ask(capsys, "status")
     assert line["waits_for"] == waits_for
 
 
@@ -229,7 +222,7 @@ async def test_what_a_worker_asks_for_holds_nothing_up(
     await write(
         journal, attempt, at, WORKING, BudgetRequest(wanted=Grant(requests=5), reason="more")
     )
-    (line,) = await lines(capsys)
+    (line,) = await ask(capsys, "status")
     assert line["waits_for"] is None
 
 
@@ -240,7 +233,7 @@ async def test_a_task_that_was_split_waits_for_its_parts(
         journal, attempt, at, AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
     )
     await write(journal, attempt, at, alert(Severity.CRITICAL, AlertState.RESOLVED))
-    (line,) = await lines(capsys)
+    (line,) = await ask(capsys, "status")
     assert (line["health"], line["waits_for"]) == ("ok", "the tasks that it was split into")
 
 
@@ -249,7 +242,7 @@ async def test_a_task_that_has_not_begun_waits_for_its_turn(
 ) -> None:
     run = await journal.add_run(source="a.yaml", settings="{}", at=at)
     await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
-    (line,) = await lines(capsys)
+    (line,) = await ask(capsys, "status")
     assert (line["attempt"], line["health"], line["waits_for"]) == (None, None, "its turn")
 
 
@@ -258,7 +251,7 @@ async def test_what_is_over_waits_for_nothing(
 ) -> None:
     over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
     await write(journal, attempt, at, NUDGE, over, TaskTransition(lifecycle=Lifecycle.COMPLETED))
-    (line,) = await lines(capsys)
+    (line,) = await ask(capsys, "status")
     assert (line["status"], line["waits_for"]) == ("completed", None)
 
 
@@ -270,9 +263,9 @@ async def test_a_task_that_is_completed_with_reservations_says_so(
         plan_step=0, goal="g", confidence=70, accepted=True, flag="still open: b", doubts=("a: x",)
     )
     await write(journal, attempt, at, done, over)
-    (before,) = await lines(capsys)
+    (before,) = await ask(capsys, "status")
     await write(journal, attempt, at, TaskTransition(lifecycle=Lifecycle.COMPLETED))
-    (after,) = await lines(capsys)
+    (after,) = await ask(capsys, "status")
     assert (before["reservations"], after["reservations"]) == ([], ["still open: b", "a: x"])
     assert await midwatch("status") == 0
     last = capsys.readouterr().out.splitlines()[-1]
@@ -288,9 +281,8 @@ async def test_the_latest_run_is_shown_unless_others_are_asked_for(
     argv: tuple[str, ...],
     runs: list[int],
 ) -> None:
-    run = await journal.add_run(source="a.yaml", settings="{}", at=at)
-    await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
-    assert [line["run"] for line in await lines(capsys, *argv)] == runs
+    await new_task(journal)
+    assert [line["run"] for line in await ask(capsys, "status", *argv)] == runs
 
 
 async def test_an_unknown_run_is_bad_usage(
@@ -301,7 +293,7 @@ async def test_an_unknown_run_is_bad_usage(
 
 
 async def test_an_empty_journal_says_nothing_as_json(journal: Journal, capsys: Capture) -> None:
-    assert await lines(capsys) == []
+    assert await ask(capsys, "status") == []
     assert await midwatch("status") == 0
     assert capsys.readouterr().out == f"nothing has run yet in {journal.name}\n"
 

@@ -5,7 +5,6 @@ import os
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -30,14 +29,14 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_stage.broker import Broker, program
+from midwatch_stage.command import midwatch, new_attempt, new_task
 from midwatch_stage.database import Database
-from midwatch_supervisor.cli import main
+from midwatch_stage.factories import AT
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.feed import Feed
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 NORTH = NodeStatus(
     name="north",
@@ -76,11 +75,8 @@ class Elsewhere:
 async def elsewhere(url: str) -> AsyncGenerator[Elsewhere]:
     """A fleet's journal in which the node `north` has an attempt at work."""
     async with await Journal.open(url) as journal:
-        run = await journal.add_run(source="t", settings="{}", at=AT, keeper=Keeper.MONITOR)
-        task = await journal.add_task(run=run.id, name="fix", title="", spec="a task", at=AT)
-        attempt = await journal.add_attempt(
-            task=task.id, number=1, worker="coder", model="m", node="north", workspace="", at=AT
-        )
+        task = await new_task(journal, keeper=Keeper.MONITOR, spec="a task")
+        attempt = await new_attempt(journal, task, node="north")
         await Nodes(journal).enter(NORTH, alive_seconds=15)
         machine = Elsewhere(journal, attempt)
         await machine.write(WORKING)
@@ -161,7 +157,7 @@ async def test_what_a_person_says_on_one_machine_is_heard_on_another_at_once(
             while not bus.counters.connected:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.01)
         argv = ("tell", str(attempt.id), "Look up.", "--journal", journal.name)
-        assert await asyncio.to_thread(main, argv) == 0
+        assert await midwatch(*argv) == 0
         (said,) = await journal.entries(kinds=(Intervention,))
         async with asyncio.timeout(120):
             heard = await anext(hints)
@@ -173,5 +169,5 @@ async def test_without_its_broker_a_person_is_heard_by_the_journal_alone(
 ) -> None:
     monkeypatch.setenv("MIDWATCH_FLEET__BROKER__URL", "mqtt://127.0.0.1:1")
     argv = ("tell", str(attempt.id), "Look up.", "--journal", journal.name)
-    assert await asyncio.to_thread(main, argv) == 0
+    assert await midwatch(*argv) == 0
     assert len(await journal.entries(kinds=(Intervention,))) == 1

@@ -1,10 +1,8 @@
 """`midwatch facts` over a real journal."""
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import pytest
 
@@ -20,7 +18,7 @@ from midwatch_monitor.records import (
     FactState,
     Record,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, new_attempt, new_task, objects
 
 Capture = pytest.CaptureFixture[str]
 Say = Callable[..., Awaitable[list[int]]]
@@ -42,30 +40,20 @@ def say(journal: Journal, at: datetime) -> Say:
     """Commits records of an attempt of a project; their ids."""
     of: dict[str, Attempt] = {}
 
-    async def attempt(project: str) -> Attempt:
-        run = await journal.add_run(source="s", settings="{}", at=at)
-        task = await journal.add_task(
-            run=run.id, name="fix", title="", spec="{}", project=project, at=at
-        )
-        whose = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
-        return await journal.add_attempt(task=task.id, number=1, at=at, **whose)
-
     async def write(*records: Record, project: str = "shop") -> list[int]:
-        it = of[project] = of.get(project) or await attempt(project)
+        if project not in of:
+            of[project] = await new_attempt(journal, await new_task(journal, project=project))
+        it = of[project]
         drafts = [Draft(record=each, at=at, task=it.task, attempt=it.id) for each in records]
         return [entry.id for entry in await journal.commit(Commit(drafts=tuple(drafts)))]
 
     return write
 
 
-def lines(capsys: Capture) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
 async def test_a_fact_is_one_object(say: Say, capsys: Capture) -> None:
     (number,) = await say(REDIS)
     assert await midwatch("facts", "list", "--json") == 0
-    assert lines(capsys) == [
+    assert objects(capsys) == [
         {
             "type": "fact",
             "id": number,
@@ -92,9 +80,9 @@ async def test_only_what_stands_is_listed_unless_all_is_asked_for(
     old, new = await say(Fact(text="The app uses React 18"), Fact(text="The app uses React 19"))
     await say(FactMark(fact=old, act=FactAct.REPLACED, instead=new, reason="the review: keep_new"))
     await midwatch("facts", "list", "--json")
-    assert [line["id"] for line in lines(capsys)] == [new]
+    assert [line["id"] for line in objects(capsys)] == [new]
     await midwatch("facts", "list", "--all", "--json")
-    assert [(line["id"], line["live"], line["instead"]) for line in lines(capsys)] == [
+    assert [(line["id"], line["live"], line["instead"]) for line in objects(capsys)] == [
         (new, True, None),
         (old, False, new),
     ]
@@ -111,7 +99,7 @@ async def test_of_several_projects_one_is_named(say: Say, capsys: Capture) -> No
     (other,) = await say(Fact(text="The linter is ruff"), project="other")
     assert await midwatch("facts", "list") == 2
     assert await midwatch("facts", "list", "--project", "oth", "--json") == 0
-    assert [(line["id"], line["project"]) for line in lines(capsys)] == [(other, "other")]
+    assert [(line["id"], line["project"]) for line in objects(capsys)] == [(other, "other")]
 
 
 @pytest.mark.parametrize("json_option", [True, False])
@@ -148,7 +136,7 @@ async def test_a_fact_is_taken_back_and_restored(say: Say, capsys: Capture) -> N
     assert await midwatch("facts", "restore", str(number), "--comment", "it is so") == 0
     capsys.readouterr()
     await midwatch("facts", "show", str(number), "--json")
-    (line,) = lines(capsys)
+    (line,) = objects(capsys)
     assert (line["live"], line["reason"]) == (True, "it is so")
 
 
@@ -168,7 +156,7 @@ async def test_facts_that_wait_are_counted_listed_with_the_reason_and_approved(
     assert await midwatch("facts", "approve", *map(str, numbers)) == 0
     capsys.readouterr()
     await midwatch("facts", "list", "--json")
-    assert [line["state"] for line in lines(capsys)] == ["reviewed"] * 2
+    assert [line["state"] for line in objects(capsys)] == ["reviewed"] * 2
     assert await midwatch("facts", "approve", str(numbers[0])) == 2
 
 
@@ -177,7 +165,7 @@ async def test_a_dry_run_only_says_what_it_would_do(say: Say, capsys: Capture) -
     assert await midwatch("facts", "retire", str(number), "--dry-run") == 0
     assert capsys.readouterr().out.startswith(f"fact {number} would be retired")
     await midwatch("facts", "list", "--json")
-    assert len(lines(capsys)) == 1
+    assert len(objects(capsys)) == 1
 
 
 @pytest.mark.parametrize("dry", [False, True])
@@ -188,7 +176,7 @@ async def test_what_is_done_to_a_fact_is_one_object(
     options = ["--dry-run"] if dry else []
     assert await midwatch("facts", "retire", str(number), "--json", *options) == 0
     marks = [entry.id for entry in await journal.entries(kinds=(FactMark,))]
-    (line,) = lines(capsys)
+    (line,) = objects(capsys)
     assert line == {
         "type": "fact_mark",
         "id": None if dry else marks[0],

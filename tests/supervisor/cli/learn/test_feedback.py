@@ -1,10 +1,7 @@
 """`midwatch feedback`, with a real journal."""
 
-import json
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,8 +10,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
-    Commit,
-    Draft,
     Ending,
     Feedback,
     Lesson,
@@ -25,11 +20,11 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, new_attempt, new_task, objects, write
+from midwatch_stage.factories import AT
 from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE, reason="it passed")
 STUCK = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK, reason="stop")
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
@@ -58,15 +53,8 @@ def attempted(journal: Journal) -> Attempted:
             workspace=None,
             project="p",
         ).model_dump_json()
-        run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-        task = await journal.add_task(
-            run=run.id, name=name, title="Totals", spec=spec, at=AT, project="p"
-        )
-        attempt = await journal.add_attempt(
-            task=task.id, number=1, worker="w", model="m", node="n", workspace="/w", at=AT
-        )
-        drafts = [Draft(record=each, at=AT, task=task.id, attempt=attempt.id) for each in records]
-        await journal.commit(Commit(drafts=tuple(drafts)))
+        attempt = await new_attempt(journal, await new_task(journal, name, spec=spec, project="p"))
+        await write(journal, attempt, AT, *records)
         return attempt
 
     return make
@@ -74,10 +62,6 @@ def attempted(journal: Journal) -> Attempted:
 
 async def told(journal: Journal, kind: type[Record]) -> list[Record]:
     return [entry.record for entry in await journal.entries(kinds=(kind,))]
-
-
-def objects(capsys: Capture) -> Sequence[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 async def test_r2_an_accepted_result_is_stored_as_said_by_a_person(

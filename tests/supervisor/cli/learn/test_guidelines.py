@@ -1,13 +1,11 @@
 """`midwatch guidelines`: read versions, and decide on them."""
 
-import json
 from textwrap import indent
-from typing import Any
 
 import pytest
 
 from midwatch_monitor.records import Guidelines, GuidelinesMark, GuidelinesState
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import ask, midwatch
 from midwatch_stage.harness import PastAttempts
 
 Capture = pytest.CaptureFixture[str]
@@ -38,15 +36,9 @@ async def states(past: PastAttempts, project: str = "shop") -> list[tuple[int, s
     return [(each.guidelines.version, each.state.value) for each in versions]
 
 
-async def lines(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
-    capsys.readouterr()
-    assert await midwatch("guidelines", *argv, "--json") == 0
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
 async def test_a_list_as_json_is_one_object_a_version(past: PastAttempts, capsys: Capture) -> None:
     id = await propose(past, FIRST)
-    (found,) = await lines(capsys, "list")
+    (found,) = await ask(capsys, "guidelines", "list")
     assert found.pop("at").startswith("2026-11-21T")
     assert found == {
         "type": "guidelines",
@@ -80,7 +72,7 @@ async def test_without_any_version_that_is_said(past: PastAttempts, capsys: Capt
     await past.attempt("shop")
     assert await midwatch("guidelines", "list") == 0
     assert capsys.readouterr().out == "shop has no guidelines yet\n"
-    assert await lines(capsys, "list") == []
+    assert await ask(capsys, "guidelines", "list") == []
 
 
 async def test_what_is_shown_is_what_is_in_force(past: PastAttempts, capsys: Capture) -> None:
@@ -98,7 +90,7 @@ async def test_a_version_is_named_by_its_number_or_its_id(
     past: PastAttempts, capsys: Capture, named: str
 ) -> None:
     id = await propose(past, FIRST)
-    (found,) = await lines(capsys, "show", str(id) if named == "id" else "1")
+    (found,) = await ask(capsys, "guidelines", "show", str(id) if named == "id" else "1")
     assert (found["id"], found["text"]) == (id, FIRST)
 
 
@@ -126,7 +118,7 @@ async def test_a_diff_is_against_what_is_in_force(past: PastAttempts, capsys: Ca
         "-- Ask where a rule is missing.",
         "+- Look at the whole file.",
     ]
-    (found,) = await lines(capsys, "diff")
+    (found,) = await ask(capsys, "guidelines", "diff")
     assert (found["from"], found["to"], found["added"], found["removed"]) == (1, 2, 1, 1)
 
 
@@ -189,7 +181,7 @@ async def test_to_retire_one_that_waits_is_to_turn_it_down(
     past: PastAttempts, capsys: Capture
 ) -> None:
     await propose(past, FIRST)
-    (found,) = await lines(capsys, "retire", "1")
+    (found,) = await ask(capsys, "guidelines", "retire", "1")
     assert (found["type"], found["act"], found["version"]) == ("guidelines_mark", "rejected", 1)
     assert await states(past) == [(1, "rejected")]
 

@@ -1,6 +1,5 @@
 """`midwatch learn`: what is still to be learned from, at once or in the quiet hours."""
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +12,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.records import Chore, Ending, Study, StudyState, Summary
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import ask, midwatch, new_attempt, new_task
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.learn import nightly
 from midwatch_supervisor.present.assignment import Assignment
@@ -54,39 +53,23 @@ async def _fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     raise ConnectionError("gone")
 
 
-async def lines(capsys: Capture, *argv: str, code: int = 0) -> list[dict[str, Any]]:
-    capsys.readouterr()
-    assert await midwatch("learn", *argv, "--json") == code
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
 async def ended(
     past: PastAttempts, *, task: str = "fix", project: str = "shop", reflector: bool = True
 ) -> int:
     """An attempt that is over and summed up, of a task that names its reflector; its id."""
-    spec = ModelSpec(name=f"scripted:{__name__}", tries=1)
+    model = ModelSpec(name=f"scripted:{__name__}", tries=1)
     assignment = Assignment(
         task=TaskSpec(id=task, goal="x", acceptance=("true",)),
         worker="w",
         spec=WorkerSpec(),
-        models={Role.REFLECTOR: spec} if reflector else {},
+        models={Role.REFLECTOR: model} if reflector else {},
         workspace=None,
         project=project,
         named=(Role.REFLECTOR,) if reflector else (),
     )
-    journal, at = past.journal, past.at
-    run = await journal.add_run(source="t", settings="{}", at=at)
-    of = await journal.add_task(
-        run=run.id,
-        name=task,
-        title="",
-        spec=assignment.model_dump_json(),
-        project=project,
-        at=at,
-    )
-    attempt = await journal.add_attempt(
-        task=of.id, number=1, worker="w", model="m", node="n", workspace="/w", at=at
-    )
+    spec = assignment.model_dump_json()
+    of = await new_task(past.journal, task, spec=spec, project=project)
+    attempt = await new_attempt(past.journal, of)
     over = await past.end(attempt, Ending.DONE)
     summary = Summary(text=TOLD, topics=("rounding",), turns=9)
     await past.say(attempt, summary, Study(about=over, chore=Chore.SUMMARY, state=StudyState.DONE))
@@ -101,7 +84,7 @@ async def test_s4_what_was_learned_becomes_proposed_guidelines(
     past: PastAttempts, capsys: Capture
 ) -> None:
     attempt = await ended(past)
-    (found,) = looked(await lines(capsys))
+    (found,) = looked(await ask(capsys, "learn"))
     assert found.pop("watermark") > 0
     assert found == {
         "type": "reflection",
@@ -138,7 +121,7 @@ async def test_without_a_model_chores_are_done_and_nothing_is_looked_back_at(
     past: PastAttempts, capsys: Capture
 ) -> None:
     await ended(past, reflector=False)
-    (found,) = looked(await lines(capsys))
+    (found,) = looked(await ask(capsys, "learn"))
     assert found["skipped"] == "there is no model to look back with"
 
 
@@ -147,7 +130,7 @@ async def test_each_project_is_looked_at_by_itself_and_a_failure_is_said(
 ) -> None:
     await ended(past)
     await ended(past, task="broken", project="site")
-    shop, site = looked(await lines(capsys, code=1))
+    shop, site = looked(await ask(capsys, "learn", code=1))
     assert (shop["project"], shop["proposed"]) == ("shop", True)
     assert (site["project"], "ConnectionError: gone" in site["error"]) == ("site", True)
 
@@ -155,7 +138,7 @@ async def test_each_project_is_looked_at_by_itself_and_a_failure_is_said(
 async def test_one_project_can_be_named(past: PastAttempts, capsys: Capture) -> None:
     await ended(past)
     await ended(past, task="broken", project="site")
-    found = looked(await lines(capsys, "--project", "shop"))
+    found = looked(await ask(capsys, "learn", "--project", "shop"))
     assert [each["project"] for each in found] == ["shop"]
 
 
@@ -164,7 +147,7 @@ async def test_a_dry_run_asks_nobody_and_stores_nothing(
 ) -> None:
     attempt = await ended(past)
     before = await past.journal.last_id()
-    (found,) = looked(await lines(capsys, "--dry-run"))
+    (found,) = looked(await ask(capsys, "learn", "--dry-run"))
     assert found == {
         "type": "reflection",
         "project": "shop",

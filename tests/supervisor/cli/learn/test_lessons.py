@@ -1,8 +1,6 @@
 """`midwatch lessons` over a real journal."""
 
-import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -20,7 +18,7 @@ from midwatch_monitor.records import (
     Sign,
     Wanted,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import ask, midwatch
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.lessons import LISTED
 from midwatch_supervisor.learning.archive import archive
@@ -30,12 +28,6 @@ Capture = pytest.CaptureFixture[str]
 
 TEXT = "It edited src/cart.py only.\nThe rounding is in src/money.py: change it there."
 NO = Feedback(accepted=False, comment="still rounds down", author="ada")
-
-
-async def lines(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
-    capsys.readouterr()
-    assert await midwatch("lessons", *argv, "--json") == 0
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
@@ -67,7 +59,7 @@ async def taught(past: PastAttempts) -> int:
 
 
 async def test_r50_the_list_has_one_object_a_lesson(capsys: Capture, taught: int) -> None:
-    (line,) = await lines(capsys, "list")
+    (line,) = await ask(capsys, "lessons", "list")
     assert {key: line[key] for key in list(line)[1:10]} == {
         "id": taught,
         "text": TEXT,
@@ -101,7 +93,7 @@ async def test_of_many_lessons_people_are_shown_the_newest(
 ) -> None:
     attempt = await past.attempt()
     await past.say(attempt, *(Lesson(text=f"number {n}") for n in range(LISTED)))
-    assert len(await lines(capsys, "list")) == LISTED + 1
+    assert len(await ask(capsys, "lessons", "list")) == LISTED + 1
     assert await midwatch("lessons", "list") == 0
     *listed, last = capsys.readouterr().out.splitlines()[1:]
     assert (len(listed), last) == (LISTED, "these are the newest 50; --json has them all")
@@ -132,7 +124,7 @@ async def test_a_list_is_narrowed_by_project_task_class_and_use(
         id = await past.say(build, Lesson(text=text, failure_class="loop"))
     await LearningActions(past.journal, author="ada").mark_lesson(id, LessonAct.RETIRED)
     argv = argv if "--project" in argv else (*argv, "--project", "shop")
-    assert [line["text"] for line in await lines(capsys, "list", *argv)] == found
+    assert [line["text"] for line in await ask(capsys, "lessons", "list", *argv)] == found
 
 
 async def test_r50_show_tells_where_it_comes_from_and_what_became_of_its_uses(
@@ -141,7 +133,7 @@ async def test_r50_show_tells_where_it_comes_from_and_what_became_of_its_uses(
     await LearningActions(past.journal, author="ada").mark_lesson(
         taught, LessonAct.RATED, "good", rating=4
     )
-    (line,) = await lines(capsys, "show", str(taught))
+    (line,) = await ask(capsys, "lessons", "show", str(taught))
     accepted = {"accepted": True, "origin": "automatic", "sign": "ended"}
     assert line["source_attempts"] == [{"attempt": 1, "task": "fix", "number": 1}]
     assert line["explains"]["comment"] == "still rounds down"
@@ -171,7 +163,7 @@ async def test_r71_a_retired_lesson_never_comes_back_until_it_is_restored(
     capsys: Capture, past: PastAttempts, taught: int
 ) -> None:
     wanted = Wanted(project="shop", task="fix", text="rounding money")
-    assert await lines(capsys, "retire", str(taught), "--comment", "it moved") == [
+    assert await ask(capsys, "lessons", "retire", str(taught), "--comment", "it moved") == [
         {
             "type": "lesson_mark",
             "id": await past.journal.last_id(),
@@ -194,7 +186,7 @@ async def test_r49_rolling_back_is_retiring_and_nothing_is_lost(
         capsys.readouterr().out
         == f"lesson {taught} is retired: it never comes back into a prompt\n"
     )
-    (line,) = await lines(capsys, "list", "--all")
+    (line,) = await ask(capsys, "lessons", "list", "--all")
     assert (line["obsolete"], line["text"]) == (True, TEXT)
 
 
@@ -242,11 +234,11 @@ async def test_a_rating_is_from_one_to_five(capsys: Capture, taught: int) -> Non
 async def test_where_nothing_was_learned_the_list_is_empty(
     capsys: Capture, past: PastAttempts
 ) -> None:
-    assert await lines(capsys, "list") == []
+    assert await ask(capsys, "lessons", "list") == []
     assert await midwatch("lessons", "list") == 0
     assert capsys.readouterr().out == f"no lesson yet in {past.journal.name}\n"
     await past.attempt()
-    assert await lines(capsys, "list") == []
+    assert await ask(capsys, "lessons", "list") == []
 
 
 async def test_a_verdict_of_what_a_person_did_is_told_as_such(

@@ -8,9 +8,9 @@ import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Commit, Draft, Ending, Lifecycle
+from midwatch_monitor.records import Commit, Ending, Lifecycle, Task
 from midwatch_stage import factories as make
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, new_attempt, new_task, write
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.workspaces.workspace import keep, prepare
@@ -37,6 +37,13 @@ class Room:
     def place(self, name: str, number: int = 1) -> Path:
         return self.folder / "home" / "work" / "r1" / f"{name}-{number}"
 
+    async def new_task(self, name: str) -> Task:
+        wanted = TaskSpec(id=name, goal="x", acceptance=("true",))
+        spec = Assignment(
+            task=wanted, worker="w", spec=WorkerSpec(), models={}, workspace=self.source
+        )
+        return await new_task(self.journal, name, run=self.run, spec=spec.model_dump_json())
+
     async def task(
         self,
         name: str,
@@ -46,38 +53,27 @@ class Room:
         endings: Sequence[Ending] = (Ending.DONE,),
     ) -> Path:
         """A task with an attempt for each ending, which wrote `text`; its last workspace."""
-        spec = TaskSpec(id=name, goal="x", acceptance=("true",))
-        assignment = Assignment(
-            task=spec, worker="w", spec=WorkerSpec(), models={}, workspace=self.source
-        )
-        task = await self.journal.add_task(
-            run=self.run, name=name, title="", spec=assignment.model_dump_json(), at=make.AT
-        )
+        task = await self.new_task(name)
         for number, ending in enumerate(endings, start=1):
             place, branch = self.place(name, number), f"midwatch/r1/{name}-{number}"
             workspace = await prepare(place, self.source, branch=branch, merges=())
             if text:
                 (place / "a.txt").write_text(text)
             await keep(workspace, "Done")
-            attempt = await self.journal.add_attempt(
-                task=task.id,
-                number=number,
-                worker="w",
-                model="m",
-                node="n",
-                workspace=str(place),
-                at=make.AT,
-            )
-            state = make.ended(ending)
-            draft = Draft(record=state, at=make.AT, task=task.id, attempt=attempt.id)
-            await self.journal.commit(Commit(drafts=(draft,)))
-        ended = make.task_transition(lifecycle)
-        await self.journal.commit(Commit(drafts=(Draft(record=ended, at=make.AT, task=task.id),)))
+            attempt = await new_attempt(self.journal, task, number, workspace=str(place))
+            await write(self.journal, attempt, make.AT, make.ended(ending))
+        await over(self.journal, lifecycle, task.id)
         return self.place(name, len(endings))
 
     async def branches(self) -> list[str]:
         said = await git(self.source, "branch", "--format=%(refname:short)", "--list", "midwatch/*")
         return said.split()
+
+
+async def over(journal: Journal, lifecycle: Lifecycle, task: int = 1) -> None:
+    """Let a task stand so."""
+    end = make.draft(make.task_transition(lifecycle), task=task, attempt=None)
+    await journal.commit(Commit(drafts=(end,)))
 
 
 @pytest.fixture
@@ -175,13 +171,8 @@ def own(tmp_path: Path) -> Path:
 async def test_the_folder_of_an_agent_that_came_by_itself_is_never_touched(
     journal: Journal, own: Path, capsys: Capture
 ) -> None:
-    run = await journal.add_run(source="watch", settings="{}", at=make.AT)
-    task = await journal.add_task(run=run.id, name="own", title="", spec="{}", at=make.AT)
-    await journal.add_attempt(
-        task=task.id, number=1, worker="w", model="m", node="n", workspace=str(own), at=make.AT
-    )
-    done = Draft(record=make.task_transition(Lifecycle.COMPLETED), at=make.AT, task=task.id)
-    await journal.commit(Commit(drafts=(done,)))
+    await new_attempt(journal, await new_task(journal, "own"), workspace=str(own))
+    await over(journal, Lifecycle.COMPLETED)
     assert await midwatch("clean", "own") == 0
     assert capsys.readouterr().out == "there is nothing to clean\n"
     assert (own / "mine.txt").read_text() == "mine"
@@ -190,16 +181,7 @@ async def test_the_folder_of_an_agent_that_came_by_itself_is_never_touched(
 async def test_a_folder_that_no_run_would_have_made_is_never_touched(
     copies: Room, own: Path, capsys: Capture
 ) -> None:
-    spec = TaskSpec(id="fix", goal="x", acceptance=("true",))
-    wanted = Assignment(
-        task=spec, worker="w", spec=WorkerSpec(), models={}, workspace=copies.source
-    ).model_dump_json()
-    journal = copies.journal
-    task = await journal.add_task(run=copies.run, name="fix", title="", spec=wanted, at=make.AT)
-    await journal.add_attempt(
-        task=task.id, number=1, worker="w", model="m", node="n", workspace=str(own), at=make.AT
-    )
-    done = Draft(record=make.task_transition(Lifecycle.FAILED), at=make.AT, task=task.id)
-    await journal.commit(Commit(drafts=(done,)))
+    await new_attempt(copies.journal, await copies.new_task("fix"), workspace=str(own))
+    await over(copies.journal, Lifecycle.FAILED)
     assert await midwatch("clean", "fix") == 0
     assert (own / "mine.txt").read_text() == "mine"

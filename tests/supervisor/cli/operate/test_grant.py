@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_stage.command import midwatch, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, write
 from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
@@ -153,19 +153,13 @@ async def test_what_can_change_nothing_is_bad_usage(
 
 
 async def test_a_switch_goes_to_a_model_that_the_worker_has(
-    journal: Journal, at: datetime, capsys: Capture
+    journal: Journal, capsys: Capture
 ) -> None:
     spec = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
     worker = WorkerSpec(other_models=(ModelSpec(name="big"),))
     models = {Role.WORKER: ModelSpec(name="m")}
     assignment = Assignment(task=spec, worker="coder", spec=worker, models=models, workspace=None)
-    run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
-    task = await journal.add_task(
-        run=run.id, name="fix", title="", spec=assignment.model_dump_json(), at=at
-    )
-    await journal.add_attempt(
-        task=task.id, number=1, worker="coder", model="m", node="n", workspace="", at=at
-    )
+    await new_attempt(journal, await new_task(journal, spec=assignment.model_dump_json()))
     assert await midwatch("switch", "fix", "huge") == 2
     assert capsys.readouterr().err == ("the worker of fix#1 has no model `huge`; it has: m, big\n")
     assert await midwatch("switch", "fix", "big", "--dry-run") == 0

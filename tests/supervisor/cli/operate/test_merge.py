@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,11 @@ from midwatch_monitor.records import (
     Lifecycle,
     TaskTransition,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import midwatch, new_attempt, new_task
+from midwatch_stage.factories import AT
 from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 BRANCH = "midwatch/r1/totals-1"
 WORK = "/".join(("home", "work", "r1", "totals-1"))
 
@@ -95,11 +94,8 @@ async def finish(
         workspace=folder if workspace.name == "totals-1" else None,
     )
     spec = assignment.model_dump_json()
-    run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-    task = await journal.add_task(run=run.id, name="totals", title="", spec=spec, at=AT)
-    attempt = await journal.add_attempt(
-        task=task.id, number=1, worker="w", model="m", node="n", workspace=str(workspace), at=AT
-    )
+    task = await new_task(journal, "totals", spec=spec)
+    attempt = await new_attempt(journal, task, workspace=str(workspace))
     state = AttemptTransition(lifecycle=lifecycle, ending=Ending.DONE)
     drafts = (
         Draft(record=state, at=AT, task=task.id, attempt=attempt.id),
@@ -216,8 +212,7 @@ async def test_a_branch_that_others_may_build_on_stays(
     journal: Journal, repository: Path, worktree: Path, capsys: Capture
 ) -> None:
     await finish(journal, worktree)
-    (run,) = await journal.runs()
-    await journal.add_task(run=run.id, name="later", title="", spec="{}", at=AT)
+    await new_task(journal, "later", run=1)
     assert await midwatch("merge", "totals") == 0
     assert capsys.readouterr().out.endswith(
         f"kept {BRANCH}: its run is not over; `midwatch clean` removes it\n"

@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
-from midwatch_stage.command import midwatch, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, write
 from midwatch_supervisor.present.assignment import assignments
 
 Capture = pytest.CaptureFixture[str]
@@ -83,88 +83,47 @@ async def test_a_dry_run_of_approve_writes_nothing(
     assert await written(journal, id) == []
 
 
-async def test_the_beginning_of_what_waits_is_enough_if_it_is_unique(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    filler = [Step(number=number, kind=StepKind.MESSAGE) for number in range(1, 17)]
-    await write(journal, attempt, at, *filler, HELD)  # entries 1 and 2 are the first states
-    assert await midwatch("approve", "1") == 0
-    assert capsys.readouterr().out == "approved restart 19 for fix#1\n"
-
-
-async def test_an_ambiguous_beginning_is_bad_usage(
+async def test_the_beginning_of_what_waits_is_enough_while_it_is_unique(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
     filler = [Step(number=number, kind=StepKind.MESSAGE) for number in range(1, 10)]
-    await write(journal, attempt, at, *filler, HELD, HELD)
+    await write(journal, attempt, at, *filler, HELD, HELD)  # entries 1 and 2 are the first states
     assert await midwatch("approve", "1") == 2
     assert capsys.readouterr().err == (
         "`1` may mean more than one; waiting for approval: 12 (restart), 13 (restart)\n"
     )
+    assert await midwatch("approve", "12") == 0
+    assert await midwatch("approve", "1") == 0
+    assert capsys.readouterr().out.endswith("approved restart 13 for fix#1\n")
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("records", "said"),
     [
-        (DeliveryState.APPROVED, "is approved already"),
-        (DeliveryState.REJECTED, "is rejected already"),
-        (DeliveryState.DELIVERED, "is delivered already"),
-        (DeliveryState.EXPIRED, "is expired already"),
+        *(
+            (
+                (HELD, Delivery(intervention=3, state=state)),
+                f"restart 3 for fix#1 is {state} already",
+            )
+            for state in DeliveryState
+        ),
+        ((PAUSE,), "pause 3 for fix#1 needs no approval: it is on its way"),
+        ((HELD, OVER), "restart 3 for fix#1 comes too late: the attempt is failed"),
     ],
 )
-async def test_what_was_settled_is_not_settled_again(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    capsys: Capture,
-    state: DeliveryState,
-    said: str,
-) -> None:
-    id = await write(journal, attempt, at, HELD)
-    last = await write(journal, attempt, at, Delivery(intervention=id, state=state))
-    for command in ("approve", "reject"):
-        assert await midwatch(command, str(id)) == 2
-        assert capsys.readouterr().err == f"restart {id} for fix#1 {said}\n"
-    assert await written(journal, last) == []
-
-
-async def test_what_needs_no_approval_gets_none(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    id = await write(journal, attempt, at, PAUSE)
-    assert await midwatch("approve", str(id)) == 2
-    assert capsys.readouterr().err == (
-        f"pause {id} for fix#1 needs no approval: it is on its way\n"
-    )
-
-
-async def test_an_approval_after_the_end_comes_too_late(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    id = await write(journal, attempt, at, HELD)
-    await write(journal, attempt, at, OVER)
-    assert await midwatch("approve", str(id)) == 2
-    assert capsys.readouterr().err == (
-        f"restart {id} for fix#1 comes too late: the attempt is failed\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("records", "there"),
-    [((), "none waits for approval"), ((HELD,), "waiting for approval: 3 (restart)")],
-)
-async def test_an_unknown_intervention_is_answered_with_what_waits(
+async def test_what_does_not_wait_is_neither_approved_nor_rejected(
     journal: Journal,
     attempt: Attempt,
     at: datetime,
     capsys: Capture,
     records: tuple[Record, ...],
-    there: str,
+    said: str,
 ) -> None:
-    if records:
-        await write(journal, attempt, at, *records)
-    assert await midwatch("approve", "77") == 2
-    assert capsys.readouterr().err == f"there is no intervention `77`; {there}\n"
+    last = await write(journal, attempt, at, *records)
+    for command in ("approve", "reject"):
+        assert await midwatch(command, "3") == 2
+        assert capsys.readouterr().err == f"{said}\n"
+    assert await written(journal, last) == []
 
 
 @pytest.mark.parametrize(
@@ -212,9 +171,7 @@ async def test_a_task_means_its_latest_attempt(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
     await write(journal, attempt, at, OVER)
-    await journal.add_attempt(
-        task=attempt.task, number=2, worker="w", model="m", node="n", workspace="", at=at
-    )
+    await new_attempt(journal, await journal.task(attempt.task), 2)
     assert await midwatch("tell", "fix", "Look up.", "--dry-run") == 0
     assert capsys.readouterr().out == "fix#2: guidance would be sent\n"
 
@@ -250,11 +207,8 @@ async def test_what_can_change_nothing_is_bad_usage(
     assert await written(journal, before) == []
 
 
-async def test_a_task_that_has_not_begun_hears_nothing(
-    journal: Journal, at: datetime, capsys: Capture
-) -> None:
-    run = await journal.add_run(source="a.yaml", settings="{}", at=at)
-    await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+async def test_a_task_that_has_not_begun_hears_nothing(journal: Journal, capsys: Capture) -> None:
+    await new_task(journal)
     assert await midwatch("tell", "fix", "Hello.") == 2
     told = "fix has no attempt yet; `midwatch cancel fix` takes it back\n"
     assert capsys.readouterr().err == told
@@ -262,11 +216,8 @@ async def test_a_task_that_has_not_begun_hears_nothing(
 
 async def over_in(journal: Journal, at: datetime, spec: str) -> Attempt:
     """The failed attempt of a failed task."""
-    run = await journal.add_run(source="a.yaml", settings="{}", at=at)
-    task = await journal.add_task(run=run.id, name="fix", title="", spec=spec, at=at)
-    made = await journal.add_attempt(
-        task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=at
-    )
+    task = await new_task(journal, spec=spec)
+    made = await new_attempt(journal, task)
     await write(journal, made, at, Step(number=7, kind=StepKind.MESSAGE), OVER)
     end = TaskTransition(lifecycle=Lifecycle.FAILED)
     await journal.commit(Commit(drafts=(Draft(record=end, at=at, task=task.id),)))

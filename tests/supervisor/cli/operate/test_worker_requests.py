@@ -38,6 +38,7 @@ REVISION = PlanCheck(
     ruling=Ruling.PENDING,
 )
 PERMISSION = PermissionRequest(tool="execute", what="run `make`")
+HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
 MINE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada")
 OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
 
@@ -49,41 +50,39 @@ async def written(journal: Journal, after: int) -> list[Record]:
     return [entry.record for entry in await journal.entries(after)]
 
 
-async def test_an_approved_request_is_a_grant_of_what_was_wanted(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+ANSWER = replace(MINE, message="Approved.")
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "answer"),
+    [
+        (
+            BUDGET,
+            "budget request",
+            replace(
+                MINE,
+                action=Action.GRANT_BUDGET,
+                message="Granted.",
+                terms=Terms(grant=BUDGET.wanted),
+            ),
+        ),
+        (REVISION, "plan revision", replace(ANSWER, action=Action.REPLAN, plan=("x", "y"))),
+        (PERMISSION, "permission", replace(ANSWER, action=Action.RESUME)),
+    ],
+)
+async def test_an_approval_gives_the_worker_what_it_asked_for(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    asked: Record,
+    name: str,
+    answer: Intervention,
 ) -> None:
-    id = await write(journal, attempt, at, BUDGET)
+    id = await write(journal, attempt, at, asked)
     assert await midwatch("approve", str(id)) == 0
-    assert capsys.readouterr().out == f"approved budget request {id} for fix#1\n"
-    grant = replace(
-        MINE,
-        action=Action.GRANT_BUDGET,
-        message="Granted.",
-        terms=Terms(grant=Grant(requests=20)),
-        petition=id,
-    )
-    assert await written(journal, id) == [grant]
-
-
-async def test_an_approved_revision_is_a_replan_with_what_was_proposed(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    id = await write(journal, attempt, at, REVISION)
-    assert await midwatch("approve", str(id)) == 0
-    assert capsys.readouterr().out == f"approved plan revision {id} for fix#1\n"
-    replan = replace(MINE, action=Action.REPLAN, message="Approved.", plan=("x", "y"), petition=id)
-    assert await written(journal, id) == [replan]
-
-
-async def test_an_approved_permission_lets_the_attempt_go_on(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    id = await write(journal, attempt, at, PERMISSION)
-    assert await midwatch("approve", str(id)) == 0
-    assert capsys.readouterr().out == f"approved permission {id} for fix#1\n"
-    assert await written(journal, id) == [
-        replace(MINE, action=Action.RESUME, message="Approved.", petition=id)
-    ]
+    assert capsys.readouterr().out == f"approved {name} {id} for fix#1\n"
+    assert await written(journal, id) == [replace(answer, petition=id)]
 
 
 async def test_an_attempt_that_waits_for_a_permission_is_not_resumed_without_it(
@@ -116,15 +115,19 @@ async def test_a_dry_run_answers_nothing(
     assert await written(journal, id) == []
 
 
-async def test_what_was_answered_is_not_answered_again(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+@pytest.mark.parametrize(
+    ("later", "why"),
+    [
+        (replace(MINE, message="No.", petition=3), "was answered already: refused: No."),
+        (OVER, "comes too late: the attempt is split"),
+    ],
+)
+async def test_what_nobody_waits_for_any_more_is_not_answered(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture, later: Record, why: str
 ) -> None:
-    id = await write(journal, attempt, at, BUDGET)
-    last = await write(journal, attempt, at, replace(MINE, message="No.", petition=id))
-    assert await midwatch("approve", str(id)) == 2
-    assert capsys.readouterr().err == (
-        f"budget request {id} for fix#1 was answered already: refused: No.\n"
-    )
+    last = await write(journal, attempt, at, BUDGET, later)
+    assert await midwatch("approve", "3") == 2
+    assert capsys.readouterr().err == f"budget request 3 for fix#1 {why}\n"
     assert await written(journal, last) == []
 
 
@@ -157,12 +160,14 @@ async def test_the_beginning_of_a_petition_that_waits_is_enough(
 @pytest.mark.parametrize(
     ("records", "waits"),
     [
+        ((MINE,), "none waits for approval"),
+        ((HELD,), "waiting for approval: 3 (restart)"),
         ((BUDGET,), "waiting for approval: 3 (budget request)"),
         ((BUDGET, replace(MINE, petition=3)), "none waits for approval"),
         ((REVISION, OVER), "none waits for approval"),
     ],
 )
-async def test_what_waits_is_named(
+async def test_an_unknown_number_is_answered_with_what_waits(
     journal: Journal,
     attempt: Attempt,
     at: datetime,
@@ -173,14 +178,3 @@ async def test_what_waits_is_named(
     await write(journal, attempt, at, *records)
     assert await midwatch("approve", "77") == 2
     assert capsys.readouterr().err == f"there is no intervention `77`; {waits}\n"
-
-
-async def test_an_answer_after_the_end_comes_too_late(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    id = await write(journal, attempt, at, BUDGET)
-    await write(journal, attempt, at, OVER)
-    assert await midwatch("approve", str(id)) == 2
-    assert capsys.readouterr().err == (
-        f"budget request {id} for fix#1 comes too late: the attempt is split\n"
-    )
