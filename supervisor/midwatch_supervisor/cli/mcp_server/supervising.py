@@ -66,7 +66,8 @@ class ActingTools:
     async def reject(self, number: Number, reason: MaybeWords = "") -> str:
         """Turn down what waits, or what a worker asked for; the worker hears the reason."""
         async with await journal_to_write(self._journal) as journal:
-            return await settle(journal, number, author=self._author, agreed=False, comment=reason)
+            said = await settle(journal, number, author=self._author, agreed=False, comment=reason)
+            return plain(said)
 
     async def _send(self, attempt: str, action: Action, message: str) -> str:
         async with await journal_to_write(self._journal) as journal:
