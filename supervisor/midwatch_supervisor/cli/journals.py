@@ -33,6 +33,11 @@ DryRunOption = Annotated[
 ]
 
 
+def journal_place(option: str | None) -> str:
+    """Where the journal of a command is: a path or a URL."""
+    return journal_location(option, os.environ, Path.cwd())
+
+
 async def journal_of_work(location: str, settings: "Settings") -> "Journal":
     """The journal of a process that works or judges, by its settings; made if there is none."""
     from midwatch_monitor.journal import Journal
@@ -89,7 +94,7 @@ async def _open(option: str | None, patience: float | None = None, *, to_write: 
 def _existing_location(option: str | None) -> str:
     from midwatch_monitor.journal.core.engine import is_url
 
-    location = journal_location(option, os.environ, Path.cwd())
+    location = journal_place(option)
     if not is_url(location) and not Path(location).exists():
         raise UsageError(
             f"there is no journal at {location}: start with `midwatch run FILE`, or name another "

@@ -1,6 +1,5 @@
 """`midwatch db`: look after the database of a journal."""
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
@@ -9,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
+from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_place
 from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.numbers import count_noun
-from midwatch_tools.journal_location import journal_location
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal.admin.check import Health
@@ -41,7 +39,7 @@ def upgrade(
     from midwatch_monitor.journal.core.engine import Access
     from midwatch_monitor.journal.core.schema import upgrade as bring_up
 
-    with closing(_connect(_location(journal), Access.WRITE)) as store:
+    with closing(_connect(journal_place(journal), Access.WRITE)) as store:
         done = bring_up(store, dry_run=dry_run)
     if json:
         fields = {"journal": store.name, "before": done.before, "after": done.after}
@@ -65,7 +63,7 @@ def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
     from midwatch_monitor.journal.core.engine import Access, explain_errors
     from midwatch_monitor.journal.postgres.rights import require_reading
 
-    with closing(_connect(_location(journal), Access.READ)) as store:
+    with closing(_connect(journal_place(journal), Access.READ)) as store:
         engine = store.reading or store.writing
         assert engine is not None
         with explain_errors(store.name), engine.connect() as connection:
@@ -104,10 +102,6 @@ def copy(
                 counts = copying.copy(old, new, _progress(counts, silent=json))
             _tell_copied(old.name, new.name, counts, dry_run=dry_run, json=json)
     return 0
-
-
-def _location(option: str | None) -> str:
-    return journal_location(option, os.environ, Path.cwd())
 
 
 def _connect(location: str, access: "Access") -> "Store":

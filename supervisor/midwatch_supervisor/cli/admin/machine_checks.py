@@ -15,8 +15,8 @@ from midwatch_agents.sandbox import OPEN, bubblewrap_problem
 from midwatch_monitor.config.fleet import BrokerSettings
 from midwatch_monitor.config.modes import Sandbox, Synchronous
 from midwatch_monitor.errors import UnreachableError
+from midwatch_supervisor.cli.journals import journal_place
 from midwatch_tools.git import ask_git
-from midwatch_tools.journal_location import journal_location
 
 EXTRAS = {
     "coder": ("pydantic_ai_harness", "workers that edit files and run commands; the sandbox"),
@@ -121,7 +121,7 @@ async def journal(option: str | None) -> list[Finding]:
 def _journal(option: str | None) -> Finding:
     from midwatch_monitor.journal.core.engine import is_url
 
-    location = journal_location(option, os.environ, Path.cwd())
+    location = journal_place(option)
     if is_url(location):
         return _tables(location)
     folder = next(each for each in Path(location).absolute().parents if each.exists())

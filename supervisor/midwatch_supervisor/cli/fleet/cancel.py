@@ -1,8 +1,6 @@
 """`midwatch cancel`: tasks are withdrawn, whether they have begun or not."""
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -14,6 +12,7 @@ from midwatch_supervisor.cli.journals import (
     DryRunOption,
     FromOption,
     JournalOption,
+    journal_place,
     journal_to_write,
 )
 from midwatch_supervisor.cli.operate.hints import bus_of, fleet_here
@@ -28,7 +27,6 @@ from midwatch_supervisor.operator.tasks import (
     wholes,
 )
 from midwatch_supervisor.present.lookup import chosen_runs, find
-from midwatch_tools.journal_location import journal_location
 
 
 async def cancel(
@@ -68,7 +66,7 @@ async def cancel(
                     fields = _fields(of, each, dry_run=dry_run)
                     write_either(fields, _text(of, each, dry_run=dry_run), json=json)
         if not dry_run:
-            await _take_back(journal_location(journal, os.environ, Path.cwd()), done)
+            await _take_back(journal_place(journal), done)
     return 1 if any(each.refused for _, each in done) else 0
 
 

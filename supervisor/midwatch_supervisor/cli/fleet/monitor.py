@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from midwatch_supervisor.cli.journals import JournalOption, journal_of_work
+from midwatch_supervisor.cli.journals import JournalOption, journal_of_work, journal_place
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
@@ -44,12 +44,13 @@ def monitor(
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.interrupts import run_to_end
-    from midwatch_supervisor.cli.run.conduct import where
     from midwatch_supervisor.fleet.process import identity
 
     settings = settings_in_force(config)
     who = identity(name) if name else identity(f"{identity(None).name[:70]}-{os.getpid()}")
-    work = _keep(settings, where(journal), who, named=name is not None, once=once, json=json)
+    work = _keep(
+        settings, journal_place(journal), who, named=name is not None, once=once, json=json
+    )
     with log_to_stderr():
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 

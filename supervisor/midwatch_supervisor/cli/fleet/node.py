@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_supervisor.cli.fleet.nodes import slots_words
-from midwatch_supervisor.cli.journals import JournalOption, journal_of_work
+from midwatch_supervisor.cli.journals import JournalOption, journal_of_work, journal_place
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
@@ -60,12 +60,11 @@ def node(
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.interrupts import run_to_end
     from midwatch_supervisor.cli.run.conduct import home as own_home
-    from midwatch_supervisor.cli.run.conduct import where
     from midwatch_supervisor.fleet.process import identity
     from midwatch_supervisor.fleet.queue.queue import system_url
 
     settings = _own(settings_in_force(config), slots=slots, labels=label or [])
-    location, who = where(journal), identity(name)
+    location, who = journal_place(journal), identity(name)
     system_url(location)  # a file will not do, and none is to be made
     folder = (home or own_home()).resolve() / "nodes" / who.name
     try:

@@ -11,7 +11,7 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.records import Attempt, Lifecycle, Task, TaskTransition
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.fleet.nodes.turn import Outcome
 from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded
 from midwatch_supervisor.present.json_lines import moment
@@ -176,8 +176,6 @@ class NodeExitReport:
         return last.lifecycle if isinstance(last, TaskTransition) else None
 
     def _say(self, text: str, fields: dict[str, object]) -> None:
-        if self._json:
-            write_json({"type": fields["type"], "at": moment(now()), **fields})
-        else:
-            write_line(text)
+        fields = {"type": fields["type"], "at": moment(now()), **fields}
+        write_either(fields, text, json=self._json)
         sys.stdout.flush()

@@ -1,6 +1,5 @@
 """`midwatch submit`: hand the tasks of a file over to a fleet."""
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,7 +8,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
-from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_of_work
+from midwatch_supervisor.cli.journals import (
+    DryRunOption,
+    JournalOption,
+    journal_of_work,
+    journal_place,
+)
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.numbers import count_noun, list_names
@@ -47,7 +51,6 @@ def submit(
     from midwatch_supervisor.fleet.queue.queue import system_url
     from midwatch_supervisor.fleet.queue.submission import check, check_key
     from midwatch_supervisor.present.assignment import assignments, check_workspaces
-    from midwatch_tools.journal_location import journal_location
 
     if key is not None:
         check_key(key)
@@ -55,7 +58,7 @@ def submit(
     wanted = assignments(load_tasks(file), file.resolve().parent)
     check(wanted, fleet=settings.fleet.name)
     check_workspaces(wanted, file=file)
-    location = journal_location(journal, os.environ, Path.cwd())
+    location = journal_place(journal)
     if dry_run:
         INTERRUPTS.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
         return 0

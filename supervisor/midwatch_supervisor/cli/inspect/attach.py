@@ -15,7 +15,12 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import MissingExtraError, UsageError
 from midwatch_monitor.traces.session_files import KEPT
-from midwatch_supervisor.cli.journals import FromOption, JournalOption, journal_of_work
+from midwatch_supervisor.cli.journals import (
+    FromOption,
+    JournalOption,
+    journal_of_work,
+    journal_place,
+)
 from midwatch_supervisor.cli.output import write_error, write_line
 from midwatch_supervisor.cli.run.options import HeadlessOption, Output, output
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
@@ -65,7 +70,6 @@ def attach(
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.interrupts import run_to_end
-    from midwatch_supervisor.cli.run.conduct import where
 
     settings = settings_in_force(config)
     if OTLP in what and once:
@@ -75,7 +79,7 @@ def attach(
         sources = replace(sources, agents=())
     spans = port if OTLP in what else None
     shown = output(headless=headless or once, quiet=False, json=json)
-    work = _attach(settings, where(journal), sources, spans, shown, author, once=once)
+    work = _attach(settings, journal_place(journal), sources, spans, shown, author, once=once)
     if shown is Output.CONSOLE:
         from midwatch_supervisor.tui.keys import check_console
 

@@ -30,6 +30,14 @@ from midwatch_supervisor.present.numbers import count_noun, number
 from midwatch_supervisor.present.text_line import brief, cut_middle
 from midwatch_supervisor.report.section import table, table_lines
 
+FormatOption = Annotated[str, Parameter(help=f"The traces' format: {AUTO}, {', '.join(FORMATS)}.")]
+
+
+def check_format(format: str) -> None:
+    """Raise UsageError for a format of traces that nobody knows."""
+    if format not in (AUTO, *FORMATS):
+        raise UsageError(f"no trace format is called {format!r}: {AUTO}, {', '.join(FORMATS)}")
+
 
 def replay(
     *paths: Annotated[
@@ -40,9 +48,7 @@ def replay(
             required=True,
         ),
     ],
-    format: Annotated[str, Parameter(help=f"The traces' format: {AUTO}, {', '.join(FORMATS)}.")] = (
-        AUTO
-    ),
+    format: FormatOption = AUTO,
     worker: Annotated[str, Parameter(help="Judge by the thresholds of this worker.")] = "",
     together: Annotated[
         bool,
@@ -57,8 +63,7 @@ def replay(
 
     Of one file every alert is printed, of several a table of those that went wrong.
     """
-    if format not in (AUTO, *FORMATS):
-        raise UsageError(f"no trace format is called {format!r}: {AUTO}, {', '.join(FORMATS)}")
+    check_format(format)
     settings = settings_in_force(config)
     files = [_without_step(path) for path in paths]
     if together:

@@ -129,8 +129,9 @@ async def read_states(
 ) -> AsyncIterator[tuple[Run, list[TaskState]]]:
     """Each run with its tasks as they stand; `nodes` are those of the fleet, by name."""
     for run in runs:
-        shared = run.keeper is Keeper.MONITOR
-        yield run, await _tasks(journal, run, nodes.values() if shared else None)
+        tasks = await task_states(journal, run.id)
+        say_turns(tasks, nodes.values() if run.keeper is Keeper.MONITOR else None)
+        yield run, tasks
 
 
 def latest(runs: Sequence[Run]) -> list[Run]:
@@ -140,15 +141,6 @@ def latest(runs: Sequence[Run]) -> list[Run]:
     since = runs[0].started_at - _TOLD
     found = [each for each in runs if each.source.startswith(SESSION)]
     return [each for each in found if each.started_at >= since][::-1]
-
-
-async def _tasks(
-    journal: Journal, run: Run, nodes: Collection[NodeStatus] | None
-) -> list[TaskState]:
-    """The tasks of a run, each with what it waits for; `nodes` as `say_turn` takes them."""
-    tasks = await task_states(journal, run.id)
-    say_turns(tasks, nodes)
-    return tasks
 
 
 def _open_to_nodes(state: TaskState) -> bool:

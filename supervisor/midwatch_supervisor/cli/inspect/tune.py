@@ -25,7 +25,8 @@ from midwatch_monitor.replay.tune.proposal import (
 )
 from midwatch_monitor.replay.tune.runs import AlarmFigures, Target
 from midwatch_monitor.replay.tune.study import MIN_TARGETS, Aim, Check, Row, Study, Trial, study
-from midwatch_monitor.traces import AUTO, FORMATS
+from midwatch_monitor.traces import AUTO
+from midwatch_supervisor.cli.inspect.replay import FormatOption, check_format
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.report.section import interval_fields, round_figure, table, table_lines
@@ -46,9 +47,7 @@ def tune(
             "perhaps task, source and exit_status."
         ),
     ],
-    format: Annotated[str, Parameter(help=f"The traces' format: {AUTO}, {', '.join(FORMATS)}.")] = (
-        AUTO
-    ),
+    format: FormatOption = AUTO,
     config: ConfigOption = None,
     max_false_alarms: Annotated[
         float, Parameter(help="Percent of the resolved runs that may be alarmed.")
@@ -74,8 +73,7 @@ def tune(
     Only thresholds are looked at: windows, weights, hold and cooldown stay as configured, and so
     does what single workers and tools have of their own.
     """
-    if format not in (AUTO, *FORMATS):
-        raise UsageError(f"no trace format is called {format!r}: {AUTO}, {', '.join(FORMATS)}")
+    check_format(format)
     aim = _aim(max_false_alarms, folds, seed)
     _check_new(output)
     settings = settings_in_force(config)

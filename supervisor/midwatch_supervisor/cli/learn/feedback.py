@@ -158,12 +158,10 @@ async def scan(
 async def _find_ended(journal: Journal, id: str) -> NamedAttempt:
     """The attempt that is named, or the last of a task. Raises UsageError if it is not over."""
     found = await find(journal, id)
-    found_state = await task_state(journal, found.task)
-    attempts = list(found_state.attempts.values())
-    if not attempts:
+    tasks = await task_state(journal, found.task)
+    state = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest
+    if state is None:
         raise UsageError(f"{found.task.name} has no attempt yet")
-    named = found.attempt.id if found.attempt else attempts[-1].attempt.id
-    state = found_state.attempts[named]
     place = NamedAttempt(task=found.task, attempt=state.attempt)
     if not state.lifecycle.over:
         raise UsageError(

@@ -121,7 +121,7 @@ async def diff(
     if version is None and versions.proposed is None:
         write_note(f"no version of {versions.project} waits", json=json)
         return
-    known = _find_waiting(versions, version) if version is None else versions.find(version)
+    known = _find_waiting(versions, version)
     changes = version_diff(versions.live, known)
     if json:
         write_json(_change_fields(versions.live, known, changes))

@@ -21,7 +21,7 @@ from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry
 from midwatch_supervisor.cli.inspect.watch import show_run
 from midwatch_supervisor.cli.interrupts import NOTICE, run_to_end
-from midwatch_supervisor.cli.journals import journal_of_work
+from midwatch_supervisor.cli.journals import journal_of_work, journal_place
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.run.end import print_end, uncommitted_warnings
 from midwatch_supervisor.cli.run.options import Output
@@ -37,15 +37,10 @@ from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin, calm, conduct
 from midwatch_supervisor.tui.keys import check_console
-from midwatch_tools.journal_location import FOLDER, journal_location, main_worktree
+from midwatch_tools.journal_location import FOLDER, main_worktree
 
 Opened = Callable[[Journal, Clock], Awaitable[tuple[RunResources, tuple[Job, ...]]]]
 """Stores a run, or finds it again, and goes by that clock."""
-
-
-def where(journal: str | None) -> str:
-    """The journal that a command uses."""
-    return journal_location(journal, os.environ, Path.cwd())
 
 
 def in_advise_mode(settings: Settings) -> Settings:
@@ -109,7 +104,7 @@ def stay(opened: Opened, *, settings: Settings, journal: str | None, output: Out
     try:
         return run_to_end(
             _stay(
-                *(opened, settings, where(journal), output),
+                *(opened, settings, journal_place(journal), output),
                 options=f" --journal {quote(journal)}" if journal else "",
             ),
             grace_seconds=settings.run.grace_seconds,

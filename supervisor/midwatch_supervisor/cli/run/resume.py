@@ -10,9 +10,9 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Keeper, Run
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
-from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.journals import JournalOption, journal_place
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.cli.run.conduct import home, stay, where, with_patience
+from midwatch_supervisor.cli.run.conduct import home, stay, with_patience
 from midwatch_supervisor.cli.run.options import (
     HeadlessOption,
     Output,
@@ -40,7 +40,7 @@ def resume(
     json: JsonOption = False,
 ) -> int:
     """Go on with a run: no answered model request is asked again, no delivered word is repeated."""
-    found = INTERRUPTS.run(_find_run(where(journal), run))
+    found = INTERRUPTS.run(_find_run(journal_place(journal), run))
     if dry_run:
         write_line(f"run {found.id} of {found.source} would go on")
         return 0
