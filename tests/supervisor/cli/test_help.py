@@ -3,17 +3,16 @@
 import os
 import pty
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from midwatch_stage.command import MIDWATCH
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.app import GROUPS
 
 Capture = pytest.CaptureFixture[str]
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 
 
 @pytest.mark.parametrize("columns", [80, 40])
@@ -57,7 +56,7 @@ def test_no_color_takes_the_colours_out(
     tmp_path: Path, environ: dict[str, str], *, coloured: bool
 ) -> None:
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-c", PROGRAM, "--help"]
+    words = [*MIDWATCH, "--help"]
     env = {"PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "COLUMNS": "80", **environ}
     with subprocess.Popen(words, cwd=tmp_path, env=env, stdout=theirs, stderr=theirs) as child:
         os.close(theirs)

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from midwatch_stage.command import MIDWATCH
 from midwatch_stage.command import midwatch as command
 from midwatch_stage.model_server import DONE, WRITING, ModelServer
 
@@ -16,7 +16,6 @@ TASKS = """
     models: {{worker: {{name: "openai-chat:gpt-4o", base_url: "{url}"}}, reflector: none}}
     tasks: [{{id: write, goal: Write a.txt., acceptance: [{{file: a.txt}}]}}]
 """
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 CONFIG = "{provider: {breaker_seconds: 5}, run: {sandbox: 'off'}}"
 
 Midwatch = Callable[..., Awaitable[Process]]
@@ -40,7 +39,7 @@ async def midwatch(tmp_path: Path) -> AsyncGenerator[Midwatch]:
     started: list[Process] = []
 
     async def start(*words: str) -> Process:
-        program = (sys.executable, "-c", PROGRAM, *words)
+        program = (*MIDWATCH, *words)
         started.append(
             await asyncio.create_subprocess_exec(*program, stdout=PIPE, stderr=PIPE, cwd=tmp_path)
         )

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from midwatch_stage.command import MIDWATCH
 from midwatch_supervisor.cli import main
 
 Line = dict[str, Any]
@@ -28,9 +28,8 @@ SUM = {"id", "status", "attempts", "alerts", "interventions", "recovered", "acce
 
 def demo(folder: Path) -> list[Line]:
     """The lines of one run of the demo in a folder."""
-    program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", program, "demo", "--headless", "--json"],
+        [*MIDWATCH, "demo", "--headless", "--json"],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
@@ -27,7 +28,7 @@ from midwatch_monitor.records import (
     Result,
     Wanted,
 )
-from midwatch_stage.command import midwatch, objects
+from midwatch_stage.command import ask, midwatch, objects
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.matrix import DATABASES
 
@@ -151,8 +152,7 @@ async def test_half_a_copy_is_taken_back(
 async def test_what_is_in_order_is_counted(
     capsys: Capture, lived: PastAttempts, location: str
 ) -> None:
-    assert await midwatch("db", "check", "--journal", location, "--json") == 0
-    (said,) = objects(capsys)
+    (said,) = await ask(capsys, "db", "check", "--journal", location)
     last = await lived.journal.last_id()
     assert (said["revision"], said["problems"], said["last"]) == (REVISION, 0, last)
     assert (said["tables"]["task"], said["tables"]["message"]) == (1, 1200)
@@ -203,9 +203,9 @@ async def test_what_is_not_in_order_is_said_in_a_line_each(
 
 
 async def test_a_database_is_set_up_and_found_up_to_date(capsys: Capture, postgres: str) -> None:
+    said = list[dict[str, Any]]()
     for more in (["--dry-run"], [], []):
-        assert await midwatch("db", "upgrade", "--journal", postgres, "--json", *more) == 0
-    said = objects(capsys)
+        said += await ask(capsys, "db", "upgrade", "--journal", postgres, *more)
     assert [each["before"] for each in said] == [None, None, REVISION]
     assert [each["dry_run"] for each in said] == [True, False, False]
     async with await Journal.open(postgres, create=False) as journal:

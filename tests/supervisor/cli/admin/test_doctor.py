@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.journal.core.schema import open_store
 from midwatch_stage.broker import Broker, program
+from midwatch_stage.command import MIDWATCH, midwatch
 from midwatch_stage.foreign import FILES, asked
 from midwatch_stage.sessions import DIALECTS, write
 from midwatch_supervisor.cli import main
@@ -20,7 +20,6 @@ from midwatch_supervisor.cli.admin.machine_checks import EXTRAS, State, extra_fi
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 KEY = "sk-7f3a19-secret"
 
 
@@ -107,8 +106,6 @@ def test_without_git_and_bubblewrap_it_says_what_to_install(
 
 @pytest.mark.usefixtures("bubblewrap")
 async def test_the_sandbox_is_really_tried(capsys: Capture) -> None:
-    from midwatch_stage.command import midwatch
-
     assert await midwatch("doctor") == 0
     assert "  ✓ sandbox        bubblewrap: a command ran in it" in capsys.readouterr().out
 
@@ -222,7 +219,7 @@ def test_a_broker_is_connected_to_and_not_needed(
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_a_machine_without_any_network_is_enough() -> None:
     """A new network namespace has nothing but loopback, and that is down."""
-    words = ("bwrap", "--unshare-net", "--dev-bind", "/", "/", sys.executable, "-c", PROGRAM)
+    words = ("bwrap", "--unshare-net", "--dev-bind", "/", "/", *MIDWATCH)
     done = subprocess.run(
         [*words, "doctor"], capture_output=True, text=True, check=False, timeout=300, env=os.environ
     )

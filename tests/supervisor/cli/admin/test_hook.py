@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from midwatch_agents.hooks.inbox import SOCKET, take_inbox
+from midwatch_stage.command import MIDWATCH, PROGRAM
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 LISTING = """
 import sys
 before = set(sys.modules)
@@ -81,7 +81,7 @@ def test_a_folder_that_cannot_be_made_is_no_matter_of_the_agent(state: Path) -> 
 
 
 def test_an_agent_that_never_ends_its_event_is_left_after_four_seconds() -> None:
-    words = [sys.executable, "-c", PROGRAM, "hook", "codex"]
+    words = [*MIDWATCH, "hook", "codex"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.wait(60) == 0
         assert child.stderr
@@ -183,7 +183,7 @@ def test_a_person_at_a_terminal_is_asked(settings: Path, answered: str, code: in
     settings.parent.mkdir()
     settings.write_text(SETTINGS)
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-c", PROGRAM, "hook", "install", "claude-code"]
+    words = [*MIDWATCH, "hook", "install", "claude-code"]
     with subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs) as child:
         os.close(theirs)
         shown = b""
@@ -199,7 +199,7 @@ def test_a_person_at_a_terminal_is_asked(settings: Path, answered: str, code: in
 
 def test_a_person_who_mistypes_is_told(settings: Path) -> None:
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-c", PROGRAM, "hook", "instal"]
+    words = [*MIDWATCH, "hook", "instal"]
     done = subprocess.run(words, stdin=theirs, capture_output=True, timeout=300, check=False)
     os.close(ours)
     os.close(theirs)

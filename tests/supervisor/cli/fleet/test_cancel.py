@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
@@ -76,8 +76,7 @@ async def states(journal: Journal, task: int = 1) -> list[TaskTransition]:
 async def test_a_task_that_has_not_begun_is_canceled_with_who_and_why(
     submitted: Journal, capsys: Capture
 ) -> None:
-    assert await midwatch("cancel", "fix", "--comment", "too dear") == 0
-    assert capsys.readouterr().out == "canceled fix\n"
+    assert await read(capsys, "cancel", "fix", "--comment", "too dear") == ["canceled fix"]
     assert (await states(submitted))[-1] == CANCELED
     assert [each.lifecycle for each in await states(submitted, 2)] == [Lifecycle.SUBMITTED]
 
@@ -154,8 +153,7 @@ async def test_a_split_task_ends_with_its_parts(
         spec = {**whole, "task": {**whole["task"], "id": f"part-{id}"}, "parent": "fix"}
         await new_task(submitted, f"part-{id}", run=1, spec=json.dumps(spec))
     await begin(submitted, at, WORKING, task=3)
-    assert await midwatch("cancel", "--run", "1") == 0
-    assert [line.partition(" (")[0] for line in capsys.readouterr().out.splitlines()] == [
+    assert [line.partition(" (")[0] for line in await read(capsys, "cancel", "--run", "1")] == [
         "canceled ship",
         "fix was split: it ends with its parts",
         "canceled part-4",

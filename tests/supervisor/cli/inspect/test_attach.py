@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import socket
-import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,16 +13,11 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
 from midwatch_stage.collector import tool_span, tracing
-from midwatch_stage.command import midwatch, objects
+from midwatch_stage.command import MIDWATCH, ask, midwatch
 from midwatch_stage.foreign import FILES, asked, loop
 from midwatch_stage.receivers import webhook
 from midwatch_stage.sessions import DIALECTS, write
 
-MIDWATCH = (
-    sys.executable,
-    "-c",
-    "import sys; from midwatch_supervisor.cli import main; sys.exit(main())",
-)
 CLAUDE = DIALECTS["claude-code"]
 
 
@@ -42,13 +36,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_once_takes_in_what_there_is_and_judges_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert await midwatch("attach", "--once", "--json") == 0
-    told = objects(capsys)
+    told = await ask(capsys, "attach", "--once")
     assert [each["step"] for each in told if each["type"] == "step"] == [1, 2, 3, 4, 5, 6]
     assert "error_streak" in {each.get("rule") for each in told}
     assert "nudge" not in {each.get("action") for each in told}  # it would reach nobody
-    assert await midwatch("attach", "--once", "--json") == 0
-    again = [json.loads(line)["type"] for line in capsys.readouterr().out.splitlines()]
+    again = [each["type"] for each in await ask(capsys, "attach", "--once")]
     assert "step" not in again
 
 
@@ -60,9 +52,7 @@ async def test_status_shows_the_sessions_of_a_day_together(
     other.parent.mkdir(parents=True)
     write(other, [*asked(DIALECTS["codex"]), *loop(DIALECTS["codex"], 1)])
     assert await midwatch("attach", "--once") == 0
-    capsys.readouterr()
-    assert await midwatch("status", "--json") == 0
-    told = objects(capsys)
+    told = await ask(capsys, "status")
     assert [each["steps"] for each in told] == [6, 1]
 
 

@@ -11,7 +11,7 @@ from midwatch_monitor.records import (
     Change,
     Ending,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, objects, write
+from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
 from midwatch_stage.factories import AT, ended, reflecting
 
 Capture = pytest.CaptureFixture[str]
@@ -51,8 +51,7 @@ async def test_the_table_says_what_each_confidence_was_worth(
 ) -> None:
     await overconfident(journal, at)
     await finish(journal, at, model="new")
-    assert await midwatch("calibration") == 0
-    head, first, second, few, *explained = capsys.readouterr().out.splitlines()
+    head, first, second, few, *explained = await read(capsys, "calibration")
     assert re.split("  +", head) == [
         *("model", "attempts", "tasks", "succeeded", "error before", "error after"),
         *("20 %", "40 %", "60 %", "80 %", "90 %", "100 %"),
@@ -68,8 +67,7 @@ async def test_the_table_says_what_each_confidence_was_worth(
 
 async def test_a_model_is_one_object(journal: Journal, at: datetime, capsys: Capture) -> None:
     await overconfident(journal, at)
-    assert await midwatch("calibration", "--json") == 0
-    (line,) = objects(capsys)
+    (line,) = await ask(capsys, "calibration")
     worth = {20: 30, 40: 30, 60: 30, 80: 57, 90: 70, 100: 70}
     assert line == {
         "type": "calibration",
@@ -103,8 +101,7 @@ async def test_a_confidence_worth_nothing_is_said_to_be(
     assert "worth nothing" not in capsys.readouterr().out
     for _ in range(3):
         await unsure(journal, at)
-    assert await midwatch("calibration") == 0
-    (said,) = [each for each in capsys.readouterr().out.splitlines() if "worth nothing" in each]
+    (said,) = [each for each in await read(capsys, "calibration") if "worth nothing" in each]
     assert said.startswith("m: its stated confidence is worth nothing. Of an attempt that ")
     assert "low_confidence and declining_confidence are silent" in said
     assert await midwatch("calibration", "--json") == 0
@@ -135,8 +132,7 @@ async def test_show_claims_nothing_after_too_few_attempts(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:
     await finish(journal, at)
-    assert await midwatch("show", "task-1") == 0
-    assert "  last reported: progress 40 %, confidence 80 %" in capsys.readouterr().out.splitlines()
+    assert "  last reported: progress 40 %, confidence 80 %" in await read(capsys, "show", "task-1")
 
 
 @pytest.mark.parametrize(

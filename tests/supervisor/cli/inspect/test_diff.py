@@ -8,7 +8,7 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Lifecycle
 from midwatch_stage import factories as make
-from midwatch_stage.command import midwatch, new_attempt, new_task, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
 from midwatch_stage.repository import worktree_with
 from midwatch_tools.git import git
 
@@ -64,8 +64,7 @@ async def test_json_names_the_files_with_their_counts(workspace: Path, capsys: C
 
 
 async def test_nothing_changed_is_said(workspace: Path, capsys: Capture) -> None:
-    assert await midwatch("diff", "fix") == 0
-    assert capsys.readouterr().out == "fix has changed nothing\n"
+    assert await read(capsys, "diff", "fix") == ["fix has changed nothing"]
 
 
 async def test_merged_work_can_still_be_looked_at(workspace: Path, capsys: Capture) -> None:

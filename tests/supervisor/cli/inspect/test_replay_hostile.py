@@ -3,20 +3,19 @@
 import json
 import resource
 import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.traces.json_stream import MAX_LINE
+from midwatch_stage.command import MIDWATCH
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
 AT = "2026-11-21T20:00:00Z"
 BEGUN: dict[str, object] = {"kind": "state", "at": AT, "lifecycle": "working"}
 OTHER: dict[str, object] = {"kind": "message", "step": 1, "text": "hello", "at": AT}
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 MOST_MIB = 240
 
 
@@ -118,7 +117,7 @@ def test_a_line_or_an_entry_without_an_end_is_not_held_in_memory(tmp_path: Path,
             file.write("x" * MAX_LINE)
         file.write(end)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "replay", str(path)],
+        [*MIDWATCH, "replay", str(path)],
         capture_output=True,
         text=True,
         preexec_fn=_bounded,

@@ -34,7 +34,7 @@ from midwatch_monitor.records import (
     Spending,
     TaskTransition,
 )
-from midwatch_stage.command import ask, midwatch, new_task
+from midwatch_stage.command import ask, midwatch, new_task, read
 from midwatch_stage.factories import (
     alert,
     delivery,
@@ -102,8 +102,7 @@ async def test_each_figure_is_one_object(capsys: Capture, story: None) -> None:
 
 
 async def test_the_text_has_every_section(capsys: Capture, story: None) -> None:
-    assert await midwatch("report") == 0
-    head, *rest = capsys.readouterr().out.splitlines()
+    head, *rest = await read(capsys, "report")
     assert head.startswith("1 task in ")
     titles = [rest[at - 1] for at, line in enumerate(rest) if line and set(line) == {"─"}]
     assert titles == [
@@ -117,8 +116,7 @@ async def test_the_page_goes_to_a_file_that_is_not_overwritten_by_accident(
 ) -> None:
     target = tmp_path / "new" / "report.html"
     words = ("report", "--html", "--output", str(target))
-    assert await midwatch(*words) == 0
-    assert capsys.readouterr().out == f"wrote {target}\n"
+    assert await read(capsys, *words) == [f"wrote {target}"]
     text = target.read_text("utf-8")
     assert text.startswith("<!doctype html>")
     assert (EVIL in text, EVIL.replace("<", "&lt;").replace(">", "&gt;") in text) == (False, True)
@@ -168,8 +166,7 @@ async def test_a_task_that_went_on_since_counts_from_its_beginning(
 
 async def test_where_nothing_ran_nothing_is_told(capsys: Capture, journal: Journal) -> None:
     assert await ask(capsys, "report") == []
-    assert await midwatch("report") == 0
-    (head,) = capsys.readouterr().out.splitlines()
+    (head,) = await read(capsys, "report")
     assert head.startswith(f"No task in {journal.name}, as of ")
 
 
@@ -274,8 +271,7 @@ async def test_attempts_and_tokens_are_told_by_group(capsys: Capture, learned: i
 async def test_the_text_of_what_was_learned_has_every_section(
     capsys: Capture, learned: int
 ) -> None:
-    assert await midwatch("report", "lessons") == 0
-    head, *rest = capsys.readouterr().out.splitlines()
+    head, *rest = await read(capsys, "report", "lessons")
     assert head.startswith("4 tasks in ")
     titles = [rest[at - 1] for at, line in enumerate(rest) if line and set(line) == {"─"}]
     assert titles == [
@@ -315,8 +311,7 @@ async def test_where_nothing_was_learned_it_says_so(capsys: Capture, past: PastA
     assert await ask(capsys, "report", "lessons") == []
     await past.attempt()
     assert await ask(capsys, "report", "lessons") == []
-    assert await midwatch("report", "lessons") == 0
-    (said,) = capsys.readouterr().out.splitlines()
+    (said,) = await read(capsys, "report", "lessons")
     assert said.startswith("1 task in ")
     assert said.endswith("Nothing was judged, and nothing was learned yet.")
 

@@ -34,7 +34,7 @@ from midwatch_monitor.records import (
     StepKind,
     Task,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, objects, write
+from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
 from midwatch_supervisor.present.assignment import Assignment
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
@@ -98,8 +98,7 @@ async def test_a_task_is_shown_with_all_that_happened(
 ) -> None:
     task = await task_of(journal)
     id = await eventful(journal, await new_attempt(journal, task), at)
-    assert await midwatch("show", "totals") == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert await read(capsys, "show", "totals") == [
         "task totals (run 1): Totals",
         "status: submitted",
         "goal:",
@@ -136,8 +135,7 @@ async def test_as_json_it_is_the_lines_of_the_run(
 ) -> None:
     task = await task_of(journal)
     await eventful(journal, await new_attempt(journal, task), at)
-    assert await midwatch("show", "totals", "--json") == 0
-    lines = objects(capsys)
+    lines = await ask(capsys, "show", "totals")
     assert [line["type"] for line in lines] == [
         *("task", "attempt", "alert", "escalation", "decision"),
         *("intervention", "intervention", "intervention", "step", "attempt"),
@@ -152,11 +150,9 @@ async def test_an_attempt_is_named_by_its_id_or_its_number(
     task = await task_of(journal)
     for number in (1, 2):
         await new_attempt(journal, task, number)
-    assert await midwatch("show", id, "--json") == 0
-    lines = objects(capsys)
+    lines = await ask(capsys, "show", id)
     assert [(line["attempt"], line["number"]) for line in lines] == [(2, 2)]
-    assert await midwatch("show", id) == 0
-    shown = capsys.readouterr().out.splitlines()
+    shown = await read(capsys, "show", id)
     assert [line for line in shown if line.startswith("attempt")] == [
         "attempt 2, totals#2: submitted"
     ]

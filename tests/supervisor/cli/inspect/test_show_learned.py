@@ -1,7 +1,5 @@
 """`midwatch show` tells what an attempt was given, and what was learned of it."""
 
-import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -23,18 +21,13 @@ from midwatch_monitor.records import (
     StudyState,
     Summary,
 )
+from midwatch_stage.command import ask, midwatch
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.cli import main
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 Capture = pytest.CaptureFixture[str]
 CENT = Lesson(text="Round the price, not the sum.", failure_class="loop", origin=Origin.EXPLICIT)
-
-
-async def shown(capsys: Capture, *argv: str) -> str:
-    assert await asyncio.to_thread(main, ("show", *argv)) == 0
-    return capsys.readouterr().out
 
 
 async def taught(past: PastAttempts) -> Attempt:
@@ -62,16 +55,16 @@ async def taught(past: PastAttempts) -> Attempt:
     return attempt
 
 
-def typed(output: str, kind: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in output.splitlines()]
-    return [line for line in lines if line["type"] == kind]
+async def shown(capsys: Capture, id: str, kind: str) -> list[dict[str, Any]]:
+    """The lines of one kind of what `show` says as JSON."""
+    return [line for line in await ask(capsys, "show", id) if line["type"] == kind]
 
 
 async def test_the_lines_tell_what_was_given_by_id_and_in_words(
     past: PastAttempts, capsys: Capture
 ) -> None:
     attempt = await taught(past)
-    (line,) = typed(await shown(capsys, "totals", "--json"), "recall")
+    (line,) = await shown(capsys, "totals", "recall")
     assert (line["attempt"], line["number"], line["group"]) == (attempt.id, 1, "treatment")
     assert line["lessons"] == [
         {
@@ -92,10 +85,9 @@ async def test_the_lines_tell_the_summary_the_verdict_and_what_could_not_be_draw
     past: PastAttempts, capsys: Capture
 ) -> None:
     await taught(past)
-    output = await shown(capsys, "totals", "--json")
-    (summary,) = typed(output, "summary")
-    (verdict,) = typed(output, "feedback")
-    (study,) = typed(output, "study")
+    (summary,) = await shown(capsys, "totals", "summary")
+    (verdict,) = await shown(capsys, "totals", "feedback")
+    (study,) = await shown(capsys, "totals", "study")
     assert (summary["text"], summary["turns"]) == ("It went well.", 4)
     assert (verdict["accepted"], verdict["origin"], verdict["author"]) == (False, "explicit", "ann")
     assert (study["about"], study["reason"]) == (verdict["id"], "too vague")
@@ -105,14 +97,15 @@ async def test_the_lines_of_its_source_tell_the_lesson_and_the_fact(
     past: PastAttempts, capsys: Capture
 ) -> None:
     await taught(past)
-    output = await shown(capsys, "before", "--json")
-    assert [line["text"] for line in typed(output, "lesson")] == [CENT.text]
-    assert [line["certainty"] for line in typed(output, "fact")] == ["inferred"]
+    (lesson,) = await shown(capsys, "before", "lesson")
+    (fact,) = await shown(capsys, "before", "fact")
+    assert (lesson["text"], fact["certainty"]) == (CENT.text, "inferred")
 
 
 async def test_people_are_told_the_same_in_short(past: PastAttempts, capsys: Capture) -> None:
     await taught(past)
-    output = await shown(capsys, "totals")
+    assert await midwatch("show", "totals") == 0
+    output = capsys.readouterr().out
     assert (
         "  given of what was learned:\n"
         "    given:\n"
@@ -138,5 +131,5 @@ async def test_an_attempt_that_nothing_was_learned_of_has_no_such_parts(
     past: PastAttempts, capsys: Capture
 ) -> None:
     await past.attempt(task="bare")
-    output = await shown(capsys, "bare")
-    assert "learned" not in output
+    assert await midwatch("show", "bare") == 0
+    assert "learned" not in capsys.readouterr().out

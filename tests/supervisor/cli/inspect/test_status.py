@@ -11,7 +11,6 @@ from pydantic_ai import Agent
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
-    Actor,
     Alert,
     AlertKey,
     AlertState,
@@ -26,7 +25,6 @@ from midwatch_monitor.records import (
     DeliveryState,
     Ending,
     Grant,
-    Intervention,
     Lifecycle,
     Meter,
     Plan,
@@ -38,7 +36,8 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
-from midwatch_stage.command import ask, midwatch, new_task, write
+from midwatch_stage.command import ask, midwatch, new_task, read, write
+from midwatch_stage.factories import intervention
 from midwatch_stage.worker import scripted
 from midwatch_supervisor.cli import main
 from midwatch_tools import Watch
@@ -48,7 +47,6 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 Capture = pytest.CaptureFixture[str]
 
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
-NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look up.")
 
 
 def alert(severity: Severity, state: AlertState = AlertState.FIRING) -> Alert:
@@ -115,8 +113,7 @@ async def test_the_table_is_for_people(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
     await write(journal, attempt, at, *busy())
-    assert await midwatch("status") == 0
-    head, titles, row = capsys.readouterr().out.splitlines()
+    head, titles, row = await read(capsys, "status")
     assert head.startswith("run 1: tasks.yaml, 2026-11-2")
     assert titles.split()[:3] == ["task", "attempt", "status"]
     assert re.split("  +", row) == [
@@ -164,18 +161,6 @@ async def test_a_run_of_an_embedded_agent_that_looped_to_its_end_is_not_told_as_
     assert line["alerts"] == 4
 
 
-async def test_an_act_under_way_is_waited_for_until_it_arrives(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    id = await write(journal, attempt, at, WORKING, NUDGE)
-    (before,) = await ask(capsys, "status")
-    await write(
-        journal, attempt, at, Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
-    )
-    (after,) = await ask(capsys, "status")
-    assert (before["waits_for"], after["waits_for"]) == (f"delivery of nudge ({id})", None)
-
-
 async def test_an_escalation_waits_for_a_decision(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
@@ -187,61 +172,54 @@ async def test_an_escalation_waits_for_a_decision(
     assert line["waits_for"] == "a decision"
 
 
-async def test_a_held_act_waits_for_approval(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    held = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
-    id = await write(journal, attempt, at, WORKING, held)
-    (line,) = await ask(capsys, "status")
-    assert line["waits_for"] == f"approval of restart: `midwatch approve {id}` or `reject {id}`"
+CAME = Delivery(intervention=4, state=DeliveryState.DELIVERED, step=1)
+"""What is said first of an attempt at work is entry 4."""
+PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
 
 
 @pytest.mark.parametrize(
-    ("action", "waits_for"),
-    [(Action.ASK_OPERATOR, "an answer: Which one?"), (Action.PAUSE, "a person to resume it")],
+    ("records", "waits_for"),
+    [
+        ((intervention(),), "delivery of nudge (4)"),
+        ((intervention(), CAME), None),
+        (
+            (intervention(Action.RESTART, needs_approval=True),),
+            "approval of restart: `midwatch approve 4` or `reject 4`",
+        ),
+        (
+            (intervention(Action.ASK_OPERATOR, message="Which one?"), CAME, PARKED),
+            "an answer: Which one?",
+        ),
+        ((intervention(Action.PAUSE), CAME, PARKED), "a person to resume it"),
+        ((BudgetRequest(wanted=Grant(requests=5), reason="more"),), None),
+    ],
 )
-async def test_a_parked_attempt_waits_for_a_person(
+async def test_an_attempt_waits_for_what_is_on_its_way_or_for_a_person_and_never_for_a_request(
     journal: Journal,
     attempt: Attempt,
     at: datetime,
     capsys: Capture,
-    action: Action,
-    waits_for: str,
+    records: tuple[Record, ...],
+    waits_for: str | None,
 ) -> None:
-    asked = Intervention(action=action, by=Actor.POLICY, message="Which one?")
-    id = await write(journal, attempt, at, WORKING, asked)
-    came = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
-    await write(journal, attempt, at, came, Change(lifecycle=Lifecycle.INPUT_REQUIRED))
+    await write(journal, attempt, at, WORKING, *records)
     (line,) = await ask(capsys, "status")
     assert line["waits_for"] == waits_for
-
-
-async def test_what_a_worker_asks_for_holds_nothing_up(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    await write(
-        journal, attempt, at, WORKING, BudgetRequest(wanted=Grant(requests=5), reason="more")
-    )
-    (line,) = await ask(capsys, "status")
-    assert line["waits_for"] is None
 
 
 async def test_a_task_that_was_split_waits_for_its_parts(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
-    await write(
-        journal, attempt, at, AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
-    )
-    await write(journal, attempt, at, alert(Severity.CRITICAL, AlertState.RESOLVED))
+    split = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
+    await write(journal, attempt, at, split, alert(Severity.CRITICAL, AlertState.RESOLVED))
     (line,) = await ask(capsys, "status")
     assert (line["health"], line["waits_for"]) == ("ok", "the tasks that it was split into")
 
 
 async def test_a_task_that_has_not_begun_waits_for_its_turn(
-    journal: Journal, at: datetime, capsys: Capture
+    journal: Journal, capsys: Capture
 ) -> None:
-    run = await journal.add_run(source="a.yaml", settings="{}", at=at)
-    await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    await new_task(journal)
     (line,) = await ask(capsys, "status")
     assert (line["attempt"], line["health"], line["waits_for"]) == (None, None, "its turn")
 
@@ -250,7 +228,9 @@ async def test_what_is_over_waits_for_nothing(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
     over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-    await write(journal, attempt, at, NUDGE, over, TaskTransition(lifecycle=Lifecycle.COMPLETED))
+    await write(
+        journal, attempt, at, intervention(), over, TaskTransition(lifecycle=Lifecycle.COMPLETED)
+    )
     (line,) = await ask(capsys, "status")
     assert (line["status"], line["waits_for"]) == ("completed", None)
 
@@ -267,8 +247,7 @@ async def test_a_task_that_is_completed_with_reservations_says_so(
     await write(journal, attempt, at, TaskTransition(lifecycle=Lifecycle.COMPLETED))
     (after,) = await ask(capsys, "status")
     assert (before["reservations"], after["reservations"]) == ([], ["still open: b", "a: x"])
-    assert await midwatch("status") == 0
-    last = capsys.readouterr().out.splitlines()[-1]
+    last = (await read(capsys, "status"))[-1]
     assert last == "fix: completed, with reservations: still open: b; a: x"
 
 
@@ -294,8 +273,7 @@ async def test_an_unknown_run_is_bad_usage(
 
 async def test_an_empty_journal_says_nothing_as_json(journal: Journal, capsys: Capture) -> None:
     assert await ask(capsys, "status") == []
-    assert await midwatch("status") == 0
-    assert capsys.readouterr().out == f"nothing has run yet in {journal.name}\n"
+    assert await read(capsys, "status") == [f"nothing has run yet in {journal.name}"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import socket
-import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,10 +11,9 @@ from pathlib import Path
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Severity
 from midwatch_stage.chromium import chromium
+from midwatch_stage.command import MIDWATCH
 from midwatch_stage.factories import alert, drafts, step, transition
 from midwatch_stage.processes import children, ended
-
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 
 
 @asynccontextmanager
@@ -24,7 +22,7 @@ async def served(journal_file: Path) -> AsyncGenerator[tuple[str, int]]:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     server = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", PROGRAM, "watch", "--web", "--port", str(port)),
+        *(*MIDWATCH, "watch", "--web", "--port", str(port)),
         *("--journal", str(journal_file)),
         stdout=PIPE,
         stderr=PIPE,

@@ -25,12 +25,11 @@ from aiohttp import (
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import MIDWATCH, midwatch
 from midwatch_stage.processes import children, ended
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.inspect.webserver import Limits, WebServer
 
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 TOKEN = "the-token-of-these-tests"
 DRAWS = r"""
 import os, sys
@@ -326,7 +325,7 @@ def start(
 
     async def started(*words: str, **environ: str) -> Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", PROGRAM, "watch", "--web", "--port", str(unused_port)),
+            *(*MIDWATCH, "watch", "--web", "--port", str(unused_port)),
             *("--journal", str(journal_file), *words),
             stdout=PIPE,
             cwd=journal_file.parent,

@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, objects, write
+from midwatch_stage.command import ask, midwatch, new_attempt, new_task, objects, read, write
 from midwatch_stage.factories import AT
 from midwatch_supervisor.present.assignment import Assignment
 
@@ -129,8 +129,7 @@ async def test_c11_the_verdict_is_there_although_the_lesson_fails(
 ) -> None:
     # A model that cannot be built: there is no such file.
     await attempted(DONE, reflector="scripted:nowhere.yaml")
-    assert await midwatch("feedback", "totals", "reject", "--comment", COMMENT, "--json") == 0
-    (answer,) = objects(capsys)
+    (answer,) = await ask(capsys, "feedback", "totals", "reject", "--comment", COMMENT)
     assert answer["lesson"] is None
     assert answer["reason"].endswith("; the next `run` or `learn` tries again")
     (verdict,) = await told(journal, Feedback)
@@ -156,8 +155,9 @@ async def test_a_dry_run_stores_nothing(
     journal: Journal, attempted: Attempted, capsys: Capture
 ) -> None:
     await attempted(DONE)
-    assert await midwatch("feedback", "totals", "reject", "--dry-run") == 0
-    assert capsys.readouterr().out == "would reject totals#1, and draw a lesson from it\n"
+    assert await read(capsys, "feedback", "totals", "reject", "--dry-run") == [
+        "would reject totals#1, and draw a lesson from it"
+    ]
     assert await told(journal, Feedback) == []
 
 
@@ -217,15 +217,13 @@ async def test_r20_a_list_of_more_than_one_page_is_whole(
 
 async def test_r20_people_read_who_said_what(attempted: Attempted, capsys: Capture) -> None:
     await attempted(DONE, Feedback(accepted=False, author="ada", comment="no", diff="-a\n+b\n"))
-    assert await midwatch("feedback", "list", "totals") == 0
-    automatic, said = capsys.readouterr().out.splitlines()
+    automatic, said = await read(capsys, "feedback", "list", "totals")
     assert automatic.endswith("totals#1 accepted by midwatch (automatic: ended): it passed")
     assert said.endswith("rejected by ada: no (diff of 6 characters)")
 
 
 async def test_a_scan_that_finds_nothing_says_so(attempted: Attempted, capsys: Capture) -> None:
     await attempted(DONE)
-    assert await midwatch("feedback", "scan") == 0
-    assert capsys.readouterr().out == "nothing new became of merged work\n"
+    assert await read(capsys, "feedback", "scan") == ["nothing new became of merged work"]
     assert await midwatch("feedback", "scan", "--json") == 0
     assert capsys.readouterr().out == ""

@@ -1,16 +1,13 @@
 """`midwatch forget` over a real journal."""
 
 import asyncio
-import json
 import os
 import pty
-import sys
-from typing import Any
 
 import pytest
 
 from midwatch_monitor.records import Feedback, Lesson
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import MIDWATCH, ask, midwatch, read
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.forget import KEPT
 
@@ -36,8 +33,7 @@ async def left(past: PastAttempts) -> list[str]:
 async def test_a_project_is_forgotten_and_a_record_without_content_is_left(
     capsys: Capture, past: PastAttempts, two: None
 ) -> None:
-    assert await midwatch("forget", "shop", "--yes", "--from", "ada", "--json") == 0
-    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    (line,) = await ask(capsys, "forget", "shop", "--yes", "--from", "ada")
     (record,) = await past.learned.erasures()
     assert line == {
         "type": "erasure",
@@ -56,8 +52,7 @@ async def test_a_project_is_forgotten_and_a_record_without_content_is_left(
 async def test_people_are_told_what_was_deleted_and_what_was_not(
     capsys: Capture, past: PastAttempts, two: None
 ) -> None:
-    assert await midwatch("forget", "shop", "--yes") == 0
-    said, kept = capsys.readouterr().out.splitlines()
+    said, kept = await read(capsys, "forget", "shop", "--yes")
     (record,) = await past.learned.erasures()
     assert said == f"deleted 1 task, 1 attempt and 5 entries of shop (record {record.id})"
     assert kept == KEPT
@@ -66,11 +61,9 @@ async def test_people_are_told_what_was_deleted_and_what_was_not(
 async def test_a_dry_run_says_what_would_be_deleted(
     capsys: Capture, past: PastAttempts, two: None
 ) -> None:
-    assert await midwatch("forget", "shop", "--dry-run") == 0
-    assert await midwatch("forget", "shop", "--dry-run", "--json") == 0
-    text, _, line = capsys.readouterr().out.splitlines()
+    text, _ = await read(capsys, "forget", "shop", "--dry-run")
     assert text == "would delete 1 task, 1 attempt and 5 entries of shop"
-    found: dict[str, Any] = json.loads(line)
+    (found,) = await ask(capsys, "forget", "shop", "--dry-run")
     assert (found["id"], found["at"], found["dry_run"]) == (None, None, True)
     assert (await left(past), await past.learned.erasures()) == (["other", "shop"], [])
 
@@ -95,9 +88,8 @@ async def test_at_a_terminal_it_asks(
     past: PastAttempts, two: None, answer: str, code: int, texts: list[str]
 ) -> None:
     own, theirs = pty.openpty()
-    program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", program, "forget", "shop"),
+        *(*MIDWATCH, "forget", "shop"),
         stdin=theirs,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=theirs,

@@ -12,7 +12,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.records import Chore, Ending, Study, StudyState, Summary
-from midwatch_stage.command import ask, midwatch, new_attempt, new_task
+from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.learn import nightly
 from midwatch_supervisor.present.assignment import Assignment
@@ -99,22 +99,14 @@ async def test_s4_what_was_learned_becomes_proposed_guidelines(
     assert version.guidelines.text == DOCUMENT
 
 
-async def test_s50_the_second_time_there_is_nothing_new(
+async def test_s50_it_says_what_it_came_to_and_the_second_time_that_there_is_nothing_new(
     past: PastAttempts, capsys: Capture
 ) -> None:
     await ended(past)
-    await midwatch("learn")
-    capsys.readouterr()
-    assert await midwatch("learn") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == ("shop: skipped: no qualifying attempts")
-
-
-async def test_it_says_what_it_came_to(past: PastAttempts, capsys: Capture) -> None:
-    await ended(past)
-    assert await midwatch("learn") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
+    assert (await read(capsys, "learn"))[-1] == (
         "shop: 1 insight from 1 attempt, and new guidelines: `midwatch guidelines diff`"
     )
+    assert (await read(capsys, "learn"))[-1] == "shop: skipped: no qualifying attempts"
 
 
 async def test_without_a_model_chores_are_done_and_nothing_is_looked_back_at(

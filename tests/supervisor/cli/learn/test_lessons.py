@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     Sign,
     Wanted,
 )
-from midwatch_stage.command import ask, midwatch
+from midwatch_stage.command import ask, midwatch, read
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.lessons import LISTED
 from midwatch_supervisor.learning.archive import archive
@@ -80,9 +80,7 @@ async def test_the_list_for_people_is_a_line_each_of_bounded_width(
 ) -> None:
     attempt = await past.attempt(task="t" * 90)
     await past.say(attempt, Lesson(text="long " * 90, failure_class="x" * 90))
-    capsys.readouterr()
-    assert await midwatch("lessons", "list") == 0
-    heads, newest, oldest = capsys.readouterr().out.splitlines()
+    heads, newest, oldest = await read(capsys, "lessons", "list")
     assert heads.split() == ["id", "class", "from", "used", "helped", "hurt", "rated", "lesson"]
     assert len(newest) <= 150
     assert oldest.split()[:2] == [str(taught), "wrong_location"]
@@ -94,8 +92,7 @@ async def test_of_many_lessons_people_are_shown_the_newest(
     attempt = await past.attempt()
     await past.say(attempt, *(Lesson(text=f"number {n}") for n in range(LISTED)))
     assert len(await ask(capsys, "lessons", "list")) == LISTED + 1
-    assert await midwatch("lessons", "list") == 0
-    *listed, last = capsys.readouterr().out.splitlines()[1:]
+    *listed, last = (await read(capsys, "lessons", "list"))[1:]
     assert (len(listed), last) == (LISTED, "these are the newest 50; --json has them all")
     assert "number 49" in listed[0]
 
@@ -235,8 +232,7 @@ async def test_where_nothing_was_learned_the_list_is_empty(
     capsys: Capture, past: PastAttempts
 ) -> None:
     assert await ask(capsys, "lessons", "list") == []
-    assert await midwatch("lessons", "list") == 0
-    assert capsys.readouterr().out == f"no lesson yet in {past.journal.name}\n"
+    assert await read(capsys, "lessons", "list") == [f"no lesson yet in {past.journal.name}"]
     await past.attempt()
     assert await ask(capsys, "lessons", "list") == []
 

@@ -1,6 +1,5 @@
 """`midwatch lessons add` and `give`: a person writes a lesson, and hands one to a task."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from midwatch_monitor.records import (
     Recall,
     Recalled,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import ask, midwatch, read
 from midwatch_stage.factories import task_transition
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.recall import RecalledText, RecallRequest, recall
@@ -39,10 +38,8 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 async def lesson_line(capsys: Capture, *argv: str) -> dict[str, Any]:
     """The only object that a `lessons` command prints."""
-    capsys.readouterr()
-    assert await midwatch("lessons", *argv, "--json") == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    return json.loads(line)
+    (line,) = await ask(capsys, "lessons", *argv)
+    return line
 
 
 async def added(capsys: Capture, *argv: str) -> int:
@@ -177,11 +174,9 @@ async def test_a_dry_run_writes_nothing(capsys: Capture, past: PastAttempts) -> 
     await past.attempt()
     id = await added(capsys)
     last = await past.journal.last_id()
-    assert await midwatch("lessons", "add", "x", "--dry-run") == 0
-    assert await midwatch("lessons", "give", str(id), "fix", "--dry-run") == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "would add a lesson to shop",
-        f"would give lesson {id} to the next attempt of fix",
+    assert await read(capsys, "lessons", "add", "x", "--dry-run") == ["would add a lesson to shop"]
+    assert await read(capsys, "lessons", "give", str(id), "fix", "--dry-run") == [
+        f"would give lesson {id} to the next attempt of fix"
     ]
     assert await past.journal.last_id() == last
 

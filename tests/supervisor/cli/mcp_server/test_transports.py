@@ -22,19 +22,18 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import MIDWATCH, PROGRAM, midwatch
 from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
 from midwatch_supervisor.cli.mcp_server.transports import PATH, application
 
 TOKEN = "the-token-of-these-tests"
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 Capture = pytest.CaptureFixture[str]
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-c", PROGRAM, "mcp", *words]
+    return [*MIDWATCH, "mcp", *words]
 
 
 # -- the standard streams ------------------------------------------------------------------

@@ -27,14 +27,13 @@ from midwatch_monitor.records import (
     Lifecycle,
     Step,
 )
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import PROGRAM, midwatch
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.mcp_server.worker import watch_of, worker_server
 from midwatch_tools.watch import Watch
 
 T = TypeVar("T")
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 GOOD = {"progress_percent": 20, "confidence": 90, "decision": "continue"}
 WRONG: list[dict[str, object]] = [
     {},

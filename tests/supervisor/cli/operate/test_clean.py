@@ -10,7 +10,7 @@ from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Ending, Lifecycle, Task
 from midwatch_stage import factories as make
-from midwatch_stage.command import midwatch, new_attempt, new_task, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.workspaces.workspace import keep, prepare
@@ -124,8 +124,7 @@ async def test_unmerged_work_goes_where_its_task_is_named_and_no_other(
     tries = (Ending.UNACCEPTED, Ending.UNACCEPTED)
     await room.task("fix", "two\n", lifecycle=Lifecycle.FAILED, endings=tries)
     other = await room.task("other", "three\n")
-    assert await midwatch("clean", "fix") == 0
-    first, second = capsys.readouterr().out.splitlines()
+    first, second = await read(capsys, "clean", "fix")
     assert first.endswith("(1 file, +1 -1 thrown away)")
     assert second.startswith("removed fix#2 of run 1: ")
     assert await room.branches() == ["midwatch/r1/other-1"]
@@ -146,8 +145,7 @@ async def test_what_nobody_committed_is_unmerged_work_and_rubbish_is_not(
 async def test_a_run_that_is_not_over_is_left_alone(room: Room, capsys: Capture) -> None:
     idle = await room.task("idle")
     await room.task("busy", lifecycle=Lifecycle.WORKING, endings=())
-    assert await midwatch("clean") == 0
-    assert capsys.readouterr().out == "there is nothing to clean\n"
+    assert await read(capsys, "clean") == ["there is nothing to clean"]
     assert await midwatch("clean", "idle") == 2
     assert capsys.readouterr().err == "run 1 is not over: busy is working\n"
     assert idle.exists()
@@ -173,8 +171,7 @@ async def test_the_folder_of_an_agent_that_came_by_itself_is_never_touched(
 ) -> None:
     await new_attempt(journal, await new_task(journal, "own"), workspace=str(own))
     await over(journal, Lifecycle.COMPLETED)
-    assert await midwatch("clean", "own") == 0
-    assert capsys.readouterr().out == "there is nothing to clean\n"
+    assert await read(capsys, "clean", "own") == ["there is nothing to clean"]
     assert (own / "mine.txt").read_text() == "mine"
 
 

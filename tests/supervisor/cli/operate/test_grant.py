@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
 from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
@@ -61,10 +61,9 @@ async def test_a_grant_is_an_operators_intervention_about_what_fires(
 ) -> None:
     last = await write(journal, attempt, at, FIRING)
     argv = ("--requests", "5", "--cost-usd", "0.5", "--minutes", "2.5", "--message", "Go on.")
-    assert await midwatch("grant", "fix", *argv) == 0
-    assert capsys.readouterr().out == (
-        f"fix#1: grant of 5 requests, $0.50, 2.5 min sent ({last + 1})\n"
-    )
+    assert await read(capsys, "grant", "fix", *argv) == [
+        f"fix#1: grant of 5 requests, $0.50, 2.5 min sent ({last + 1})",
+    ]
     given = Terms(grant=Grant(requests=5, cost_usd=0.5, minutes=2.5))
     assert await written(journal, last) == [
         replace(GRANT, message="Go on.", terms=given, answers=(KEY,))
@@ -86,8 +85,9 @@ async def test_a_switch_names_the_model_that_goes_on(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
     last = await write(journal, attempt, at, FIRING)
-    assert await midwatch("switch", "fix", "big", "--from", "eve") == 0
-    assert capsys.readouterr().out == f"fix#1: switch to big sent ({last + 1})\n"
+    assert await read(capsys, "switch", "fix", "big", "--from", "eve") == [
+        f"fix#1: switch to big sent ({last + 1})"
+    ]
     assert await written(journal, last) == [replace(SWITCH, author="eve", answers=(KEY,))]
 
 

@@ -16,7 +16,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     TaskTransition,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task
+from midwatch_stage.command import midwatch, new_attempt, new_task, read
 from midwatch_stage.factories import AT
 from midwatch_supervisor.present.assignment import Assignment
 
@@ -108,12 +108,11 @@ async def test_a_completed_branch_is_merged(
     journal: Journal, repository: Path, worktree: Path, capsys: Capture
 ) -> None:
     await finish(journal, worktree)
-    assert await midwatch("merge", "tot") == 0
-    assert capsys.readouterr().out == (
-        "+1 -1  a.py\n"
-        f"merged {BRANCH} into main (1 file, +1 -1; 1 commit) in {repository}\n"
-        f"removed the branch and its worktree {worktree}\n"
-    )
+    assert await read(capsys, "merge", "tot") == [
+        "+1 -1  a.py",
+        f"merged {BRANCH} into main (1 file, +1 -1; 1 commit) in {repository}",
+        f"removed the branch and its worktree {worktree}",
+    ]
     assert (repository / "a.py").read_text() == "a = 2\n"
     assert git(repository, "branch", "--list", BRANCH) == ""
     assert str(worktree) not in git(repository, "worktree", "list")
@@ -126,8 +125,7 @@ async def test_what_is_merged_already_is_left_alone(
     await midwatch("merge", "totals")
     capsys.readouterr()
     head = git(repository, "rev-parse", "HEAD")
-    assert await midwatch("merge", "totals") == 0
-    assert capsys.readouterr().out == f"{BRANCH} was merged before, and removed\n"
+    assert await read(capsys, "merge", "totals") == [f"{BRANCH} was merged before, and removed"]
     assert git(repository, "rev-parse", "HEAD") == head
 
 
@@ -155,8 +153,7 @@ async def test_build_rubbish_that_a_worker_committed_is_not_taken(
     git(worktree, "add", "--all", "--force")
     git(worktree, "commit", "--quiet", "--message", "Everything")
     await finish(journal, worktree)
-    assert await midwatch("merge", "totals") == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = await read(capsys, "merge", "totals")
     assert lines[:2] == ["+1 -1  a.py", "+1 -0  new.py"]
     assert lines[2].startswith("left out: .pytest_cache, .venv, __pycache__, web/node_modules (")
     assert git(repository, "ls-files").split() == ["a.py", "new.py"]
@@ -346,23 +343,16 @@ async def test_a_worktree_whose_repository_is_gone_is_no_traceback(
     )
 
 
-async def test_the_branch_goes_back_to_the_worktree_that_it_came_from(
-    journal: Journal, repository: Path, worktree: Path, linked: Path, capsys: Capture
+@pytest.mark.parametrize("gone", [False, True])
+async def test_the_branch_goes_back_to_the_worktree_that_it_came_from_or_to_the_main_one(
+    journal: Journal, repository: Path, worktree: Path, linked: Path, capsys: Capture, *, gone: bool
 ) -> None:
     await finish(journal, worktree, source=linked)
-    assert await midwatch("merge", "totals") == 0
-    assert f"merged {BRANCH} into side (1 file, +1 -1; 1 commit) in {linked}\n" in (
-        capsys.readouterr().out
-    )
-    assert (repository / "a.py").read_text() == "a = 1\n"
-
-
-async def test_a_branch_goes_to_the_main_worktree_where_its_own_one_is_gone(
-    journal: Journal, repository: Path, worktree: Path, linked: Path, capsys: Capture
-) -> None:
-    await finish(journal, worktree, source=linked)
-    git(repository, "worktree", "remove", str(linked))
-    assert await midwatch("merge", "totals") == 0
-    assert f"merged {BRANCH} into main (1 file, +1 -1; 1 commit) in {repository}\n" in (
-        capsys.readouterr().out
-    )
+    if gone:
+        git(repository, "worktree", "remove", str(linked))
+    lines = await read(capsys, "merge", "totals")
+    place = f"main (1 file, +1 -1; 1 commit) in {repository}"
+    if not gone:
+        place = f"side (1 file, +1 -1; 1 commit) in {linked}"
+    assert f"merged {BRANCH} into {place}" in lines
+    assert (repository / "a.py").read_text() == ("a = 2\n" if gone else "a = 1\n")

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Ruling,
     Terms,
 )
-from midwatch_stage.command import midwatch, write
+from midwatch_stage.command import midwatch, read, write
 
 Capture = pytest.CaptureFixture[str]
 
@@ -80,8 +80,7 @@ async def test_an_approval_gives_the_worker_what_it_asked_for(
     answer: Intervention,
 ) -> None:
     id = await write(journal, attempt, at, asked)
-    assert await midwatch("approve", str(id)) == 0
-    assert capsys.readouterr().out == f"approved {name} {id} for fix#1\n"
+    assert await read(capsys, "approve", str(id)) == [f"approved {name} {id} for fix#1"]
     assert await written(journal, id) == [replace(answer, petition=id)]
 
 
@@ -106,13 +105,25 @@ async def test_a_refusal_is_a_nudge_with_the_reason(
     assert await written(journal, id) == [replace(MINE, message="Simplify.", petition=id)]
 
 
+@pytest.mark.parametrize(
+    ("command", "asked", "said"),
+    [
+        ("reject", BUDGET, "budget request 3 for fix#1 rejected"),
+        ("approve", HELD, "restart 3 for fix#1 approved"),
+    ],
+)
 async def test_a_dry_run_answers_nothing(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    command: str,
+    asked: Record,
+    said: str,
 ) -> None:
-    id = await write(journal, attempt, at, BUDGET)
-    assert await midwatch("reject", str(id), "--dry-run") == 0
-    assert capsys.readouterr().out == f"would make budget request {id} for fix#1 rejected\n"
-    assert await written(journal, id) == []
+    last = await write(journal, attempt, at, asked)
+    assert await read(capsys, command, "3", "--dry-run") == [f"would make {said}"]
+    assert await written(journal, last) == []
 
 
 @pytest.mark.parametrize(
@@ -153,8 +164,7 @@ async def test_the_beginning_of_a_petition_that_waits_is_enough(
 ) -> None:
     filler = [MINE] * 8
     await write(journal, attempt, at, *filler, REVISION)  # entries 1 and 2 are the first states
-    assert await midwatch("approve", "11") == 0
-    assert capsys.readouterr().out == "approved plan revision 11 for fix#1\n"
+    assert await read(capsys, "approve", "11") == ["approved plan revision 11 for fix#1"]
 
 
 @pytest.mark.parametrize(

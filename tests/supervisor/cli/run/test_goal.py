@@ -1,12 +1,12 @@
 """`midwatch run`: a task file, one on stdin, or a goal in a sentence."""
 
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from midwatch_stage.command import MIDWATCH
 from midwatch_stage.matrix import matrix
 from midwatch_supervisor.cli import main
 from midwatch_tools.git import run_git
@@ -84,9 +84,8 @@ def test_a_goal_may_be_longer_than_a_path_can_be(capsys: Capture) -> None:
 
 
 def stdin(text: bytes, folder: Path) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", code, "run", "-", "--dry-run"],
+        [*MIDWATCH, "run", "-", "--dry-run"],
         input=text,
         cwd=folder,
         capture_output=True,
