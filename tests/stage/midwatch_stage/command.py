@@ -10,7 +10,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Draft, Keeper, Record, Task
-from midwatch_stage.factories import AT
+from midwatch_stage.factories import AT, WHOSE
 from midwatch_supervisor.cli import main
 
 PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
@@ -64,9 +64,8 @@ async def new_task(
 async def new_attempt(
     journal: Journal, task: Task, number: int = 1, *, at: datetime = AT, **fields: Any
 ) -> Attempt:
-    """An attempt at a task; what it does not say is short."""
-    told = {"worker": "w", "model": "m", "node": "n", "workspace": "/w", **fields}
-    return await journal.add_attempt(task=task.id, number=number, at=at, **told)
+    """An attempt at a task."""
+    return await journal.add_attempt(task=task.id, number=number, at=at, **{**WHOSE, **fields})
 
 
 async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:

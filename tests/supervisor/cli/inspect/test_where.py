@@ -83,7 +83,7 @@ async def test_show_tells_on_which_nodes_an_attempt_was_and_what_is_saved(
 ) -> None:
     await write(journal, moving, AT, SAVED, Change(node="node-b"), Change(node="node-b"))
     lines = await read(capsys, "show", "fix")
-    assert "  w with m on node-a, then node-b, begun in /w" in lines
+    assert "  coder with m on node-a, then node-b, begun in /w" in lines
     saved = "the work as of step 12, 14 kB in the journal (commit 0123456789ab)"
     assert f"  saved: {saved}" in lines
 
