@@ -1,8 +1,9 @@
-"""Work that no cancellation cuts off."""
+"""Work that no cancellation cuts off, and work that ends with other work."""
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
@@ -15,6 +16,18 @@ def heed(done: "asyncio.Future[Any]") -> None:
     cancelled first, nobody else does, and asyncio would report its failure as overlooked."""
     if not done.cancelled() and (error := done.exception()) is not None:
         log.debug("what was cut short has failed: %s", error)
+
+
+@asynccontextmanager
+async def meanwhile(*works: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Have these done until the end of the block, where they are cancelled and waited for."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def finish_before_cancel(work: Coroutine[Any, Any, T]) -> T:

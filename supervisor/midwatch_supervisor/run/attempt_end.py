@@ -20,6 +20,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
+from midwatch_tools.inbox import stamp
 from midwatch_tools.instructions import exhausted_limits
 
 log = logging.getLogger(__name__)
@@ -116,7 +117,7 @@ def end_asked_for(
     return Ended(
         ending=_ENDINGS[chosen.action],
         reason=f"{chosen.action} by {chosen.by}" + (chosen.message and f": {chosen.message}"),
-        stamps=tuple(_stamp(id, step, DeliveryState.DELIVERED) for id, _ in orders),
+        stamps=tuple(stamp(id, step) for id, _ in orders),
     )
 
 
@@ -124,22 +125,13 @@ def undoable(
     due: Sequence[tuple[int, Intervention]], step: int, *, divisible: bool
 ) -> tuple[Delivery, ...]:
     """The stamps of those splits that cannot be: without parts, or of what came of a split."""
+    few, part = "it names fewer than two parts", "what came of a split is not split again"
+    why = few if divisible else part
     return tuple(
-        _stamp(
-            id,
-            step,
-            DeliveryState.REJECTED,
-            comment="it names fewer than two parts"
-            if divisible
-            else "what came of a split is not split again",
-        )
+        Delivery(intervention=id, state=DeliveryState.REJECTED, step=step, comment=why)
         for id, each in due
         if each.action is Action.SPLIT and not (divisible and len(each.terms.parts) > 1)
     )
-
-
-def _stamp(id: int, step: int, state: DeliveryState, *, comment: str = "") -> Delivery:
-    return Delivery(intervention=id, state=state, step=step, comment=comment)
 
 
 def overtime(budget: Budget | None, due: Sequence[tuple[int, Intervention]]) -> Ended | None:

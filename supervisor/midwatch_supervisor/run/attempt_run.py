@@ -44,7 +44,7 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.run.attempt_end import Ended, end_asked_for, overtime, result, undoable
 from midwatch_supervisor.run.attempt_start import Introduction, budget_of, circumstances, own_plan
-from midwatch_supervisor.run.completion import Work, check_all, finish, shell_for
+from midwatch_supervisor.run.completion import Work, check_in, finish
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.parking import (
     Question,
@@ -228,8 +228,7 @@ class AttemptRun:
 
     async def _check(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
         """Run the acceptance commands of a plan step where the attempt works."""
-        seconds = self.resources.settings.run.check_seconds
-        return await check_all(commands, shell_for(self.resources, self.workspace), seconds=seconds)
+        return await check_in(self.resources, self.workspace, commands)
 
     async def _work(self, watch: AttemptWatch, recorder: Recorder, board: Board) -> Ended:
         """The worker's work and the acceptance checks after it."""
@@ -287,12 +286,11 @@ class AttemptRun:
                 await sit_out(recorder, error, seconds)
 
     def _station(self) -> Station:
-        paths, network = (
-            self.resources.sandbox_paths(self.workspace),
-            self.resources.settings.run.network,
-        )
         return Station(
-            paths=paths, sandbox_kind=self.resources.sandbox_kind, network=network, mark=self._mark
+            paths=self.resources.sandbox_paths(self.workspace),
+            sandbox_kind=self.resources.sandbox_kind,
+            network=self.resources.settings.run.network,
+            mark=self._mark,
         )
 
     async def _history(self) -> list[ModelMessage]:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_DETAIL = 4_000
+_MAX_READ = 50_000
+"""Characters of a file that a reviewer is shown."""
 
 
 async def check_all(
@@ -114,14 +116,16 @@ class Work:
     """How sure its worker said it was, in percent."""
 
 
-def shell_for(resources: RunResources, workspace: Workspace) -> "Shell":
-    """Runs Midwatch's own commands in a workspace, in the sandbox that its worker has."""
+async def check_in(
+    resources: RunResources, workspace: Workspace, checks: Sequence[AcceptanceSpec]
+) -> tuple[Acceptance, ...]:
+    """Run every check in a workspace, in the sandbox that its worker has."""
+    run = resources.settings.run
     # Numbers would be the same for the first attempt of every journal on the machine.
-    mark = str(workspace.folder)
+    env = {MARK: str(workspace.folder)}
     paths = resources.sandbox_paths(workspace)
-    return place(
-        paths, resources.sandbox_kind, network=resources.settings.run.network, env={MARK: mark}
-    )
+    shell = place(paths, resources.sandbox_kind, network=run.network, env=env)
+    return await check_all(checks, shell, seconds=run.check_seconds)
 
 
 async def finish(
@@ -132,7 +136,10 @@ async def finish(
     reviewer: "Model | None",
 ) -> Ended:
     """Check finished work and have it reviewed where that is wanted; what it came to."""
-    checks = await _run_checks(resources, assignment, workspace, work)
+    if assignment.provisional:
+        checks = (_changed(work),)
+    else:
+        checks = await check_in(resources, workspace, assignment.task.acceptance)
     if failing := summary(checks):
         reason = f"acceptance failed: {failing}"
         done = completion(assignment, work, checks, accepted=False, doubts=(reason,))
@@ -150,16 +157,10 @@ def _end_completed(checks: tuple[Acceptance, ...], done: Completion, *more: Reco
     return Ended(ending=Ending.DONE, reason=reason, checks=checks, findings=(done, *more))
 
 
-async def _run_checks(
-    resources: RunResources, assignment: Assignment, workspace: Workspace, work: Work
-) -> tuple[Acceptance, ...]:
-    if assignment.provisional:
-        changed = bool(work.changed)
-        detail = "" if changed else "nothing was changed"
-        return (Acceptance(check="something was changed", passed=changed, detail=detail),)
-    shell = shell_for(resources, workspace)
-    seconds = resources.settings.run.check_seconds
-    return await check_all(assignment.task.acceptance, shell, seconds=seconds)
+def _changed(work: Work) -> Acceptance:
+    """What stands for the checks of a part that has none."""
+    detail = "" if work.changed else "nothing was changed"
+    return Acceptance(check="something was changed", passed=bool(work.changed), detail=detail)
 
 
 def completion(
@@ -239,7 +240,7 @@ async def _review(
             acceptance=check_words(assignment.task),
             diff=masked(await changes(workspace) or ""),
             claims=done.claims,
-            read=Reading(workspace.folder, masked=masked).read,
+            read=lambda path: asyncio.to_thread(_read, workspace.folder, path, masked),
             listing=await list_files(workspace),
             settings=resources.settings,
         )
@@ -271,24 +272,11 @@ def _without_review(done: Completion, checks: tuple[Acceptance, ...], error: str
     return _end_completed(checks, replace(done, flag=flag), Fault(part="reviewer", error=error))
 
 
-class Reading:
-    """Reads the files below one folder, and nothing else."""
-
-    def __init__(
-        self, folder: Path, *, max_chars: int = 50_000, masked: Callable[[str], str] = str
-    ) -> None:
-        self._folder = folder
-        self._masked = masked
-        self._max_chars = max_chars
-
-    async def read(self, path: str) -> str:
-        """The text of a file, or why there is none."""
-        return await asyncio.to_thread(self._read, path)
-
-    def _read(self, path: str) -> str:
-        try:
-            with open_file(self._folder, path) as opened:
-                content = opened.read(self._max_chars * 4)
-        except OSError as error:
-            return f"{path} cannot be read: {error.strerror}"
-        return self._masked(content.decode(errors="replace"))[: self._max_chars]
+def _read(folder: Path, path: str, masked: Callable[[str], str]) -> str:
+    """The text of a file below a folder, or why there is none."""
+    try:
+        with open_file(folder, path) as opened:
+            content = opened.read(_MAX_READ * 4)
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}"
+    return masked(content.decode(errors="replace"))[:_MAX_READ]

@@ -1,6 +1,5 @@
 """Supervision of an agent with a `Watch` in it, in the agent's own process."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -9,6 +8,7 @@ from pydantic_ai.models import Model
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.loop import Monitor
+from midwatch_monitor.shielding import meanwhile
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_tools.embedding import Embedded
@@ -35,11 +35,8 @@ async def supervision(
         clock=clock,
         hire=lambda task: supervisor,
     )
-    helpers = [asyncio.create_task(each.run()) for each in (monitor, answering)]
     try:
-        yield
+        async with meanwhile(monitor.run(), answering.run()):
+            yield
     finally:
-        for helper in helpers:
-            helper.cancel()
-        await asyncio.gather(*helpers, return_exceptions=True)
         await monitor.try_to_look(everything=True)

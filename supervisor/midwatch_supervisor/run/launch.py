@@ -5,6 +5,7 @@ import gc
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
+from midwatch_monitor.shielding import meanwhile
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.calibration import Calibrator
@@ -74,27 +76,22 @@ async def begin(
     sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
     at = clock()
     run = await journal.add_run(source=source, settings=settings.for_run(), at=at)
-    jobs = [
-        Job(
-            task=await store_task(journal, run, assignment, at),
-            assignment=assignment,
-            agents=agents,
-        )
-        for assignment, agents in zip(wanted, agents_of, strict=True)
-    ]
-    label = await free_label(run.id, home, [each.workspace for each in wanted])
     resources = _resources(
         journal,
         run,
         settings,
         home=home,
-        label=label,
         sandbox_kind=sandbox_kind,
         breakers=breakers,
         clock=clock,
         learning=learning,
     )
-    return resources, tuple(jobs)
+    jobs = [
+        Job(task=await _store_task(resources, assignment, at), assignment=assignment, agents=agents)
+        for assignment, agents in zip(wanted, agents_of, strict=True)
+    ]
+    label = await free_label(run.id, home, [each.workspace for each in wanted])
+    return replace(resources, label=label), tuple(jobs)
 
 
 async def again(
@@ -109,51 +106,47 @@ async def again(
 ) -> tuple[RunResources, tuple[Job, ...]]:
     """A run as the journal holds it, to be gone on with: its tasks, and by default its settings."""
     settings = settings or settings_of(run)
-    sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
-    breakers = _breakers(settings)
-    jobs = await _jobs_again(journal, run, settings, breakers)
-    known = [job.workspace for job in jobs if job.workspace is not None]
-    sources = [job.assignment.workspace for job in jobs]
-    label = known[0].parent.name if known else await free_label(run.id, home, sources)
     resources = _resources(
         journal,
         run,
         settings,
         home=home,
-        label=label,
-        sandbox_kind=sandbox_kind,
-        breakers=breakers,
+        sandbox_kind=await find_sandbox(settings.run.sandbox, attended=attended),
+        breakers=_breakers(settings),
         clock=clock,
         learning=learning,
     )
-    return resources, jobs
+    jobs = await jobs_again(resources)
+    known = [job.workspace for job in jobs if job.workspace is not None]
+    sources = [job.assignment.workspace for job in jobs]
+    label = known[0].parent.name if known else await free_label(run.id, home, sources)
+    return replace(resources, label=label), jobs
 
 
 async def jobs_again(resources: RunResources) -> tuple[Job, ...]:
-    """The tasks of a run that was conducted here before, to be gone on with."""
-    settings, breakers = resources.settings, resources.breakers
-    return await _jobs_again(resources.journal, resources.run, settings, breakers)
-
-
-async def _jobs_again(
-    journal: Journal, run: Run, settings: Settings, breakers: Breakers
-) -> tuple[Job, ...]:
-    return tuple(
-        [
-            await job_again(journal, run, task, settings, breakers)
-            for task in await journal.tasks(run.id)
-        ]
-    )
+    """The tasks of a run as the journal holds them, to be gone on with."""
+    tasks = await resources.journal.tasks(resources.run.id)
+    return tuple([await job_again(resources, task) for task in tasks])
 
 
 def _breakers(settings: Settings) -> Breakers:
     return Breakers(settings.provider, refusing=not settings.provider.wait_for_first_answer)
 
 
-async def store_task(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:
-    """A task of a run, stored anew."""
-    return await journal.add_task(
-        run=run.id,
+async def new_job(resources: RunResources, assignment: Assignment, *, built: bool = True) -> Job:
+    """A new task of a run, stored; its agents are built at once only if `built`.
+
+    Raises UsageError for whom it cannot have.
+    """
+    settings, breakers = resources.settings, resources.breakers
+    agents = TaskAgents(assignment, settings=settings, breakers=breakers, built=built)
+    task = await _store_task(resources, assignment, resources.clock())
+    return Job(task=task, assignment=assignment, agents=agents)
+
+
+async def _store_task(resources: RunResources, assignment: Assignment, at: datetime) -> Task:
+    return await resources.journal.add_task(
+        run=resources.run.id,
         name=assignment.task.id,
         title=assignment.task.label,
         spec=assignment.model_dump_json(),
@@ -162,19 +155,12 @@ async def store_task(journal: Journal, run: Run, assignment: Assignment, at: dat
     )
 
 
-async def job_again(
-    journal: Journal,
-    run: Run,
-    task: Task,
-    settings: Settings,
-    breakers: Breakers,
-    *,
-    built: bool = True,
-) -> Job:
+async def job_again(resources: RunResources, task: Task, *, built: bool = True) -> Job:
     """One task of a run as the journal holds it; its agents are built at once only if `built`."""
     if task.spec == "{}":
-        raise UsageError(f"run {run.id} was not started by `midwatch run`, so it cannot be resumed")
-    assignment = assignment_in(task)
+        started = f"run {task.run} was not started by `midwatch run`"
+        raise UsageError(f"{started}, so it cannot be resumed")
+    journal, assignment = resources.journal, assignment_in(task)
     state = await latest_state(journal, task)
     attempts = await journal.attempts(task.id)
     workspace = Path(attempts[-1].workspace) if attempts else None
@@ -185,7 +171,9 @@ async def job_again(
     return Job(
         task=task,
         assignment=assignment,
-        agents=TaskAgents(assignment, settings=settings, breakers=breakers, built=built),
+        agents=TaskAgents(
+            assignment, settings=resources.settings, breakers=resources.breakers, built=built
+        ),
         place=Place.OVER if state.lifecycle.over else Place.BLOCKED,
         state=state,
         ending=ending,
@@ -200,12 +188,12 @@ def _resources(
     settings: Settings,
     *,
     home: Path,
-    label: str,
     sandbox_kind: SandboxKind,
     breakers: Breakers,
     clock: Clock,
     learning: LearningFrom,
 ) -> RunResources:
+    """All but the label: that depends on the tasks."""
     node, bus = socket.gethostname(), LocalBus()
     return RunResources(
         journal=journal,
@@ -213,7 +201,7 @@ def _resources(
         settings=settings,
         run=run,
         home=home,
-        label=label,
+        label="",
         sandbox_kind=sandbox_kind,
         breakers=breakers,
         node=node,
@@ -255,22 +243,16 @@ async def _conduct(
     # A trial of guidelines is a part of what another learner does.
     learns = any(job.task.project for job in jobs)
     await monitor.try_to_look()
-    helpers = [
-        asyncio.create_task(monitor.run()),
-        asyncio.create_task(_supervision(resources, roster).run()),
-        asyncio.create_task(follower.run()),
-        *([asyncio.create_task(resources.learning.run())] if learns else []),
-    ]
+    works = [monitor.run(), _supervision(resources, roster).run(), follower.run()]
+    works += [resources.learning.run()] if learns else []
     try:
-        await runner.run()
-        # What helped is part of a lesson, so the last outcomes are judged first.
-        await monitor.try_to_look(everything=True)
-        if learns:
-            await resources.learning.finish(job.task.project for job in runner.jobs.values())
+        async with meanwhile(*works):
+            await runner.run()
+            # What helped is part of a lesson, so the last outcomes are judged first.
+            await monitor.try_to_look(everything=True)
+            if learns:
+                await resources.learning.finish(job.task.project for job in runner.jobs.values())
     finally:
-        for helper in helpers:
-            helper.cancel()
-        await asyncio.gather(*helpers, return_exceptions=True)
         await monitor.try_to_look(everything=True)
         await follower.look()
     return runner.exit_code
@@ -291,11 +273,8 @@ class Roster:
         self.supervisors[job.task.id] = job.agents.supervisor
 
     async def hire(self, assignment: Assignment) -> Job:
-        """A new task of the run, stored; raises UsageError for whom it cannot have."""
-        resources = self._resources
-        agents = TaskAgents(assignment, settings=resources.settings, breakers=resources.breakers)
-        task = await store_task(resources.journal, resources.run, assignment, resources.clock())
-        job = Job(task=task, assignment=assignment, agents=agents)
+        """A new task of the run, as `new_job` makes it."""
+        job = await new_job(self._resources, assignment)
         self._enter(job)
         return job
 

@@ -20,14 +20,13 @@ from midwatch_monitor.records import (
     AttemptTransition,
     Budget,
     Change,
-    Delivery,
-    DeliveryState,
     Intervention,
     Lifecycle,
     Outage,
     Step,
     StepKind,
 )
+from midwatch_tools.inbox import stamp
 from midwatch_tools.observation import canonical
 from midwatch_tools.pauses import Pause, Tell, pause_records
 from midwatch_tools.tool_calls import keep
@@ -59,7 +58,7 @@ async def park(
     calls = _unanswered_calls(recorder, history, request)
     await recorder.record(
         *(_cut_short(call, request) for call in calls),
-        *(_asked_stamp(id, recorder.last_step + len(calls)) for id, _ in questions),
+        *(stamp(id, recorder.last_step + len(calls)) for id, _ in questions),
         Change(lifecycle=Lifecycle.INPUT_REQUIRED, activity=Activity.WAITING, budget=budget),
         AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=questions[-1][1].message),
         results=[
@@ -91,10 +90,6 @@ def _cut_short(call: ToolCallPart, request: int) -> Step:
         output=CUT_SHORT,
         call=call.tool_call_id,
     )
-
-
-def _asked_stamp(id: int, step: int) -> Delivery:
-    return Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
 
 
 def passes(error: WorkerError) -> bool:

@@ -53,7 +53,9 @@ class TaskAgents:
     @cached_property
     def supervisor(self) -> Supervisor:
         """Who decides about its attempts; without a model of its own, by the policy."""
-        return Supervisor(self._bare(Role.SUPERVISOR), self._settings.supervisor)
+        spec = self._assignment.model(Role.SUPERVISOR)
+        model = model_for(spec, role=Role.SUPERVISOR, key=self._assignment.task.id)
+        return Supervisor(model, self._settings.supervisor)
 
     @cached_property
     def planner(self) -> "Model | None":
@@ -104,10 +106,6 @@ class TaskAgents:
             spec = next((each for each in specs if each and each.name == name), None)
             self._models[key] = self._patient(spec, Role.WORKER)
         return self._models[key]
-
-    def _bare(self, role: Role) -> "Model | None":
-        spec = self._assignment.model(role)
-        return model_for(spec, role=role, key=self._assignment.task.id)
 
     def _patient_of(self, role: Role) -> "Model | None":
         return self._patient(self._assignment.model(role), role)

@@ -6,8 +6,8 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -42,17 +42,6 @@ class _Stay:
     def saves(self) -> bool:
         """Whether anybody may still save what is there."""
         return not (self.standing.over if self.own else self.standing.ended_at is not None)
-
-
-@asynccontextmanager
-async def run_cleaner(cleaner: "Cleaner") -> AsyncGenerator[None]:
-    """Have it clean up meanwhile."""
-    cleaning = asyncio.create_task(cleaner.run())
-    try:
-        yield
-    finally:
-        cleaning.cancel()
-        await asyncio.gather(cleaning, return_exceptions=True)
 
 
 class Cleaner:

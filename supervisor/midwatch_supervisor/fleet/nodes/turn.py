@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,12 +29,10 @@ from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
 from midwatch_supervisor.learning.run_learning import RunLearning
-from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.job import Job, Place
-from midwatch_supervisor.run.launch import job_again, store_task
+from midwatch_supervisor.run.job import Place
+from midwatch_supervisor.run.launch import job_again, new_job
 from midwatch_supervisor.run.runner import Runner
-from midwatch_supervisor.run.task_agents import TaskAgents
 
 if TYPE_CHECKING:
     from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
@@ -156,22 +155,17 @@ async def _work(machine: Machine, run: Run, task: Task, concerns: Collection[int
 async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runner:
     """A runner of some tasks of a run. What is over is there to be built upon."""
     resources = resources_for(machine, run)
-    journal, settings, breakers = resources.journal, resources.settings, resources.breakers
     jobs = [
-        await job_again(journal, run, each, settings, breakers, built=False)
-        for each in await journal.tasks(run.id)
+        await job_again(resources, each, built=False)
+        for each in await resources.journal.tasks(run.id)
         if each.id in concerns
     ]
-
-    async def hire(assignment: Assignment) -> Job:
-        agents = TaskAgents(assignment, settings=settings, breakers=breakers, built=False)
-        made = await store_task(journal, run, assignment, resources.clock())
-        return Job(task=made, assignment=assignment, agents=agents)
 
     async def abroad() -> Mapping[str, Iterable[str]]:
         waiting = (await machine.unfinished_runs.of(run.id)).waiting
         return {name: awaits for name, awaits in waiting.items() if name not in runner.jobs}
 
+    hire = partial(new_job, resources, built=False)
     runner = Runner(resources, tuple(jobs), hire=hire, abroad=abroad)
     return runner
 
