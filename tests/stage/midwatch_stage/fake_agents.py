@@ -1,8 +1,9 @@
 """Fake agents that speak ACP as workers of a run."""
 
+import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,15 @@ def fake_in(folder: Path) -> Fake:
     return written
 
 
+async def together(run: Awaitable[int], person: Awaitable[None]) -> int:
+    """The exit code of a run that a person speaks to."""
+    code, _ = await asyncio.gather(run, person)
+    return code
+
+
 async def waits(harness: RunHarness, *, attempt: int | None = None) -> bool:
     """Whether the attempt waits for a person."""
-    last = (await harness.told(AttemptTransition, attempt=attempt))[-1]
+    last = await harness.last(AttemptTransition, attempt=attempt)
     return last.lifecycle is Lifecycle.INPUT_REQUIRED
 
 
@@ -53,7 +60,7 @@ def beside(harness: RunHarness, tasks: str) -> str:
 
     No rule judges, that nobody speaks to it before.
     """
-    harness.settings = harness.settings.model_copy(update={"mode": Mode.OFF})
+    harness.set(mode=Mode.OFF)
     other = harness.folder / "other.json"
     works = {"until": "Enough\\.", "acts": [{"run": "date +%N"}, {"wait": 0.3}]}
     other.write_text(json.dumps({"acts": [works, GREETS]}))

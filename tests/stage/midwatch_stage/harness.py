@@ -26,6 +26,7 @@ from midwatch_monitor.records import (
     Entry,
     Lifecycle,
     Record,
+    TaskTransition,
 )
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
@@ -72,6 +73,17 @@ class RunHarness:
         )
         return await conduct(resources, jobs, _ignore)
 
+    def set(self, **sections: Any) -> None:
+        """Have other settings: a section as a whole, or what is other in it as a dict."""
+        for name, section in sections.items():
+            if isinstance(section, dict):
+                section = getattr(self.settings, name).model_copy(update=section)
+            self.settings = self.settings.model_copy(update={name: section})
+
+    def open_gate(self) -> None:
+        """Let workers go on that wait at the gate."""
+        (self.folder / "go").touch()
+
     async def start(self, *words: str, **pipes: Any) -> Process:
         """Start a command of `midwatch` as a process that can import the test's folder.
 
@@ -103,6 +115,27 @@ class RunHarness:
         """All that the journal holds of one kind."""
         entries = await self.journal.entries(attempt=attempt)
         return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+    async def last(self, kind: type[T], *, attempt: int | None = None) -> T:
+        """The newest of one kind."""
+        return (await self.told(kind, attempt=attempt))[-1]
+
+    async def endings(self) -> list[Ending]:
+        """How attempts ended, in order."""
+        return [each.ending for each in await self.told(AttemptTransition) if each.ending]
+
+    async def ends(self) -> dict[str, TaskTransition]:
+        """Where each task of the first run stands, by name."""
+        found: dict[str, TaskTransition] = {}
+        for task in await self.journal.tasks(1):
+            for entry in await self.journal.entries(task=task.id, kinds=(TaskTransition,)):
+                if isinstance(entry.record, TaskTransition):
+                    found[task.name] = entry.record
+        return found
+
+    async def prompt(self, attempt: int) -> str:
+        """The first message of an attempt's history, as JSON."""
+        return (await self.journal.messages(attempt))[0].body.decode()
 
     async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
         """Wait for something to be true; five minutes at most: processes start first."""

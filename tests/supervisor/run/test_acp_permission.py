@@ -1,8 +1,6 @@
 """An agent asks a person for a permission: the fake one, with `permission: ask`."""
 
-import asyncio
 import json
-from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +18,7 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_stage.command import midwatch
+from midwatch_stage.factories import intervention
 from midwatch_stage.fake_agents import (
     GREETS,
     Asked,
@@ -29,6 +28,7 @@ from midwatch_stage.fake_agents import (
     enough,
     question,
     questions,
+    together,
     waits,
 )
 from midwatch_stage.harness import RunHarness
@@ -38,21 +38,18 @@ ASKS = {"ask": "touch ran", "acts": [{"run": "touch ran"}]}
 ASK = "permission: ask"
 
 
+def desk(harness: RunHarness) -> OperatorActions:
+    return OperatorActions(harness.journal, author="ada")
+
+
 async def allow(harness: RunHarness, asked: Asked) -> None:
-    desk = OperatorActions(harness.journal, author="ada")
-    await desk.grant(asked.attempt, asked.id, asked.request)
+    await desk(harness).grant(asked.attempt, asked.id, asked.request)
 
 
 async def ran(harness: RunHarness) -> list[bool | None]:
     """How the command went that a permission was asked for, each time that it ran."""
     ours = [each for each in await harness.told(Step) if "touch ran" in each.args]
     return [each.ok for each in ours if each.tool == "bash"]
-
-
-async def together(run: Awaitable[int], person: Awaitable[None]) -> int:
-    """The exit code of a run that a person speaks to."""
-    code, _ = await asyncio.gather(run, person)
-    return code
 
 
 def answers(harness: RunHarness) -> list[dict[str, Any]]:
@@ -83,8 +80,7 @@ async def test_what_is_rejected_is_not_done_and_the_words_come_with_the_next_pro
 ) -> None:
     async def person() -> None:
         asked = await question(harness)
-        desk = OperatorActions(harness.journal, author="ada")
-        await desk.refuse(asked.attempt, asked.id, "Only greet.")
+        await desk(harness).refuse(asked.attempt, asked.id, "Only greet.")
         await enough(harness, asked)
 
     hears = {"until": r"from your operator\] Only greet\.", "acts": [{"wait": 0.05}]}
@@ -98,9 +94,7 @@ async def test_what_is_rejected_is_not_done_and_the_words_come_with_the_next_pro
 
 
 async def test_what_nobody_answers_in_time_is_rejected(harness: RunHarness, fake: Fake) -> None:
-    person = PersonSettings(timeout_minutes=0.005)
-    policy = harness.settings.policy.model_copy(update={"person": person})
-    harness.settings = harness.settings.model_copy(update={"policy": policy})
+    harness.set(policy={"person": PersonSettings(timeout_minutes=0.005)})
 
     async def nobody() -> None:
         asked = await question(harness)
@@ -126,23 +120,21 @@ async def test_what_ends_the_attempt_ends_the_waiting_and_the_agent_hears_of_it(
     async def person() -> None:
         asked = await question(harness)
         await harness.until(lambda: waits(harness, attempt=asked.attempt.id))
-        order = Intervention(action=action, by=Actor.OPERATOR, message="Enough of this.")
+        order = intervention(action, Actor.OPERATOR, message="Enough of this.")
         await harness.say(order, attempt=asked.attempt.id)
         await harness.until(lambda: over(harness, asked.attempt.id))
         await enough(harness, asked)
 
     code = await together(harness.run(beside(harness, fake(ASKS, GREETS, more=ASK))), person())
     asked = (await questions(harness))[0]
-    ends = await harness.told(AttemptTransition, attempt=asked.attempt.id)
-    assert ends[-1].ending is ending
+    assert (await harness.last(AttemptTransition, attempt=asked.attempt.id)).ending is ending
     assert code == (3 if action is Action.RESTART else 4)
     assert answers(harness)[0] == {"outcome": "cancelled"}
     assert alive(harness) == []
 
 
 async def over(harness: RunHarness, attempt: int) -> bool:
-    last = (await harness.told(AttemptTransition, attempt=attempt))[-1]
-    return last.lifecycle.over
+    return (await harness.last(AttemptTransition, attempt=attempt)).lifecycle.over
 
 
 async def test_where_all_wait_the_run_ends_and_what_is_allowed_meanwhile_is_allowed_once(

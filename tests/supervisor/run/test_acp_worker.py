@@ -1,10 +1,8 @@
 """Agents of other makers as workers: the fake one stands for them, with what the real ones do."""
 
-import asyncio
 import json
 import shutil
 import sys
-from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -23,15 +21,17 @@ from midwatch_monitor.records import (
     Delivery,
     DeliveryState,
     Ending,
-    Intervention,
     Step,
     StepKind,
 )
-from midwatch_stage.fake_agents import GREETS, TASKS, Fake, alive, beside, waits
+from midwatch_stage.factories import intervention
+from midwatch_stage.fake_agents import GREETS, TASKS, Fake, alive, beside, together, waits
 from midwatch_stage.harness import RunHarness
 
 FAKE = Path(acp.__path__[0]) / "fake_agent.py"
 FAILS = {"run": "exit 3"}
+GO_ON = intervention(Action.RESUME, Actor.OPERATOR, message="Go on.")
+REPORT = {"progress_percent": 40, "confidence": 70, "decision": "continue"}
 
 
 async def steps(harness: RunHarness) -> list[Step]:
@@ -47,11 +47,6 @@ async def attempts(harness: RunHarness) -> list[Attempt]:
     """Both attempts, once they are at work."""
     await harness.until(lambda: some(harness, 2))
     return [await harness.journal.attempt(id) for id in (1, 2)]
-
-
-async def together(run: Awaitable[int], person: Awaitable[None]) -> tuple[int, None]:
-    """The exit code of a run that a person speaks to."""
-    return await asyncio.gather(run, person)
 
 
 async def test_what_it_does_is_recorded_and_checked_as_of_any_worker(
@@ -71,8 +66,7 @@ async def test_what_it_does_is_recorded_and_checked_as_of_any_worker(
 async def test_it_reports_by_the_tools_that_midwatch_gives_it(
     harness: RunHarness, fake: Fake
 ) -> None:
-    report = {"progress_percent": 40, "confidence": 70, "decision": "continue"}
-    assert await harness.run(fake({"tool": "reflect", "args": report}, GREETS)) == 0
+    assert await harness.run(fake({"tool": "reflect", "args": REPORT}, GREETS)) == 0
     first, *others = await steps(harness)
     assert first.checkpoint is not None
     assert (first.checkpoint.progress_percent, first.checkpoint.confidence) == (40, 70)
@@ -106,14 +100,13 @@ async def test_a_pause_lets_it_rest_until_a_person_speaks(harness: RunHarness, f
 
     async def person() -> None:
         await harness.until(lambda: some(harness, 2))
-        await harness.say(Intervention(action=Action.PAUSE, by=Actor.OPERATOR, message="Wait."))
+        await harness.say(intervention(Action.PAUSE, Actor.OPERATOR, message="Wait."))
 
-    code, _ = await together(harness.run(fake(works, GREETS)), person())
-    assert code == 3
+    assert await together(harness.run(fake(works, GREETS)), person()) == 3
     assert await waits(harness)
     before = len(await steps(harness))
     assert alive(harness) == []
-    await harness.say(Intervention(action=Action.RESUME, by=Actor.OPERATOR, message="Go on."))
+    await harness.say(GO_ON)
     assert await harness.resume() == 0
     assert [each.tool for each in await steps(harness)][before:] == ["write", ""]
 
@@ -128,20 +121,18 @@ async def test_paused_it_does_nothing_and_goes_on_in_the_same_process(
         found = {each.worker: each.id for each in await attempts(harness)}
         paused, kept = found["fake"], found["other"]
         await harness.until(lambda: some(harness, 1, attempt=paused))
-        await harness.say(Intervention(action=Action.PAUSE, by=Actor.OPERATOR), attempt=paused)
+        await harness.say(intervention(Action.PAUSE, Actor.OPERATOR), attempt=paused)
         await harness.until(lambda: waits(harness, attempt=paused))
         before = await harness.told(Step, attempt=paused)
         others = len(await harness.told(Step, attempt=kept))
         await harness.until(lambda: some(harness, others + 3, attempt=kept))
         assert await harness.told(Step, attempt=paused) == before
-        resume = Intervention(action=Action.RESUME, by=Actor.OPERATOR, message="Go on.")
-        await harness.say(resume, attempt=paused)
+        await harness.say(GO_ON, attempt=paused)
         await harness.until(lambda: some(harness, len(before) + 1, attempt=paused))
-        enough = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Enough.")
+        enough = intervention(Action.NUDGE, Actor.OPERATOR, message="Enough.")
         await harness.say(enough, attempt=kept)
 
-    run = harness.run(beside(harness, fake(works, GREETS)))
-    assert (await together(run, person()))[0] == 0
+    assert await together(harness.run(beside(harness, fake(works, GREETS))), person()) == 0
 
 
 async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake: Fake) -> None:
@@ -149,11 +140,10 @@ async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake
 
     async def person() -> None:
         await harness.until(lambda: some(harness, 1))
-        await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR, message="Stop."))
+        await harness.say(intervention(Action.STOP, Actor.OPERATOR, message="Stop."))
 
-    code, _ = await together(run, person())
-    assert code != 0
-    assert (await harness.told(AttemptTransition))[-1].ending is Ending.STUCK
+    assert await together(run, person()) != 0
+    assert (await harness.last(AttemptTransition)).ending is Ending.STUCK
     assert alive(harness) == []
 
 
@@ -227,9 +217,8 @@ async def test_behind_the_walls_it_has_its_tools_and_its_state_and_nothing_else(
         folder.mkdir()
     (tmp_path / "secret").write_text("a key")
     shutil.copy(FAKE, program)
-    report = {"progress_percent": 40, "confidence": 70, "decision": "continue"}
     acts = [
-        {"tool": "reflect", "args": report},
+        {"tool": "reflect", "args": REPORT},
         {"run": f"cat {tmp_path}/secret"},
         {"run": f"echo kept > {state}/kept"},
         {"run": f"echo lost > {program}/lost"},
@@ -237,9 +226,8 @@ async def test_behind_the_walls_it_has_its_tools_and_its_state_and_nothing_else(
     ]
     (state / "script.json").write_text(json.dumps({"acts": acts}))
     command = [sys.executable, str(program / "fake_agent.py"), str(state / "script.json")]
-    harness.settings = Settings(
-        run=RunSettings(sandbox=Sandbox.REQUIRED, sandbox_read=(str(program),))
-    )
+    run = RunSettings(sandbox=Sandbox.REQUIRED, sandbox_read=(str(program),))
+    harness.settings = Settings(run=run)
     tasks = TASKS.format(command=json.dumps(command), more=f"state: [{state}]")
     assert await harness.run(tasks) == 0
     said, secret, kept, lost, _, _ = await steps(harness)

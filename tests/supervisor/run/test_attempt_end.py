@@ -6,14 +6,12 @@ import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.records import (
-    Acceptance,
     Action,
     Actor,
     Budget,
     Claim,
     ClaimState,
     Completion,
-    Delivery,
     DeliveryState,
     Ending,
     Grant,
@@ -25,16 +23,17 @@ from midwatch_monitor.records import (
     PlanStepState,
     Terms,
 )
+from midwatch_stage.factories import acceptance, delivery, intervention, plan
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_end import end_asked_for, overtime, undoable
 from midwatch_supervisor.run.completion import PROVISIONAL, Work, completion
 
 PART = Part(title="a", goal="A.")
-SPLIT = Intervention(
-    action=Action.SPLIT, by=Actor.SUPERVISOR, message="too big", terms=Terms(parts=(PART, PART))
+SPLIT = intervention(
+    Action.SPLIT, Actor.SUPERVISOR, message="too big", terms=Terms(parts=(PART, PART))
 )
-RESTART = Intervention(action=Action.RESTART, by=Actor.POLICY)
-STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR)
+RESTART = intervention(Action.RESTART)
+STOP = intervention(Action.STOP, Actor.OPERATOR)
 
 
 @pytest.mark.parametrize(
@@ -64,18 +63,15 @@ def test_the_strongest_order_ends_an_attempt_and_all_are_stamped(
 def test_a_split_that_cannot_be_is_refused_and_ends_nothing(
     terms: Terms, divisible: bool, comment: str
 ) -> None:
-    due = [(7, Intervention(action=Action.SPLIT, by=Actor.OPERATOR, terms=terms))]
+    due = [(7, intervention(Action.SPLIT, terms=terms))]
     assert end_asked_for(due, 3, divisible=divisible) is None
-    assert undoable(due, 3, divisible=divisible) == (
-        Delivery(intervention=7, state=DeliveryState.REJECTED, step=3, comment=comment),
-    )
+    rejected = delivery(7, DeliveryState.REJECTED, step=3, comment=comment)
+    assert undoable(due, 3, divisible=divisible) == (rejected,)
 
 
 def test_granted_minutes_count_before_they_are_delivered() -> None:
     budget = Budget(minutes=Meter(used=5, limit=5))
-    grant = Intervention(
-        action=Action.GRANT_BUDGET, by=Actor.OPERATOR, terms=Terms(grant=Grant(minutes=2))
-    )
+    grant = intervention(Action.GRANT_BUDGET, terms=Terms(grant=Grant(minutes=2)))
     ended = overtime(budget, ())
     assert ended is not None
     assert ended.reason == "out of budget: 5 of 5 minutes"
@@ -89,7 +85,7 @@ TASK = Assignment(
     models={},
     workspace=Path("/w"),
 )
-GOOD = Acceptance(check="true", passed=True)
+GOOD = acceptance(check="true")
 RAN = Claim(what="true", state=ClaimState.PASSED, reason="Midwatch ran it")
 CHANGED = Claim(what="file a.py", state=ClaimState.PASSED, reason="it is other than before")
 UNDONE = Claim(what="plan step: b", state=ClaimState.UNPROVEN, reason="it was never completed")
@@ -97,8 +93,7 @@ UNDONE = Claim(what="plan step: b", state=ClaimState.UNPROVEN, reason="it was ne
 
 def test_open_plan_steps_are_unproven_and_lower_the_confidence() -> None:
     done = PlanStep(title="a", state=PlanStepState.DONE, flag="look at the rounding")
-    plan = Plan(steps=(done, PlanStep(title="b")))
-    work = Work(plan=plan, changed=("a.py",), stated=75)
+    work = Work(plan=Plan(steps=(done, PlanStep(title="b"))), changed=("a.py",), stated=75)
     assert completion(TASK, work, [GOOD], accepted=True) == Completion(
         plan_step=0,
         goal="Fix it.",
@@ -111,8 +106,8 @@ def test_open_plan_steps_are_unproven_and_lower_the_confidence() -> None:
 
 
 def test_where_nothing_was_stated_the_checks_say_how_sure_one_is() -> None:
-    bad = Acceptance(check="false", passed=False, detail="exit code 1\nno")
-    work = Work(plan=Plan(steps=(PlanStep(title="all"),)))
+    bad = acceptance(check="false", passed=False, detail="exit code 1\nno")
+    work = Work(plan=plan("all"))
     found = completion(TASK, work, [GOOD, bad], accepted=False, doubts=("no",))
     failed = Claim(what="false", state=ClaimState.FAILED, reason="exit code 1")
     assert (found.confidence, found.claims, found.flag) == (50, (RAN, failed), "")

@@ -27,12 +27,12 @@ from midwatch_monitor.records import (
     AttemptTransition,
     Commit,
     Delivery,
-    Draft,
     Entry,
     Intervention,
     Lifecycle,
     TaskTransition,
 )
+from midwatch_stage.factories import draft, intervention, task_transition
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.matrix import matrix
 
@@ -115,21 +115,12 @@ def tasks(*lines: str) -> str:
     """
 
 
-QUESTION = Intervention(
-    action=Action.ASK_OPERATOR,
-    by=Actor.POLICY,
-    message="It hangs. What now?",
-    answers=(AlertKey(rule="silence"),),
+QUESTION = intervention(
+    Action.ASK_OPERATOR, message="It hangs. What now?", answers=(AlertKey(rule="silence"),)
 )
-PAUSE = Intervention(action=Action.PAUSE, by=Actor.OPERATOR)
-ANSWER = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Do without it.")
-STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR)
-
-
-def looking(harness: RunHarness, seconds: float) -> None:
-    """Let everything look that often."""
-    often = harness.settings.monitor.model_copy(update={"poll_seconds": seconds})
-    harness.settings = harness.settings.model_copy(update={"monitor": often})
+PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
+ANSWER = intervention(Action.NUDGE, Actor.OPERATOR, message="Do without it.")
+STOP = intervention(Action.STOP, Actor.OPERATOR)
 
 
 async def say(harness: RunHarness, record: Intervention) -> None:
@@ -143,20 +134,15 @@ async def waits(harness: RunHarness, times: int = 1) -> None:
     (attempt,) = await harness.journal.attempts(1)
 
     async def parked() -> bool:
-        states = [
-            each.lifecycle for each in await harness.told(AttemptTransition, attempt=attempt.id)
-        ]
-        return states.count(Lifecycle.INPUT_REQUIRED) == times
+        told = await harness.told(AttemptTransition, attempt=attempt.id)
+        return sum(each.lifecycle is Lifecycle.INPUT_REQUIRED for each in told) == times
 
     await harness.until(parked)
 
 
 def ends(commit: Commit) -> bool:
-    return any(_over(draft) for draft in commit.drafts)
-
-
-def _over(draft: Draft) -> bool:
-    return isinstance(draft.record, TaskTransition) and draft.record.lifecycle.over
+    records = [each.record for each in commit.drafts]
+    return any(isinstance(each, TaskTransition) and each.lifecycle.over for each in records)
 
 
 class Lingering(Journal):
@@ -183,7 +169,7 @@ async def test_a_task_whose_turn_has_just_come_is_begun_though_another_waits(
     turns: int, lingering: Lingering, harness: RunHarness, scene: Scene
 ) -> None:
     harness.journal, lingering.turns = lingering, turns
-    looking(harness, 0.000_001)
+    harness.set(monitor={"poll_seconds": 0.000_001})
     names = ("id: one, worker: hanging", "id: two, worker: slow")
     later = "id: three, worker: slow, depends_on: [two]"
     run = asyncio.create_task(harness.run(tasks(*names, later)))
@@ -199,8 +185,7 @@ async def test_a_task_whose_turn_has_just_come_is_begun_though_another_waits(
 async def test_who_did_not_let_go_and_ends_later_leaves_the_question_to_its_successor(
     harness: RunHarness, scene: Scene
 ) -> None:
-    policy = PolicySettings(person=PersonSettings(timeout_minutes=60))
-    harness.settings = harness.settings.model_copy(update={"policy": policy})
+    harness.set(policy=PolicySettings(person=PersonSettings(timeout_minutes=60)))
     run = asyncio.create_task(harness.run(tasks("id: one, worker: stubborn")))
     await harness.until(lambda: len(scene.asking) == 1)
     await say(harness, QUESTION)
@@ -218,8 +203,7 @@ async def test_who_did_not_let_go_and_ends_later_leaves_the_question_to_its_succ
 async def test_a_run_that_is_broken_off_while_it_stops_an_attempt_leaves_no_process(
     harness: RunHarness, scene: Scene
 ) -> None:
-    patient = harness.settings.run.model_copy(update={"grace_seconds": 20})
-    harness.settings = harness.settings.model_copy(update={"run": patient})
+    harness.set(run={"grace_seconds": 20})
     run = asyncio.create_task(harness.run(tasks("id: one, worker: stubborn")))
     await harness.until(lambda: bool(scene.asking))
     mark = process_mark(str(harness.home / "work" / "r1" / "one-1"), 1)
@@ -271,10 +255,9 @@ async def test_a_run_does_not_end_for_an_attempt_that_was_answered_as_it_parked(
     holding: Holding, harness: RunHarness, scene: Scene
 ) -> None:
     harness.journal = holding
-    looking(harness, 3600)
-    run = asyncio.create_task(
-        harness.run(tasks("id: one, worker: calling", "id: two, worker: slow"))
-    )
+    harness.set(monitor={"poll_seconds": 3600})
+    both = tasks("id: one, worker: calling", "id: two, worker: slow")
+    run = asyncio.create_task(harness.run(both))
     await harness.until(lambda: bool(scene.asking))
     await say(harness, PAUSE)
     scene.may_go_on.set()
@@ -311,8 +294,9 @@ class Withdrawn(Journal):
     """A journal in which a task is canceled at the moment at which it fails."""
 
     async def attempts(self, task: int) -> list[Attempt]:
-        state = TaskTransition(lifecycle=Lifecycle.CANCELED, reason="canceled by ada")
-        await self.commit(Commit(drafts=(Draft(record=state, at=datetime.now(UTC), task=task),)))
+        state = task_transition(Lifecycle.CANCELED, reason="canceled by ada")
+        canceled = draft(state, at=datetime.now(UTC), task=task, attempt=None)
+        await self.commit(Commit(drafts=(canceled,)))
         raise WorkspaceError("the disk is gone")
 
 
@@ -321,4 +305,4 @@ async def test_a_task_that_is_canceled_as_it_fails_is_no_failure_of_its_run(
 ) -> None:
     async with await Withdrawn.open(location) as harness.journal:
         assert await harness.run(tasks("id: one, worker: slow")) == 1
-        assert (await harness.told(TaskTransition))[-1].lifecycle is Lifecycle.CANCELED
+        assert (await harness.last(TaskTransition)).lifecycle is Lifecycle.CANCELED

@@ -5,20 +5,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
-from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptTransition,
     Change,
     Commit,
     Delivery,
     DeliveryState,
-    Draft,
     Ending,
     Entry,
     Intervention,
@@ -29,18 +26,15 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
+from midwatch_stage.acting import DONE, REPORT, put, putting, script, task_file
+from midwatch_stage.factories import call, draft, ended, intervention, task_transition, turn
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.run.launch import again, conduct, jobs_again
 
 NOTE = "Write the word one."
-
-
-async def put(ctx: RunContext[object], text: str) -> str:
-    """Write the file that is checked."""
-    await ctx.workspace.write_bytes("out.txt", text.encode())
-    return "written"
+STOP = intervention(Action.STOP, Actor.OPERATOR)
 
 
 async def hang() -> str:
@@ -49,34 +43,22 @@ async def hang() -> str:
     return "awake"
 
 
-def putting(text: str) -> tuple[Turn, ...]:
-    return Turn(calls=(Call(tool="put", args=f'{{"text": "{text}"}}'),)), Turn(say="Done.")
-
-
-REPORT = Call(
-    tool="report_error",
-    args='{"what_happened": "The file held the wrong word.", "category": "permanent", '
-    '"root_cause": "I took the wrong word from the goal.", "change": "I write the word one."}',
-)
+ONE, TWO, HANG = putting("out.txt", "one"), putting("out.txt", "two"), turn(call("hang"))
 
 
 def first(*turns: Turn) -> Script:
     """A script whose later attempts write the right word."""
-    again = (Turn(calls=(REPORT,)), *putting("one"))
-    return Script(phases=(Phase(turns=turns),), again=(Phase(turns=again),))
+    return script(*turns, again=(turn(REPORT), ONE, DONE))
 
 
 SCRIPTS = {
-    "learn": first(*putting("two")),
-    "after": Script(phases=(Phase(turns=putting("one")),)),
-    "hang": first(Turn(calls=(Call(tool="hang"),))),
-    "slow": Script(
-        phases=(Phase(turns=putting("two")),),
-        again=(Phase(turns=(Turn(calls=(REPORT,)), Turn(calls=(Call(tool="hang"),)))),),
-    ),
-    "big": first(Turn(calls=(Call(tool="hang"),))),
-    "big.1": first(*putting("two")),
-    "big.2": first(*putting("one")),
+    "learn": first(TWO, DONE),
+    "after": script(ONE, DONE),
+    "hang": first(HANG),
+    "slow": script(TWO, DONE, again=(turn(REPORT), HANG)),
+    "big": first(HANG),
+    "big.1": first(TWO, DONE),
+    "big.2": first(ONE, DONE),
 }
 
 
@@ -84,20 +66,13 @@ def script_for(role: Role, key: str) -> Script:
     return SCRIPTS[key]
 
 
-def tasks(*lines: str) -> str:
-    return "\n".join(
-        [
-            f'models: {{worker: "scripted:{__name__}@0", supervisor: none}}',
-            f'workers: {{clerk: {{kind: task, tools: ["{__name__}:put", "{__name__}:hang"]}}}}',
-            "defaults: {max_attempts: 1, budget: {requests: 12}}",
-            "tasks:",
-            *(f"  - {line}" for line in lines),
-        ]
-    )
+def tasks(*items: str) -> str:
+    defaults = "max_attempts: 1, budget: {requests: 12}"
+    return task_file(__name__, *items, tools=(put, hang), defaults=defaults)
 
 
 def task(name: str, more: str = "") -> str:
-    return f"{{id: {name}, goal: Do it., acceptance: [grep -qx one out.txt], {more}}}"
+    return f"id: {name}, goal: Do it., acceptance: [grep -qx one out.txt], {more}"
 
 
 async def states(harness: RunHarness, id: int) -> list[TaskTransition]:
@@ -107,10 +82,8 @@ async def states(harness: RunHarness, id: int) -> list[TaskTransition]:
 
 async def end(harness: RunHarness, id: int, lifecycle: Lifecycle) -> None:
     """Let a task be over."""
-    state = TaskTransition(lifecycle=lifecycle)
-    await harness.journal.commit(
-        Commit(drafts=(Draft(record=state, at=datetime.now(UTC), task=id),))
-    )
+    state = draft(task_transition(lifecycle), at=datetime.now(UTC), task=id, attempt=None)
+    await harness.journal.commit(Commit(drafts=(state,)))
 
 
 async def lifecycle(harness: RunHarness, id: int) -> Lifecycle:
@@ -126,8 +99,13 @@ async def hear_nothing(entries: Sequence[Entry]) -> None:
     """Whoever follows a run hears its entries."""
 
 
-async def prompt(harness: RunHarness, attempt: int) -> str:
-    return (await harness.journal.messages(attempt))[0].body.decode()
+async def until_working(harness: RunHarness) -> None:
+    """Wait until some attempt is at work."""
+
+    async def working() -> bool:
+        return any(each.lifecycle is Lifecycle.WORKING for each in await harness.told(Change))
+
+    await harness.until(working)
 
 
 async def test_a_failed_task_is_begun_again_when_its_run_goes_on(harness: RunHarness) -> None:
@@ -140,7 +118,7 @@ async def test_a_failed_task_is_begun_again_when_its_run_goes_on(harness: RunHar
     assert await lifecycle(harness, 1) is Lifecycle.COMPLETED
     one, two = await harness.journal.attempts(1)
     assert (two.number, two.workspace != one.workspace) == (2, True)
-    assert f"Advice for you: {NOTE}" in await prompt(harness, two.id)
+    assert f"Advice for you: {NOTE}" in await harness.prompt(two.id)
 
 
 async def test_a_process_whose_run_is_over_goes_on_with_it(harness: RunHarness) -> None:
@@ -180,21 +158,17 @@ async def test_a_run_at_work_takes_up_what_is_begun_again(harness: RunHarness) -
     await begin_again(harness, (await harness.journal.attempts(1))[0].id)
     await harness.until(completed)
     (hanging,) = await harness.journal.attempts(2)
-    await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=hanging.id)
+    await harness.say(STOP, attempt=hanging.id)
     assert await run == 4
     assert len(await harness.journal.attempts(1)) == 2
 
 
 async def test_a_stopped_and_a_completed_task_are_begun_again_too(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks(task("hang"), task("after"))))
-
-    async def hanging() -> bool:
-        return any(each.lifecycle is Lifecycle.WORKING for each in await harness.told(Change))
-
-    await harness.until(hanging)
+    await until_working(harness)
     of = {(await harness.journal.task(n)).name: n for n in (1, 2)}
     (stopped,) = await harness.journal.attempts(of["hang"])
-    await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=stopped.id)
+    await harness.say(STOP, attempt=stopped.id)
     assert await run == 4
     (completed,) = await harness.journal.attempts(of["after"])
     for attempt in (stopped, completed):
@@ -204,7 +178,7 @@ async def test_a_stopped_and_a_completed_task_are_begun_again_too(harness: RunHa
         assert await lifecycle(harness, id) is Lifecycle.COMPLETED
         assert len(await harness.journal.attempts(id)) == 2
     again = (await harness.journal.attempts(of["after"]))[-1].id
-    assert "The work of the attempt before was accepted" in await prompt(harness, again)
+    assert "The work of the attempt before was accepted" in await harness.prompt(again)
 
 
 async def test_what_was_used_stays_counted_and_the_budget_is_there_once_more(
@@ -229,7 +203,7 @@ async def test_an_interruption_loses_nothing_of_what_was_begun_again(harness: Ru
     await harness.until(works)
     interrupted.cancel()
     await asyncio.gather(interrupted, return_exceptions=True)
-    await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=2)
+    await harness.say(STOP, attempt=2)
     assert await harness.resume() == 4
     assert [each.number for each in await harness.journal.attempts(1)] == [1, 2]
     budgets = [each.budget for each in await harness.told(Change, attempt=2) if each.budget]
@@ -269,15 +243,10 @@ async def test_a_part_is_begun_again_with_the_whole_and_a_split_whole_is_not(
     harness: RunHarness,
 ) -> None:
     run = asyncio.create_task(harness.run(tasks(task("big"))))
-
-    async def hanging() -> bool:
-        return any(each.lifecycle is Lifecycle.WORKING for each in await harness.told(Change))
-
-    await harness.until(hanging)
+    await until_working(harness)
     check = ("grep -qx one out.txt",)
     both = tuple(Part(title=f"part {n}", goal="Do it.", acceptance=check) for n in (1, 2))
-    terms = Terms(parts=both)
-    await harness.say(Intervention(action=Action.SPLIT, by=Actor.OPERATOR, terms=terms))
+    await harness.say(intervention(Action.SPLIT, Actor.OPERATOR, terms=Terms(parts=both)))
     assert await run == 1
     names = {each.name: each.id for each in await harness.journal.tasks(1)}
     (part,) = await harness.journal.attempts(names["big.1"])
@@ -299,8 +268,7 @@ async def test_what_is_not_over_or_has_a_later_attempt_is_not_begun_again(
     await harness.resume()
     with pytest.raises(UsageError, match="learn: a later attempt has taken over"):
         await begin_again(harness, 1)
-    ends = [each.ending for each in await harness.told(AttemptTransition) if each.ending]
-    assert ends == [Ending.UNACCEPTED, Ending.DONE]
+    assert await harness.endings() == [Ending.UNACCEPTED, Ending.DONE]
 
 
 async def test_only_its_own_program_can_begin_an_agent_again_that_is_only_watched(
@@ -312,7 +280,7 @@ async def test_only_its_own_program_can_begin_an_agent_again_that_is_only_watche
     attempt = await harness.journal.add_attempt(
         task=of.id, number=1, worker="w", model="m", node="n", workspace="", at=at
     )
-    await harness.say(AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE))
+    await harness.say(ended())
     await end(harness, of.id, Lifecycle.COMPLETED)
     with pytest.raises(UsageError, match="only the program that it runs in"):
         await begin_again(harness, attempt.id)
@@ -320,11 +288,7 @@ async def test_only_its_own_program_can_begin_an_agent_again_that_is_only_watche
 
 async def test_a_restart_by_a_person_is_above_the_number_of_attempts(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks(task("hang"))))
-
-    async def hanging() -> bool:
-        return any(each.lifecycle is Lifecycle.WORKING for each in await harness.told(Change))
-
-    await harness.until(hanging)
-    await harness.say(Intervention(action=Action.RESTART, by=Actor.OPERATOR, message=NOTE))
+    await until_working(harness)
+    await harness.say(intervention(Action.RESTART, Actor.OPERATOR, message=NOTE))
     assert await run == 0
     assert len(await harness.journal.attempts(1)) == 2

@@ -3,39 +3,27 @@
 import asyncio
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
-from midwatch_monitor.bus import LocalBus
+from midwatch_agents.scripted import Script
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle
+from midwatch_stage.acting import DONE, gate, script, task_file
+from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
 
 
-async def work(ctx: RunContext[object]) -> str:
-    """Leave a file, and wait until there is a file `go` above the workspace."""
-    folder = Path(await ctx.workspace.working_dir())
-    (folder / "work.txt").write_text("done")
-    nothing = LocalBus().subscribe()
-    while not (folder.parents[3] / "go").exists():
-        await nothing.wait(0.02)
-    return "done"
-
-
 def script_for(role: Role, key: str) -> Script:
-    turn, done = Turn(calls=(Call(tool="work"),)), Turn(say="Done.")
-    return Script(phases=(Phase(turns=(turn, done)),))
+    return script(turn(call("gate", leaves="work.txt")), DONE)
 
 
-TASKS = f"""
-models: {{worker: "scripted:{__name__}@0", supervisor: none}}
-workers: {{clerk: {{kind: task, tools: ["{__name__}:work"]}}}}
-tasks: [{{id: fix, goal: Fix it., acceptance: ["test -e work.txt"], max_attempts: 1}}]
-"""
+TASKS = task_file(
+    __name__,
+    'id: fix, goal: Fix it., acceptance: ["test -e work.txt"], max_attempts: 1',
+    tools=(gate,),
+)
 
 
 def break_rows(harness: RunHarness, statement: str) -> None:
@@ -49,7 +37,7 @@ async def interrupted(harness: RunHarness) -> None:
     await harness.until((harness.home / "work/r1/fix-1/work.txt").exists)
     run.cancel()
     await asyncio.wait({run})
-    (harness.folder / "go").touch()
+    harness.open_gate()
 
 
 @pytest.mark.parametrize(
@@ -75,7 +63,7 @@ async def test_an_attempt_whose_history_is_broken_fails_and_says_which_row_it_is
     await interrupted(harness)
     break_rows(harness, statement)
     assert await harness.resume() == 1
-    last = (await harness.told(AttemptTransition, attempt=1))[-1]
+    last = await harness.last(AttemptTransition, attempt=1)
     assert (last.lifecycle, last.ending) == (Lifecycle.FAILED, Ending.ERROR)
     assert last.reason.startswith(f"the attempt cannot go on where it was: {why}")
 

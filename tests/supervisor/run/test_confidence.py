@@ -2,27 +2,21 @@
 
 from datetime import datetime
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Script
 from midwatch_monitor.config.settings import ReflectSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import Alert, Change, Commit, Ending
-from midwatch_stage.factories import draft, ended, reflecting
+from midwatch_stage.acting import DONE, script, task_file
+from midwatch_stage.factories import call, draft, ended, reflecting, turn
 from midwatch_stage.harness import RunHarness
 
 MODEL = f"scripted:{__name__}@0"
-UNSURE = '{"progress_percent": 10, "confidence": 10, "decision": "continue"}'
-TASKS = f"""
-    models: {{worker: "{MODEL}", supervisor: none}}
-    workers: {{clerk: {{kind: task, tools: []}}}}
-    defaults: {{max_attempts: 1}}
-    tasks:
-      - {{id: unsure, goal: Look., acceptance: ["true"]}}
-"""
+TASKS = task_file(__name__, 'id: unsure, goal: Look., acceptance: ["true"], max_attempts: 1')
 
 
 def script_for(role: Role, key: str) -> Script:
-    reflect = Turn(calls=(Call(tool="reflect", args=UNSURE),))
-    return Script(phases=(Phase(turns=(reflect, Turn(say="Done."))),))
+    unsure = call("reflect", progress_percent=10, confidence=10, decision="continue")
+    return script(turn(unsure), DONE)
 
 
 async def worked_before(harness: RunHarness, at: datetime) -> None:
@@ -62,8 +56,7 @@ async def test_confidence_worth_nothing_is_no_alarm_and_the_timeline_says_so(
 
 
 async def test_what_counts_as_useful_is_a_setting(harness: RunHarness, at: datetime) -> None:
-    reflect = ReflectSettings(useful_confidence=0.5)
-    harness.settings = harness.settings.model_copy(update={"reflect": reflect})
+    harness.set(reflect=ReflectSettings(useful_confidence=0.5))
     await worked_before(harness, at)
     assert await harness.run(TASKS) == 0
     assert await silenced(harness) == []

@@ -1,7 +1,6 @@
 """What one task taught reaches the next one of its project: whoever plans it, whoever does it."""
 
 import pytest
-from pydantic_ai import RunContext
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -11,35 +10,30 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn, play
+from midwatch_agents.scripted import play
 from midwatch_monitor.config.tasks import Role
+from midwatch_stage.acting import DONE, put, script, task_file
+from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
 
 _planner_heard: list[str] = []
 
 
-async def put(ctx: RunContext[object], path: str) -> str:
-    """Write a file."""
-    await ctx.workspace.write_bytes(path, b"text")
-    return "written"
-
-
-REPORT = Call(
-    tool="report_error",
-    args='{"what_happened": "The parser failed.", "category": "permanent", '
-    '"root_cause": "the parser cuts long lines", "change": "split them first"}',
+REPORT = call(
+    "report_error",
+    what_happened="The parser failed.",
+    category="permanent",
+    root_cause="the parser cuts long lines",
+    change="split them first",
 )
-PUT = Call(tool="put", args='{"path": "out.txt"}')
-SCRIPTS = {
-    "first": (Turn(calls=(REPORT, PUT)), Turn(say="Done.")),
-    "second": (Turn(calls=(PUT,)), Turn(say="Done.")),
-}
+PUT = call("put", path="out.txt")
+SCRIPTS = {"first": script(turn(REPORT, PUT), DONE), "second": script(turn(PUT), DONE)}
 PLAN = {"steps": [{"title": "mend it", "files": ["out.txt"], "confidence": 80}]}
 
 
 def model_for(role: Role, key: str) -> Model:
     if role is Role.WORKER:
-        return play(Script(phases=(Phase(turns=SCRIPTS[key]),)))
+        return play(SCRIPTS[key])
 
     async def plan(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         _planner_heard.append(ModelMessagesTypeAdapter.dump_json(messages).decode())
@@ -49,16 +43,10 @@ def model_for(role: Role, key: str) -> Model:
 
 
 def tasks(more: str) -> str:
-    return f"""
-        models: {{worker: "scripted:{__name__}@0", supervisor: none}}
-        workers: {{clerk: {{kind: task, tools: ["{__name__}:put"]}}}}
-        defaults: {{workspace: project}}
-        tasks:
-          - {{id: first, goal: Mend the parser of long lines., acceptance: ["true"],
-             plan: [Mend it]}}
-          - {{id: second, goal: Mend the parser of short lines., acceptance: ["true"],
-             depends_on: [first], {more}}}
-    """
+    goal = "acceptance: ['true'], goal: Mend the parser of"
+    first = f"id: first, {goal} long lines., plan: [Mend it]"
+    second = f"id: second, {goal} short lines., depends_on: [first], {more}"
+    return task_file(__name__, first, second, tools=(put,), defaults="workspace: project")
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +62,7 @@ async def test_who_begins_reads_how_a_similar_task_went_and_no_words_of_others(
     harness: RunHarness,
 ) -> None:
     assert await harness.run(tasks("plan: [Mend it too]")) == 0
-    opening = (await harness.journal.messages(2))[0].body.decode()
+    opening = await harness.prompt(2)
     assert WENT in opening
     assert "the parser cuts long lines" not in opening  # a worker's words, which nobody has read
 

@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.sandbox import SandboxKind
-from midwatch_agents.scripted import Call, Phase, Script, Turn, play
+from midwatch_agents.scripted import Script, play
 from midwatch_monitor.config.settings import RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (
@@ -22,17 +22,16 @@ from midwatch_monitor.records import (
     DeliveryState,
     Ending,
     Fault,
-    Intervention,
-    Lifecycle,
     Step,
     TaskTransition,
 )
+from midwatch_stage.acting import DONE, agent_file, script
+from midwatch_stage.factories import call, intervention, turn
+from midwatch_stage.factories import ended as ending
 from midwatch_stage.harness import RunHarness
 
-STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR, message="it hangs")
-STOPPED = AttemptTransition(
-    lifecycle=Lifecycle.FAILED, reason="stop by operator: it hangs", ending=Ending.STUCK
-)
+STOP = intervention(Action.STOP, Actor.OPERATOR, message="it hangs")
+STOPPED = ending(Ending.STUCK, reason="stop by operator: it hangs")
 SHELL = "touch started; sleep 1000 & sleep 1000"
 
 begun = threading.Event()
@@ -92,9 +91,8 @@ silent = Agent(FunctionModel(never_answer))
 
 
 def hanging(tool: str) -> Agent[None, str]:
-    call = Call(tool=tool)
-    script = Script(phases=(Phase(turns=(Turn(calls=(call,)), Turn(say="Done."))),))
-    return Agent(play(script), tools=[sleep_forever, refuse_to_end, block, block_for_good])
+    model = play(script(turn(call(tool)), DONE))
+    return Agent(model, tools=[sleep_forever, refuse_to_end, block, block_for_good])
 
 
 asleep = hanging("sleep_forever")
@@ -104,16 +102,7 @@ gone = hanging("block_for_good")
 
 
 def script_for(role: Role, key: str) -> Script:
-    call = Call(tool="run_command", args=f'{{"command": "{SHELL}"}}')
-    return Script(phases=(Phase(turns=(Turn(calls=(call,)), Turn(say="Done."))),))
-
-
-def tasks(agent: str, *, module: str = __name__) -> str:
-    return f"""
-        models: {{worker: none}}
-        workers: {{coder: {{agent: "{module}:{agent}"}}}}
-        tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
-    """
+    return script(turn(call("run_command", command=SHELL)), DONE)
 
 
 SHELL_TASKS = f"""
@@ -149,19 +138,18 @@ async def stopped(harness: RunHarness, hangs: Callable[[], bool], tasks: str) ->
 async def test_a_hung_tool_or_model_request_is_stopped_at_once(
     agent: str, harness: RunHarness
 ) -> None:
-    harness.settings = harness.settings.model_copy(update={"run": RunSettings(sandbox=Sandbox.OFF)})
-    assert await stopped(harness, begun.is_set, tasks(agent)) < 3
-    assert (await harness.told(AttemptTransition))[-1] == STOPPED
-    assert (await harness.told(TaskTransition))[-1].reason == "stop by operator: it hangs"
+    harness.set(run=RunSettings(sandbox=Sandbox.OFF))
+    assert await stopped(harness, begun.is_set, agent_file(__name__, agent)) < 3
+    assert await harness.last(AttemptTransition) == STOPPED
+    assert (await harness.last(TaskTransition)).reason == "stop by operator: it hangs"
     assert [each.state for each in await harness.told(Delivery)] == [DeliveryState.DELIVERED]
 
 
 async def prove_no_process_is_left(harness: RunHarness, sandbox: Sandbox) -> None:
     file = harness.home / "work/r1/fix-1/started"
-    run = RunSettings(sandbox=sandbox)
-    harness.settings = harness.settings.model_copy(update={"run": run})
+    harness.set(run=RunSettings(sandbox=sandbox))
     assert await stopped(harness, file.exists, SHELL_TASKS) < 5
-    assert (await harness.told(AttemptTransition))[-1] == STOPPED
+    assert await harness.last(AttemptTransition) == STOPPED
     assert marked(harness.home) == []
 
 
@@ -180,21 +168,21 @@ async def test_a_worker_that_cannot_be_cancelled_is_given_up_and_its_late_result
     agent: str, faults: list[str], harness: RunHarness
 ) -> None:
     others = asyncio.all_tasks()
-    assert await stopped(harness, begun.is_set, tasks(agent)) < 3
+    assert await stopped(harness, begun.is_set, agent_file(__name__, agent)) < 3
     before = await harness.journal.entries()
     assert not ended.is_set()
     released.set()
     await harness.until(ended.is_set)
     await asyncio.gather(*asyncio.all_tasks() - others, return_exceptions=True)
     assert await harness.journal.entries() == before
-    assert (await harness.told(AttemptTransition))[-1] == STOPPED
+    assert await harness.last(AttemptTransition) == STOPPED
     assert await harness.told(Step) == []
     assert [each.part for each in await harness.told(Fault)] == faults
 
 
 @pytest.mark.matrix
 async def test_a_thread_that_never_ends_does_not_keep_the_process(harness: RunHarness) -> None:
-    (harness.folder / "tasks.yaml").write_text(tasks("gone", module="test_hang"))
+    (harness.folder / "tasks.yaml").write_text(agent_file("test_hang", "gone"))
     (harness.folder / "midwatch.yaml").write_text("run: {grace_seconds: 0.2, sandbox: off}")
     process = await harness.start("run", "tasks.yaml", "--headless", "--config", "midwatch.yaml")
     await harness.until((harness.folder / "blocked").exists)

@@ -1,12 +1,10 @@
 """A worker that edits, tests and fails the same way for ever, with no model to supervise it."""
 
-import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Phase, Script
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.config.settings import Mode
 from midwatch_monitor.config.tasks import Role
@@ -19,7 +17,9 @@ from midwatch_monitor.records import (
     Intervention,
     Lifecycle,
 )
+from midwatch_stage.factories import call, delivery, turn
 from midwatch_stage.harness import RunHarness
+from midwatch_stage.repository import new_repository
 
 CHECK = "sh check.sh"
 FAILS = "echo 'FAIL: test_width (test_app.T.test_width)'; echo 'AssertionError: 3 != 4'; exit 1\n"
@@ -27,9 +27,8 @@ STANDS = "what was proposed waits for approval"
 
 
 def script_for(role: Role, key: str) -> Script:
-    edit = Call(tool="write_file", args=json.dumps({"path": "app.py", "content": "# try {n}\n"}))
-    check = Call(tool="run_command", args=json.dumps({"command": CHECK}))
-    return Script(phases=(Phase(turns=(Turn(calls=(edit,)), Turn(calls=(check,))), repeat=2),))
+    edit = turn(call("write_file", path="app.py", content="# try {n}\n"))
+    return Script(phases=(Phase(turns=(edit, turn(call("run_command", command=CHECK))), repeat=2),))
 
 
 def task(requests: int) -> str:
@@ -45,16 +44,9 @@ def task(requests: int) -> str:
     """
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "check.sh").write_text(FAILS)
-    (folder / "app.py").write_text("# begin\n")
-    identity = ("-c", "user.name=Test", "-c", "user.email=test@localhost")
-    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "-m", "Begin"]):
-        subprocess.run(["git", *identity, *command], cwd=folder, check=True)
-    return folder
+    return new_repository(tmp_path / "project", {"check.sh": FAILS, "app.py": "# begin\n"})
 
 
 async def used(harness: RunHarness) -> float:
@@ -62,7 +54,6 @@ async def used(harness: RunHarness) -> float:
     return budgets[-1].requests.used
 
 
-@pytest.mark.usefixtures("project")
 async def test_it_is_told_its_failure_then_begun_anew_and_a_person_is_asked_last(
     harness: RunHarness,
 ) -> None:
@@ -76,28 +67,26 @@ async def test_it_is_told_its_failure_then_begun_anew_and_a_person_is_asked_last
     assert actions.index(Action.RESTART) < actions.index(Action.ASK_OPERATOR)
 
 
-@pytest.mark.usefixtures("project")
 async def test_where_nobody_answers_advice_it_stands_still_with_nearly_all_of_its_budget(
     harness: RunHarness,
 ) -> None:
-    harness.settings = harness.settings.model_copy(update={"mode": Mode.ADVISE})
+    harness.set(mode=Mode.ADVISE)
     assert await harness.run(task(1_000)) == 3
-    last = (await harness.told(AttemptTransition))[-1]
+    last = await harness.last(AttemptTransition)
     assert (last.lifecycle, last.reason) == (Lifecycle.INPUT_REQUIRED, STANDS)
     assert await used(harness) < 500
     (held, *_) = await harness.journal.entries(kinds=(Intervention,))
     before = await used(harness)
-    await harness.say(Delivery(intervention=held.id, state=DeliveryState.APPROVED, author="ann"))
+    await harness.say(delivery(held.id, DeliveryState.APPROVED, author="ann"))
     assert await harness.resume() == 3
     assert await used(harness) > before
 
 
-@pytest.mark.usefixtures("project")
 async def test_an_attempt_that_stands_goes_on_once_the_time_for_an_answer_is_over(
     harness: RunHarness,
 ) -> None:
-    policy = PolicySettings(person=PersonSettings(timeout_minutes=0.03, hold_after=1))
-    harness.settings = harness.settings.model_copy(update={"mode": Mode.ADVISE, "policy": policy})
+    person = PersonSettings(timeout_minutes=0.03, hold_after=1)
+    harness.set(mode=Mode.ADVISE, policy=PolicySettings(person=person))
     assert await harness.run(task(60)) in {1, 4}
     reasons = [each.reason for each in await harness.told(AttemptTransition)]
     assert STANDS in reasons

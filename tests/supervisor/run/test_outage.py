@@ -8,6 +8,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.settings import ProviderSettings
 from midwatch_monitor.records import Analysis, AttemptTransition, Cause, Ending, Step, Teller
+from midwatch_stage.acting import agent_file
 from midwatch_stage.harness import RunHarness
 
 fails: list[int] = []
@@ -30,17 +31,12 @@ def look() -> str:
 
 agent = Agent(FunctionModel(answer), tools=[look])
 
-TASKS = f"""
-    models: {{worker: none}}
-    workers: {{coder: {{agent: "{__name__}:agent"}}}}
-    tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
-"""
+TASKS = agent_file(__name__, "agent")
 
 
 @pytest.fixture(autouse=True)
 def _soon(harness: RunHarness) -> None:  # pyright: ignore[reportUnusedFunction]
-    provider = ProviderSettings(breaker_seconds=0.01, max_outages=3)
-    harness.settings = harness.settings.model_copy(update={"provider": provider})
+    harness.set(provider=ProviderSettings(breaker_seconds=0.01, max_outages=3))
 
 
 async def test_an_outage_is_sat_out_and_analysed_and_nothing_is_done_twice(
@@ -60,7 +56,7 @@ async def test_an_outage_without_end_and_a_refusal_end_the_attempt_with_their_re
 ) -> None:
     fails[:] = list(codes)
     assert await harness.run(TASKS) == 1
-    state = (await harness.told(AttemptTransition))[-1]
+    state = await harness.last(AttemptTransition)
     assert state.ending is Ending.ERROR
     assert f"status_code: {codes[0]}" in state.reason
     assert len(await harness.told(Analysis)) == analysed

@@ -8,7 +8,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn, play
+from midwatch_agents.scripted import play
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.records import (
     Action,
@@ -24,6 +24,8 @@ from midwatch_monitor.records import (
     Lifecycle,
     Step,
 )
+from midwatch_stage.acting import DONE, agent_file, script
+from midwatch_stage.factories import call, intervention, turn
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.run.parking import CUT_SHORT
 
@@ -53,40 +55,21 @@ async def never_answer_at_first(messages: list[ModelMessage], info: AgentInfo) -
 
 
 silent = Agent(FunctionModel(never_answer_at_first))
-asleep = Agent(
-    play(
-        Script(
-            phases=(Phase(turns=(Turn(calls=(Call(tool="sleep_forever"),)), Turn(say="Done."))),)
-        )
-    ),
-    tools=[sleep_forever],
-)
-
-
-def tasks(agent: str) -> str:
-    return f"""
-        models: {{worker: none}}
-        workers: {{coder: {{agent: "{__name__}:{agent}"}}}}
-        tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
-    """
+asleep = Agent(play(script(turn(call("sleep_forever")), DONE)), tools=[sleep_forever])
 
 
 def question(rule: str = "silence") -> Intervention:
-    return Intervention(
-        action=Action.ASK_OPERATOR,
-        by=Actor.POLICY,
-        message="It hangs. What now?",
-        answers=(AlertKey(rule=rule),),
-    )
+    about = (AlertKey(rule=rule),)
+    return intervention(Action.ASK_OPERATOR, message="It hangs. What now?", answers=about)
 
 
-ANSWER = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Do without it.")
-STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR)
+ANSWER = intervention(Action.NUDGE, Actor.OPERATOR, message="Do without it.")
+STOP = intervention(Action.STOP, Actor.OPERATOR)
 
 
 async def parked(harness: RunHarness, agent: str) -> int:
     """Ask about an attempt that hangs; the exit code of its run."""
-    run = asyncio.create_task(harness.run(tasks(agent)))
+    run = asyncio.create_task(harness.run(agent_file(__name__, agent)))
     await harness.until(begun.is_set)
     await harness.say(question())
     return await run
@@ -97,9 +80,9 @@ async def test_a_hung_attempt_is_parked_and_goes_on_with_the_answer(
     agent: str, harness: RunHarness
 ) -> None:
     assert await parked(harness, agent) == 3
-    state = (await harness.told(AttemptTransition))[-1]
+    state = await harness.last(AttemptTransition)
     assert (state.lifecycle, state.reason) == (Lifecycle.INPUT_REQUIRED, "It hangs. What now?")
-    assert (await harness.told(Change))[-1].activity is Activity.WAITING
+    assert (await harness.last(Change)).activity is Activity.WAITING
     await harness.say(ANSWER)
     assert await harness.resume() == 0
     delivered = [each.state for each in await harness.told(Delivery)]
@@ -121,39 +104,31 @@ async def test_a_call_that_hung_is_not_made_again_and_says_so(harness: RunHarnes
     assert bodies.count(CUT_SHORT) == 1
 
 
-async def test_a_parked_attempt_that_hung_can_be_stopped(harness: RunHarness) -> None:
-    assert await parked(harness, "asleep") == 3
-    await harness.say(STOP)
-    assert await harness.resume() == 4
-    assert (await harness.told(AttemptTransition))[-1].ending is Ending.STUCK
-
-
-async def test_a_run_does_not_end_while_a_parked_attempt_is_being_stopped(
-    harness: RunHarness,
+@pytest.mark.parametrize("seconds", [0.05, 0.001])
+async def test_a_parked_attempt_is_stopped_before_its_run_ends_however_often_that_looks(
+    harness: RunHarness, seconds: float
 ) -> None:
-    looks_often = harness.settings.monitor.model_copy(update={"poll_seconds": 0.001})
-    harness.settings = harness.settings.model_copy(update={"monitor": looks_often})
+    harness.set(monitor={"poll_seconds": seconds})
     assert await parked(harness, "asleep") == 3
     await harness.say(STOP)
     assert await harness.resume() == 4
+    assert (await harness.last(AttemptTransition)).ending is Ending.STUCK
 
 
 async def test_a_question_for_another_reason_waits_for_the_next_request(
     harness: RunHarness,
 ) -> None:
-    run = asyncio.create_task(harness.run(tasks("asleep")))
+    run = asyncio.create_task(harness.run(agent_file(__name__, "asleep")))
     await harness.until(begun.is_set)
     await harness.say(question("same_failure"))
     await harness.say(STOP)
     assert await run == 4
-    assert Lifecycle.INPUT_REQUIRED not in [
-        e.lifecycle for e in await harness.told(AttemptTransition)
-    ]
+    states = [each.lifecycle for each in await harness.told(AttemptTransition)]
+    assert Lifecycle.INPUT_REQUIRED not in states
 
 
 async def test_with_a_time_limit_for_persons_a_run_waits_for_its_end(harness: RunHarness) -> None:
-    policy = PolicySettings(person=PersonSettings(timeout_minutes=60))
-    harness.settings = harness.settings.model_copy(update={"policy": policy})
+    harness.set(policy=PolicySettings(person=PersonSettings(timeout_minutes=60)))
     run = asyncio.create_task(parked(harness, "asleep"))
 
     async def waits() -> bool:

@@ -1,9 +1,8 @@
 """A plan by the planner before the work, a verdict by the reviewer after it."""
 
 import pytest
-from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (
     Acceptance,
@@ -19,49 +18,42 @@ from midwatch_monitor.records import (
     Sign,
     Spending,
 )
+from midwatch_stage.acting import DONE, put, script
+from midwatch_stage.factories import call, plan, turn
 from midwatch_stage.harness import RunHarness
 
 
-async def put(ctx: RunContext[object], path: str) -> str:
-    """Write a file."""
-    await ctx.workspace.write_bytes(path, b"text")
-    return "written"
+def answer(**args: object) -> Turn:
+    return turn(call("", **args))
 
 
-def answer(args: str) -> Turn:
-    return Turn(calls=(Call(tool="", args=args),))
-
-
-DONE = Turn(say="Done.")
-WORK = (Turn(calls=(Call(tool="put", args='{"path": "out.txt"}'),)), DONE)
 PLAN = answer(
-    '{"steps": [{"title": "read", "files": ["a.md"], "confidence": 80},'
-    ' {"title": "write", "acceptance": ["true"], "confidence": 40}]}'
+    steps=[
+        {"title": "read", "files": ["a.md"], "confidence": 80},
+        {"title": "write", "acceptance": ["true"], "confidence": 40},
+    ]
 )
-NO_PLAN = Turn(say="I would rather not.")
-GOOD = answer('{"approved": true, "score": 90, "comment": "It does what was wanted."}')
-BAD = answer('{"approved": false, "score": 20, "comment": "Half of it.", "missing": ["the tests"]}')
+NO_PLAN = (turn(say="I would rather not."),) * 9
+GOOD = answer(approved=True, score=90, comment="It does what was wanted.")
+BAD = answer(approved=False, score=20, comment="Half of it.", missing=["the tests"])
 SCRIPTS = {
-    (Role.WORKER, "fix"): WORK,
     (Role.PLANNER, "fix"): (PLAN,),
     (Role.REVIEWER, "fix"): (GOOD,),
-    (Role.WORKER, "poor"): WORK,
-    (Role.PLANNER, "poor"): (NO_PLAN,) * 9,
+    (Role.PLANNER, "poor"): NO_PLAN,
     (Role.REVIEWER, "poor"): (BAD,),
-    (Role.WORKER, "odd"): WORK,
-    (Role.REVIEWER, "odd"): (NO_PLAN,) * 9,
+    (Role.REVIEWER, "odd"): NO_PLAN,
 }
 
 
 def script_for(role: Role, key: str) -> Script:
-    return Script(phases=(Phase(turns=SCRIPTS[role, key]),))
+    return script(*SCRIPTS.get((role, key), (turn(call("put", path="out.txt")), DONE)))
 
 
 def tasks(name: str, more: str, *, planner: str = "") -> str:
     scripted = f"scripted:{__name__}@0"
     return f"""
         models: {{worker: "{scripted}", supervisor: none{planner and f', planner: "{scripted}"'}}}
-        workers: {{clerk: {{kind: task, tools: ["{__name__}:put"]}}}}
+        workers: {{clerk: {{kind: task, tools: ["{put.__module__}:put"]}}}}
         tasks:
           - {{id: {name}, goal: Do it., acceptance: [file: out.txt], max_attempts: 1, {more}}}
     """
@@ -78,8 +70,8 @@ async def test_the_planner_writes_the_plan_and_unsure_plan_steps_get_more_reques
     more: str, planner: str, harness: RunHarness
 ) -> None:
     assert await harness.run(tasks("fix", more, planner=planner)) == 0
-    (plan, *_) = await harness.told(Plan)
-    assert plan == Plan(steps=PLANNED)
+    (written, *_) = await harness.told(Plan)
+    assert written == Plan(steps=PLANNED)
     assert 21 in [each.plan_step_requests for each in await harness.told(Change)]
     (spent,) = await harness.told(Spending)
     assert (spent.role, spent.requests) == (Role.PLANNER, 1)
@@ -89,7 +81,7 @@ async def test_without_a_usable_plan_the_task_is_its_plan_step_and_that_is_seen(
     harness: RunHarness,
 ) -> None:
     assert await harness.run(tasks("poor", "plan: auto")) == 0
-    assert (await harness.told(Plan))[0] == Plan(steps=(PlanStep(title="poor"),))
+    assert (await harness.told(Plan))[0] == plan("poor")
     assert [each.part for each in await harness.told(Fault)] == ["planner"]
 
 
@@ -97,7 +89,7 @@ async def test_a_planner_that_is_none_is_not_missed(harness: RunHarness) -> None
     more = tasks("fix", "title: Fix").replace("supervisor: none", "supervisor: none, planner: none")
     assert await harness.run(more) == 0
     assert await harness.told(Fault) == []
-    assert (await harness.told(Plan))[0] == Plan(steps=(PlanStep(title="Fix"),))
+    assert (await harness.told(Plan))[0] == plan("Fix")
 
 
 async def test_a_written_plan_keeps_its_files_checks_and_confidence(harness: RunHarness) -> None:
@@ -137,7 +129,7 @@ async def test_a_refusal_by_the_reviewer_is_why_the_work_is_not_accepted(
     harness: RunHarness,
 ) -> None:
     assert await harness.run(tasks("poor", "review: true")) == 1
-    state = (await harness.told(AttemptTransition))[-1]
+    state = await harness.last(AttemptTransition)
     reason = "the reviewer refused: Half of it.; missing: the tests"
     assert (state.ending, state.reason) == (Ending.UNACCEPTED, reason)
     (done,) = await harness.told(Completion)
@@ -151,6 +143,6 @@ async def test_a_reviewer_that_fails_leaves_the_verdict_to_the_checks(
     assert await harness.run(tasks("odd", "review: true")) == 0
     (done,) = await harness.told(Completion)
     assert (done.accepted, done.flag) == (True, "not reviewed")
-    state = (await harness.told(AttemptTransition))[-1]
+    state = await harness.last(AttemptTransition)
     assert state.reason == "every acceptance check passed, with reservations: not reviewed"
     assert [each.part for each in await harness.told(Fault)] == ["reviewer"]

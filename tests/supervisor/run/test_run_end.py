@@ -1,6 +1,5 @@
 """What a person reads before a run begins and when it is over, from the command line."""
 
-import asyncio
 import json
 import os
 from pathlib import Path
@@ -8,10 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Script
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
-from midwatch_stage.repository import commit_all
+from midwatch_stage.acting import DONE, script
+from midwatch_stage.factories import call, turn
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.cli import main
 from midwatch_tools.git import run_git
 
@@ -21,9 +22,6 @@ defaults: {{workspace: repository, max_attempts: 1}}
 workers: {{clerk: {{kind: task, tools: ["{__name__}:mend", "{__name__}:linger"]}}}}
 tasks:
   - {{id: fix, goal: Mend a.py., acceptance: [file: a.py], budget: {{requests: 500}}}}
-"""
-ASKING = """
-policy: {rules: {explicit_escalation: [ask_operator]}}
 """
 
 
@@ -42,17 +40,10 @@ async def linger() -> str:
     return "lingered"
 
 
-def _reflect(decision: str) -> Call:
-    said = {"progress_percent": 10, "confidence": 60, "decision": decision}
-    return Call(tool="reflect", args=json.dumps(said))
-
-
 def script_for(role: Role, key: str) -> Script:
-    asks = [_reflect("escalate"), *[Call(tool="linger")] * 400] if os.environ.get("ASKS") else []
-    calls = (Call(tool="mend"), *asks)
-    return Script(
-        phases=(Phase(turns=(*(Turn(calls=(each,)) for each in calls), Turn(say="Done."))),)
-    )
+    help = call("reflect", progress_percent=10, confidence=60, decision="escalate")
+    asks = [help, *[call("linger")] * 400] if os.environ.get("ASKS") else []
+    return script(*(turn(each) for each in (call("mend"), *asks)), DONE)
 
 
 Capture = pytest.CaptureFixture[str]
@@ -62,13 +53,8 @@ Capture = pytest.CaptureFixture[str]
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "auto")
-    folder = tmp_path / "repository"
-    folder.mkdir()
-    run_git(folder, "init", "--quiet", "--initial-branch=main")
-    (folder / "a.py").write_text("a = 1\n")
-    asyncio.run(commit_all(folder, "Begin"))
     (tmp_path / "tasks.yaml").write_text(TASKS)
-    return folder
+    return new_repository(tmp_path / "repository", {"a.py": "a = 1\n"})
 
 
 def said(capsys: Capture, *words: str) -> tuple[int, str, str]:
@@ -120,11 +106,18 @@ def test_files_that_are_not_committed_are_named_before_a_run_and_not_in_its_work
     assert "-a = 1\n" in diff
 
 
-def test_a_task_that_waits_for_a_person_is_said_to_and_how_to_answer_it(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+@pytest.fixture
+def _asking(  # pyright: ignore[reportUnusedFunction]
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The worker asks for help, and a person has to answer."""
     monkeypatch.setenv("ASKS", "1")
-    (tmp_path / "midwatch.yaml").write_text(ASKING)
+    rules = "policy: {rules: {explicit_escalation: [ask_operator]}}\n"
+    (tmp_path / "midwatch.yaml").write_text(rules)
+
+
+@pytest.mark.usefixtures("_asking")
+def test_a_task_that_waits_for_a_person_is_said_to_and_how_to_answer_it(capsys: Capture) -> None:
     code, out, _ = run(capsys, "--config", "midwatch.yaml")
     assert code == 3
     end = out[out.index("\nfix: waits for you\n") :]
@@ -134,11 +127,8 @@ def test_a_task_that_waits_for_a_person_is_said_to_and_how_to_answer_it(
     assert json.loads(status.splitlines()[0])["status"] == "input-required"
 
 
-def test_programs_hear_that_a_task_waits_for_a_person(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.setenv("ASKS", "1")
-    (tmp_path / "midwatch.yaml").write_text(ASKING)
+@pytest.mark.usefixtures("_asking")
+def test_programs_hear_that_a_task_waits_for_a_person(capsys: Capture) -> None:
     code, out, _ = run(capsys, "--json", "--config", "midwatch.yaml")
     (task,) = json.loads(out.splitlines()[-1])["tasks"]
     assert (code, task["status"]) == (3, "input-required")

@@ -3,15 +3,12 @@
 import asyncio
 import shutil
 import signal
-import subprocess
 from asyncio.subprocess import Process
 from pathlib import Path
 
 import pytest
-from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
-from midwatch_monitor.bus import LocalBus
+from midwatch_agents.scripted import Script
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -20,31 +17,21 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
+from midwatch_stage.acting import DONE, gate, script, task_file
+from midwatch_stage.factories import call, turn
+from midwatch_stage.factories import ended as failed
 from midwatch_stage.harness import RunHarness
+from midwatch_stage.repository import new_repository
 from midwatch_tools.git import is_repository
 
 
-async def gate(ctx: RunContext[object]) -> str:
-    """Wait until there is a file `go` above the workspace."""
-    workspace = Path(await ctx.workspace.working_dir())
-    (workspace / "waits").write_text("here")
-    nothing = LocalBus().subscribe()
-    while not (workspace.parents[3] / "go").exists():
-        await nothing.wait(0.02)
-    return "open"
-
-
 def script_for(role: Role, key: str) -> Script:
-    turns = (Turn(calls=(Call(tool="gate"),)), Turn(say="Done."))
-    return Script(phases=(Phase(turns=turns),))
+    return script(turn(call("gate", leaves="waits")), DONE)
 
 
 def tasks(module: str = __name__, *, workspace: str = "null") -> str:
-    return f"""
-        models: {{worker: "scripted:{module}@0", supervisor: none}}
-        workers: {{clerk: {{kind: task, tools: ["{module}:gate"]}}}}
-        tasks: [{{id: fix, goal: Fix it., acceptance: [file: waits], workspace: {workspace}}}]
-    """
+    task = f"id: fix, goal: Fix it., acceptance: [file: waits], workspace: {workspace}"
+    return task_file(module, task, tools=(gate,))
 
 
 async def started(harness: RunHarness) -> Process:
@@ -63,10 +50,6 @@ async def ended(process: Process) -> tuple[int | None, str]:
     """The exit code, and what was said on standard error."""
     _, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, errors.decode()
-
-
-def open_gate(harness: RunHarness) -> None:
-    (harness.folder / "go").touch()
 
 
 async def prove_one_whole_attempt(harness: RunHarness) -> None:
@@ -94,8 +77,8 @@ async def test_an_interrupted_run_is_gone_on_with(
     assert code == 130
     assert errors.endswith("interrupted; `midwatch resume` continues it\n")
     assert "Traceback" not in errors
-    assert (await harness.told(AttemptTransition))[-1].lifecycle is Lifecycle.WORKING
-    open_gate(harness)
+    assert (await harness.last(AttemptTransition)).lifecycle is Lifecycle.WORKING
+    harness.open_gate()
     assert await ended(await resumed(harness)) == (0, "")
     await prove_one_whole_attempt(harness)
 
@@ -110,7 +93,7 @@ async def test_of_two_processes_with_the_same_run_the_older_one_is_refused(
     assert code == 1
     assert "another process has taken it over" in errors
     assert "Traceback" not in errors
-    open_gate(harness)
+    harness.open_gate()
     assert await ended(newer) == (0, "")
     await prove_one_whole_attempt(harness)
 
@@ -122,19 +105,13 @@ async def interrupted(harness: RunHarness, tasks: str) -> Path:
     await harness.until((workspace / "waits").exists)
     run.cancel()
     await asyncio.wait({run})
-    open_gate(harness)
+    harness.open_gate()
     return workspace
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "code.txt").write_text("code")
-    identity = "-c user.name=Test -c user.email=test@localhost"
-    command = f"git init -q && git add . && git {identity} commit -q -m Begin"
-    subprocess.run(command, shell=True, cwd=folder, check=True)
-    return folder
+    return new_repository(tmp_path / "project", {"code.txt": "code"})
 
 
 @pytest.mark.parametrize("workspace", ["null", "project"])
@@ -145,10 +122,8 @@ async def test_an_attempt_whose_workspace_is_gone_ends_with_that_reason(
     shutil.rmtree(folder)
     assert await harness.resume() == 1
     reason = f"the workspace {folder} is gone, and the work in it"
-    assert (await harness.told(AttemptTransition))[-1] == AttemptTransition(
-        lifecycle=Lifecycle.FAILED, reason=reason, ending=Ending.ERROR
-    )
-    assert (await harness.told(TaskTransition))[-1].reason == reason
+    assert await harness.last(AttemptTransition) == failed(Ending.ERROR, reason=reason)
+    assert (await harness.last(TaskTransition)).reason == reason
 
 
 async def test_a_workspace_that_was_half_made_is_made_anew(
@@ -158,9 +133,8 @@ async def test_a_workspace_that_was_half_made_is_made_anew(
     await harness.until(lambda: submitted(harness))
     run.cancel()
     await asyncio.wait({run})
-    state = (await harness.told(AttemptTransition))[-1].lifecycle
-    assert state is Lifecycle.SUBMITTED
-    open_gate(harness)
+    assert (await harness.last(AttemptTransition)).lifecycle is Lifecycle.SUBMITTED
+    harness.open_gate()
     assert await harness.resume() == 0
     await prove_one_whole_attempt(harness)
     assert is_repository(harness.home / "work/r1/fix-1")

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from midwatch_agents.sandbox import SandboxKind
-from midwatch_agents.scripted import Phase, Script, Turn
+from midwatch_agents.scripted import Script
 from midwatch_monitor.config.settings import RunSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import SandboxError
+from midwatch_stage.acting import DONE, script
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.learning.run_learning import RunLearning
@@ -19,15 +20,14 @@ from midwatch_supervisor.run.launch import again
 OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
 
 
-def tasks() -> str:
-    return f"""
+TASKS = f"""
 models: {{worker: "scripted:{__name__}@0", supervisor: none}}
 tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
 """
 
 
 def script_for(role: Role, key: str) -> Script:
-    return Script(phases=(Phase(turns=(Turn(say="Done."),)),))
+    return script(DONE)
 
 
 @pytest.fixture
@@ -35,18 +35,11 @@ def path(tmp_path: Path) -> str:
     """A path to every program of this machine but bubblewrap."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for program in (
-        each for text in os.defpath.split(":") if text for each in Path(text).iterdir()
-    ):
+    places = [Path(text) for text in os.defpath.split(":") if text]
+    for program in (each for place in places for each in place.iterdir()):
         if program.name != "bwrap" and not (folder / program.name).is_symlink():
             (folder / program.name).symlink_to(program)
     return f"{Path(sys.executable).parent}:{folder}"
-
-
-async def said(harness: RunHarness, *words: str) -> tuple[int | None, str, str]:
-    process = await harness.start(*words)
-    out, errors = await process.communicate()
-    return process.returncode, out.decode(), errors.decode()
 
 
 def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_that_opens(
@@ -58,7 +51,7 @@ def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_that_open
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", path)
-    (tmp_path / "tasks.yaml").write_text(tasks())
+    (tmp_path / "tasks.yaml").write_text(TASKS)
     assert main(["run", "tasks.yaml", "--headless"]) == 2
     out, errors = capsys.readouterr()
     assert out == ""
@@ -77,8 +70,8 @@ def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_that_open
 async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
     harness: RunHarness, path: str, bubblewrap: SandboxKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    harness.settings = harness.settings.model_copy(update={"run": RunSettings()})
-    assert await harness.run(tasks()) == 0
+    harness.set(run=RunSettings())
+    assert await harness.run(TASKS) == 0
     monkeypatch.setenv("PATH", path)
     (run,) = await harness.journal.runs()
     with pytest.raises(SandboxError, match="bwrap is not installed"):
@@ -97,6 +90,7 @@ async def test_the_demo_runs_without_as_its_commands_are_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", path)
-    code, out, errors = await said(harness, "demo", "--headless")
-    assert (code, errors) == (0, "")
-    assert f"Sandbox for commands: none ({OPEN})" in out
+    process = await harness.start("demo", "--headless")
+    out, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b"")
+    assert f"Sandbox for commands: none ({OPEN})" in out.decode()

@@ -9,23 +9,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.records import (
-    Action,
-    Alert,
-    AlertState,
-    AttemptTransition,
-    Ending,
-    Intervention,
-    Resolution,
-)
+from midwatch_monitor.records import Action, Alert, AlertState, Ending, Intervention, Resolution
 from midwatch_monitor.rules.silence import SILENT
+from midwatch_stage.acting import agent_file
 from midwatch_stage.harness import RunHarness
-
-TASKS = f"""
-    models: {{worker: none}}
-    workers: {{coder: {{agent: "{__name__}:late"}}}}
-    tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 2}}]
-"""
 
 hangs: list[bool] = []
 """Whether the next requests are never answered; afterwards all are."""
@@ -47,23 +34,16 @@ def _one_hangs() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
     hangs.clear()
 
 
-def impatient(settings: Settings) -> Settings:
-    """The same with a silence of two seconds, after which the worker begins anew."""
-    return Settings.model_validate(
-        {
-            **settings.model_dump(),
-            "rules": {"silence": {"command": "2s"}},
-            "policy": {"rules": {"silence": ["restart", "ask_operator", "stop"]}},
-        }
-    )
-
-
 @pytest.mark.usefixtures("_one_hangs")
 async def test_a_hung_worker_is_found_by_its_silence_and_begun_anew(harness: RunHarness) -> None:
-    harness.settings = impatient(harness.settings)
-    assert await harness.run(TASKS) == 0
-    endings = [state.ending for state in await harness.told(AttemptTransition) if state.ending]
-    assert endings == [Ending.RESTARTED, Ending.DONE]
+    soon = {
+        **harness.settings.model_dump(),
+        "rules": {"silence": {"command": "2s"}},
+        "policy": {"rules": {"silence": ["restart", "ask_operator", "stop"]}},
+    }
+    harness.settings = Settings.model_validate(soon)
+    assert await harness.run(agent_file(__name__, "late", "max_attempts: 2")) == 0
+    assert await harness.endings() == [Ending.RESTARTED, Ending.DONE]
     (restart,) = await harness.told(Intervention)
     assert (restart.action, restart.answers) == (Action.RESTART, (SILENT,))
     alerts = await harness.told(Alert, attempt=1)

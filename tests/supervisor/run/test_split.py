@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
-from midwatch_monitor.bus import LocalBus
+from midwatch_agents.scripted import Script
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (
     Acceptance,
@@ -23,92 +20,53 @@ from midwatch_monitor.records import (
     Intervention,
     Lifecycle,
     Part,
-    TaskTransition,
     Terms,
 )
+from midwatch_stage.acting import DONE, gate, put, putting, script, task_file
 from midwatch_stage.command import midwatch
+from midwatch_stage.factories import call, intervention, turn
 from midwatch_stage.harness import RunHarness
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.workspaces.workspace import git
 
-
-async def put(ctx: RunContext[object], path: str, text: str) -> str:
-    """Write a file."""
-    await ctx.workspace.write_bytes(path, text.encode())
-    return "written"
-
-
-async def hang(ctx: RunContext[object]) -> str:
-    """Hang until there is a file `go` above the workspace."""
-    folder = Path(await ctx.workspace.working_dir()).parents[3]
-    nothing = LocalBus().subscribe()
-    while not (folder / "go").exists():
-        await nothing.wait(0.02)
-    return "awake"
-
-
-def putting(path: str) -> Turn:
-    return Turn(calls=(Call(tool="put", args=f'{{"path": "{path}", "text": "{path}"}}'),))
-
-
-HANG = Turn(calls=(Call(tool="hang"),))
-DONE = Turn(say="Done.")
+HANG = turn(call("gate"))
 SCRIPTS = {
-    "big": (putting("begun.txt"), HANG),
-    "big.1": (putting("one.txt"), DONE),
-    "big.2": (HANG, putting("two.txt"), DONE),
-    "small": (putting("small.txt"), DONE),
-    "idle": (putting("begun.txt"), HANG),
-    "idle.1": (DONE,),
-    "idle.2": (DONE,),
+    "big": script(putting("begun.txt", "begun"), HANG),
+    "big.1": script(putting("one.txt", "one"), DONE),
+    "big.2": script(HANG, putting("two.txt", "two"), DONE),
+    "small": script(putting("small.txt", "small"), DONE),
+    "idle": script(putting("begun.txt", "begun"), HANG),
+    "idle.1": script(DONE),
+    "idle.2": script(DONE),
 }
 
 
 def script_for(role: Role, key: str) -> Script:
-    return Script(phases=(Phase(turns=SCRIPTS[key]),))
+    return SCRIPTS[key]
 
 
 def tasks(
     name: str = "big", *, workspace: str = "project", more: str = "", module: str = __name__
 ) -> str:
-    tools = [f"{module}:{tool.__name__}" for tool in (put, hang)]
-    return f"""
-        models: {{worker: "scripted:{module}@0", supervisor: none}}
-        workers: {{clerk: {{kind: task, tools: {tools}}}}}
-        defaults: {{workspace: {workspace}, max_attempts: 1}}
-        tasks:
-          - {{id: {name}, goal: Do it., acceptance: [file: one.txt, file: two.txt], {more}}}
-          - {{id: small, goal: Do it., acceptance: ["grep -q two two.txt"], depends_on: [{name}]}}
-    """
+    return task_file(
+        module,
+        f"id: {name}, goal: Do it., acceptance: [file: one.txt, file: two.txt], {more}",
+        f'id: small, goal: Do it., acceptance: ["grep -q two two.txt"], depends_on: [{name}]',
+        tools=(put, gate),
+        defaults=f"workspace: {workspace}, max_attempts: 1",
+    )
 
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "old.txt").write_text("old")
-    identity = "-c user.name=Test -c user.email=test@localhost"
-    command = f"git init -q && git add . && git {identity} commit -q -m Begin"
-    subprocess.run(command, shell=True, cwd=folder, check=True)
-    return folder
+    return new_repository(tmp_path / "project", {"old.txt": "old"})
 
 
 def split(*, keep: tuple[str, ...] = ()) -> Intervention:
-    parts = (
-        Part(title="First", goal="Write one.txt."),
-        Part(title="Second", goal="Write two.txt."),
-    )
-    return Intervention(
-        action=Action.SPLIT, by=Actor.SUPERVISOR, terms=Terms(parts=parts, keep=keep)
-    )
-
-
-async def ends(harness: RunHarness) -> dict[str, TaskTransition]:
-    found: dict[str, TaskTransition] = {}
-    for each in await harness.journal.tasks(1):
-        for entry in await harness.journal.entries(task=each.id, kinds=(TaskTransition,)):
-            if isinstance(entry.record, TaskTransition):
-                found[each.name] = entry.record
-    return found
+    named = (("First", "Write one.txt."), ("Second", "Write two.txt."))
+    parts = tuple(Part(title=title, goal=goal) for title, goal in named)
+    terms = Terms(parts=parts, keep=keep)
+    return intervention(Action.SPLIT, Actor.SUPERVISOR, terms=terms)
 
 
 async def begun(harness: RunHarness, tasks: str) -> "asyncio.Task[int]":
@@ -116,6 +74,14 @@ async def begun(harness: RunHarness, tasks: str) -> "asyncio.Task[int]":
     run = asyncio.create_task(harness.run(tasks))
     await harness.until(lambda: any(harness.home.glob("work/r1/*-1/begun.txt")))
     return run
+
+
+async def whole(harness: RunHarness) -> None:
+    """A run whose first task is split, and that does all of it."""
+    run = await begun(harness, tasks())
+    await harness.say(split())
+    harness.open_gate()
+    assert await run == 0
 
 
 def names(folder: Path) -> list[str]:
@@ -126,30 +92,23 @@ async def test_a_split_makes_tasks_and_the_parent_is_not_tried_again(
     harness: RunHarness, project: Path
 ) -> None:
     """Requirement 12 of the originals."""
-    run = await begun(harness, tasks())
-    await harness.say(split())
-    (harness.folder / "go").touch()
-    assert await run == 0
-    found = await ends(harness)
+    await whole(harness)
+    found = await harness.ends()
     assert {name: state.lifecycle for name, state in found.items()} == dict.fromkeys(
         ("big", "small", "big.1", "big.2"), Lifecycle.COMPLETED
     )
     assert (found["big"].passed, found["big"].total) == (2, 2)
     assert len(await harness.journal.attempts(1)) == 1
-    assert (await harness.told(AttemptTransition, attempt=1))[-1].ending is Ending.SPLIT
-    whole = harness.home / "work/r1/big-whole"
-    assert names(whole) == ["old.txt", "one.txt", "two.txt"]
+    assert (await harness.last(AttemptTransition, attempt=1)).ending is Ending.SPLIT
+    assert names(harness.home / "work/r1/big-whole") == ["old.txt", "one.txt", "two.txt"]
     assert names(harness.home / "work/r1/small-1") == ["old.txt", "one.txt", "small.txt", "two.txt"]
-    assert await git(project, "show", "midwatch/r1/big-1:begun.txt") == "begun.txt"
+    assert await git(project, "show", "midwatch/r1/big-1:begun.txt") == "begun"
 
 
 async def test_an_early_part_is_flagged_and_the_whole_says_what_was_checked(
     harness: RunHarness,
 ) -> None:
-    run = await begun(harness, tasks())
-    await harness.say(split())
-    (harness.folder / "go").touch()
-    assert await run == 0
+    await whole(harness)
     flags = {each.goal.split(".txt")[0]: each.flag for each in await harness.told(Completion)}
     assert flags["Write one"] == "checked only with the whole that it is a part of"
     assert flags["Do it."] == ""
@@ -163,17 +122,17 @@ async def test_the_parts_go_on_with_work_that_is_kept(workspace: str, harness: R
     (harness.folder / "copy").mkdir()
     run = await begun(harness, tasks(workspace=workspace))
     await harness.say(split(keep=("**",)))
-    (harness.folder / "go").touch()
+    harness.open_gate()
     await run
-    whole = set(names(harness.home / "work/r1/big-whole"))
-    assert whole - {"old.txt"} == {"begun.txt", "one.txt", "two.txt"}
+    found = set(names(harness.home / "work/r1/big-whole"))
+    assert found - {"old.txt"} == {"begun.txt", "one.txt", "two.txt"}
 
 
 async def test_a_part_that_fails_is_the_reason_why_the_whole_fails(harness: RunHarness) -> None:
     run = await begun(harness, tasks("idle"))
     await harness.say(split())
     assert await run == 1
-    found = await ends(harness)
+    found = await harness.ends()
     assert found["idle"].reason == (
         "its part idle.1 failed: acceptance failed: something was changed (nothing was changed)"
     )
@@ -185,7 +144,7 @@ async def test_where_too_little_budget_is_left_nothing_is_split(harness: RunHarn
     run = await begun(harness, tasks(more="budget: {requests: 2}"))
     await harness.say(split())
     assert await run == 4
-    found = await ends(harness)
+    found = await harness.ends()
     assert found["big"].reason == "too little of its budget is left for 2 parts"
     assert list(found) == ["big", "small"]
 
@@ -201,7 +160,7 @@ async def test_a_part_is_not_split_again(harness: RunHarness) -> None:
         return DeliveryState.REJECTED in [each.state for each in await harness.told(Delivery)]
 
     await harness.until(refused)
-    (harness.folder / "go").touch()
+    harness.open_gate()
     assert await run == 0
     assert len(await harness.journal.tasks(1)) == 4
 
@@ -212,14 +171,10 @@ async def test_a_run_that_is_cut_short_goes_on_with_its_parts(harness: RunHarnes
     await harness.until(lambda: any(harness.home.glob("work/r1/big.2-1")))
     run.cancel()
     await asyncio.wait({run})
-    (harness.folder / "go").touch()
+    harness.open_gate()
     assert await harness.resume() == 0
-    assert [each.name for each in await harness.journal.tasks(1)] == [
-        "big",
-        "small",
-        "big.1",
-        "big.2",
-    ]
+    known = [each.name for each in await harness.journal.tasks(1)]
+    assert known == ["big", "small", "big.1", "big.2"]
     before = await harness.journal.entries()
     assert await harness.resume() == 0
     assert await harness.journal.entries() == before
@@ -233,7 +188,7 @@ async def test_a_run_tells_of_the_tasks_that_a_split_made(harness: RunHarness) -
     await harness.until(grounds.joinpath("big-1", "begun.txt").exists)
     await harness.say(split())
     await harness.until(lambda: grounds.joinpath("big.2-1").exists())
-    (harness.folder / "go").touch()
+    harness.open_gate()
     out, errors = await asyncio.wait_for(process.communicate(), 300)
     assert (process.returncode, errors) == (0, b"")
     done = json.loads(out.splitlines()[-1])
@@ -245,9 +200,6 @@ async def test_a_run_tells_of_the_tasks_that_a_split_made(harness: RunHarness) -
 async def test_the_whole_of_a_split_task_is_what_is_merged(
     harness: RunHarness, project: Path
 ) -> None:
-    run = await begun(harness, tasks())
-    await harness.say(split())
-    (harness.folder / "go").touch()
-    assert await run == 0
+    await whole(harness)
     assert await midwatch("merge", "big", "--journal", harness.journal.name) == 0
     assert names(project) == ["old.txt", "one.txt", "two.txt"]

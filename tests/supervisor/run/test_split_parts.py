@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.tasks import BudgetSpec, FileCheck, TaskSpec, WorkerSpec
-from midwatch_monitor.records import Budget, Meter, Part, Plan, PlanStep, PlanStepState, Terms
+from midwatch_monitor.records import Budget, Meter, Part, Terms
+from midwatch_stage.factories import plan
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.split import carry_budget, keeps_work, parts, shared_out
 
@@ -98,15 +99,9 @@ def test_where_too_little_is_left_nothing_is_made(budget: Budget) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "state", "kept"),
-    [
-        ((), PlanStepState.OPEN, False),
-        (("**",), PlanStepState.OPEN, True),
-        ((), PlanStepState.DONE, True),
-    ],
+    ("keep", "done", "kept"), [((), 0, False), (("**",), 0, True), ((), 1, True)]
 )
 def test_the_parts_go_on_with_work_that_is_kept_or_finished(
-    keep: tuple[str, ...], state: PlanStepState, kept: bool
+    keep: tuple[str, ...], done: int, kept: bool
 ) -> None:
-    plan = Plan(steps=(PlanStep(title="a", state=state), PlanStep(title="b")))
-    assert keeps_work(Terms(keep=keep), plan) is kept
+    assert keeps_work(Terms(keep=keep), plan(done=done)) is kept

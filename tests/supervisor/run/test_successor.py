@@ -1,34 +1,27 @@
 """What a restart hands on: another worker, another model, some of the work, another's turn."""
 
 import asyncio
-import subprocess
 from pathlib import Path
 
 import pytest
-from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
-from midwatch_monitor.bus import LocalBus
+from midwatch_agents.scripted import Script
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (
     Action,
     Actor,
     AttemptTransition,
     Ending,
-    Intervention,
     Lifecycle,
     Plan,
     PlanStepState,
     Terms,
 )
+from midwatch_stage.acting import DONE, REPORT, gate, put, putting, script
+from midwatch_stage.factories import call, intervention, turn
 from midwatch_stage.harness import RunHarness
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.workspaces.workspace import git
-
-
-async def put(ctx: RunContext[object], path: str, text: str) -> str:
-    """Write a file."""
-    await ctx.workspace.write_bytes(path, text.encode())
-    return "written"
 
 
 async def hang() -> str:
@@ -37,58 +30,31 @@ async def hang() -> str:
     return "awake"
 
 
-async def gate(ctx: RunContext[object]) -> str:
-    """Wait until there is a file `go` above the workspace."""
-    folder = Path(await ctx.workspace.working_dir()).parents[3]
-    nothing = LocalBus().subscribe()
-    while not (folder / "go").exists():
-        await nothing.wait(0.02)
-    return "open"
-
-
-def putting(path: str, text: str) -> Turn:
-    return Turn(calls=(Call(tool="put", args=f'{{"path": "{path}", "text": "{text}"}}'),))
-
-
-REPORT = Turn(
-    calls=(
-        Call(
-            tool="report_error",
-            args='{"what_happened": "The attempt before hung in a tool.", "category": "permanent", '
-            '"root_cause": "I waited for something that never comes.", '
-            '"change": "I write the file and do not wait."}',
-        ),
-    )
+HANG = turn(call("hang"))
+STEP = turn(
+    call(
+        "complete_step",
+        goal="good.txt is written",
+        files=["good.txt"],
+        structural=[],
+        functional=[],
+        confidence=90,
+    ),
+    call(
+        "check_plan",
+        assumption="The late file is still missing.",
+        reality="Nobody has written it.",
+        impact="None.",
+        options=["Go on."],
+        choice="Go on.",
+    ),
 )
-HANG = Turn(calls=(Call(tool="hang"),))
-GATE = Turn(calls=(Call(tool="gate"),))
-DONE = Turn(say="Done.")
-STEP = Turn(
-    calls=(
-        Call(
-            tool="complete_step",
-            args='{"goal": "good.txt is written", "files": ["good.txt"], "structural": [], '
-            '"functional": [], "confidence": 90}',
-        ),
-        Call(
-            tool="check_plan",
-            args='{"assumption": "The late file is still missing.", '
-            '"reality": "Nobody has written it.", "impact": "None.", '
-            '"options": ["Go on."], "choice": "Go on."}',
-        ),
-    )
-)
-AGAIN = (Phase(turns=(REPORT, putting("late.txt", "late"), DONE)),)
+GOOD, BAD, LATE = (putting(f"{text}.txt", text) for text in ("good", "bad", "late"))
+AGAIN = (turn(REPORT), LATE, DONE)
 SCRIPTS = {
-    "steps": Script(
-        phases=(Phase(turns=(putting("good.txt", "good"), STEP, putting("bad.txt", "b"), HANG)),),
-        again=AGAIN,
-    ),
-    "fix": Script(
-        phases=(Phase(turns=(putting("good.txt", "good"), putting("bad.txt", "bad"), HANG)),),
-        again=AGAIN,
-    ),
-    "other": Script(phases=(Phase(turns=(GATE, putting("other.txt", "other"), DONE)),)),
+    "steps": script(GOOD, STEP, BAD, HANG, again=AGAIN),
+    "fix": script(GOOD, BAD, HANG, again=AGAIN),
+    "other": script(turn(call("gate")), putting("other.txt", "other"), DONE),
 }
 
 
@@ -97,7 +63,7 @@ def script_for(role: Role, key: str) -> Script:
 
 
 def tasks(name: str = "fix", *, workspace: str = "null", more: str = "", beside: str = "") -> str:
-    tools = [f"{__name__}:{tool.__name__}" for tool in (put, hang, gate)]
+    tools = [f"{tool.__module__}:{tool.__name__}" for tool in (put, hang, gate)]
     scripted = f"scripted:{__name__}@0"
     return f"""
         models: {{worker: "{scripted}", supervisor: none}}
@@ -120,16 +86,9 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def versioned(folder: Path) -> None:
-    identity = "-c user.name=Test -c user.email=test@localhost"
-    command = f"git init -q && git add . && git {identity} commit -q -m Begin"
-    subprocess.run(command, shell=True, cwd=folder, check=True)
-
-
 @pytest.fixture
 def repository(project: Path) -> Path:
-    versioned(project)
-    return project
+    return new_repository(project, {})
 
 
 async def restarted(harness: RunHarness, tasks: str, terms: Terms) -> int:
@@ -137,7 +96,7 @@ async def restarted(harness: RunHarness, tasks: str, terms: Terms) -> int:
     run = asyncio.create_task(harness.run(tasks))
     await harness.until(lambda: any(harness.home.glob("work/r1/*-1/bad.txt")))
     await harness.say(
-        Intervention(action=Action.RESTART, by=Actor.OPERATOR, message="Write it.", terms=terms)
+        intervention(Action.RESTART, Actor.OPERATOR, message="Write it.", terms=terms)
     )
     return await run
 
@@ -148,25 +107,17 @@ def left(harness: RunHarness, number: int) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(folder.glob("*.txt"))}
 
 
-async def prompt(harness: RunHarness, attempt: int) -> str:
-    return (await harness.journal.messages(attempt))[0].body.decode()
-
-
 async def test_a_restart_can_give_the_task_to_another_worker(harness: RunHarness) -> None:
     assert await restarted(harness, tasks(), Terms(worker="second")) == 0
     attempts = await harness.journal.attempts(1)
     assert [each.worker for each in attempts] == ["clerk", "second"]
-    states = [each.ending for each in await harness.told(AttemptTransition) if each.ending]
-    assert states == [Ending.RESTARTED, Ending.DONE]
+    assert await harness.endings() == [Ending.RESTARTED, Ending.DONE]
 
 
 async def test_a_restart_can_go_on_with_another_model(harness: RunHarness) -> None:
     assert await restarted(harness, tasks(), Terms(model=f"scripted:{__name__}@0.0")) == 0
-    attempts = await harness.journal.attempts(1)
-    assert [each.model for each in attempts] == [
-        f"scripted:{__name__}@0",
-        f"scripted:{__name__}@0.0",
-    ]
+    models = [each.model for each in await harness.journal.attempts(1)]
+    assert models == [f"scripted:{__name__}@0", f"scripted:{__name__}@0.0"]
 
 
 async def test_a_name_that_nobody_has_changes_neither_worker_nor_model(
@@ -191,12 +142,12 @@ async def test_a_restart_keeps_what_it_names_and_drops_the_rest(
 ) -> None:
     before = {} if kind == "null" else {"good.txt": "old"}
     if kind == "git":
-        versioned(project)
+        new_repository(project, {})
     workspace = "null" if kind == "null" else "project"
     assert await restarted(harness, tasks(workspace=workspace), Terms(keep=keep)) == 0
     assert left(harness, 2) == {**before, **kept, "late.txt": "late"}
     assert left(harness, 1) == {**before, "good.txt": "good", "bad.txt": "bad"}
-    told = await prompt(harness, 2)
+    told = await harness.prompt(2)
     assert ("the rest was dropped on purpose" in told) is bool(keep)
     assert ("nothing of that work is in it, on purpose" in told) is not keep
 
@@ -225,27 +176,24 @@ async def test_a_restart_waits_for_the_task_that_it_is_put_after_and_builds_on_i
     run = asyncio.create_task(harness.run(tasks(workspace="project", beside=beside)))
     await harness.until((harness.home / "work/r1/fix-1/bad.txt").exists)
     (fix,) = await harness.journal.attempts(1)
-    await harness.say(
-        Intervention(action=Action.RESTART, by=Actor.POLICY, terms=Terms(after="other")),
-        attempt=fix.id,
-    )
+    order = intervention(Action.RESTART, terms=Terms(after="other"))
+    await harness.say(order, attempt=fix.id)
     await harness.until(lambda: restart_done(harness, fix.id))
     assert len(await harness.journal.attempts(1)) == 1
-    (harness.folder / "go").touch()
+    harness.open_gate()
     assert await run == 0
     assert left(harness, 2) == {"good.txt": "old", "late.txt": "late", "other.txt": "other"}
 
 
 async def restart_done(harness: RunHarness, attempt: int) -> bool:
-    return (await harness.told(AttemptTransition, attempt=attempt))[-1].lifecycle.over
+    return (await harness.last(AttemptTransition, attempt=attempt)).lifecycle.over
 
 
 @pytest.mark.parametrize("after", ["nobody", "other"])
 async def test_nobody_waits_for_an_unknown_task_or_in_a_circle(
     after: str, harness: RunHarness
 ) -> None:
-    (harness.folder / "go").touch()
+    harness.open_gate()
     beside = "- {id: other, goal: Do it., acceptance: [file: other.txt], depends_on: [fix]}"
     assert await restarted(harness, tasks(beside=beside), Terms(after=after)) == 0
-    state = (await harness.told(AttemptTransition))[-1]
-    assert state.lifecycle is Lifecycle.COMPLETED
+    assert (await harness.last(AttemptTransition)).lifecycle is Lifecycle.COMPLETED

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Script
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
+from midwatch_stage.acting import DONE, REPORT, script, task_file
+from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
-from midwatch_stage.repository import commit_all
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.workspaces.workspace import git
 
 
@@ -30,38 +32,20 @@ async def work(ctx: RunContext[object]) -> str:
     return "done"
 
 
-WORK = Call(tool="work")
-REPORT = Call(
-    tool="report_error",
-    args='{"what_happened": "The file held the wrong name.", "category": "permanent", '
-    '"root_cause": "I was the first.", "change": "I am the second."}',
-)
-
-
 def script_for(role: Role, key: str) -> Script:
-    first, later = (Turn(calls=(WORK,)), Turn(calls=(REPORT, WORK)))
-    done = Turn(say="Done.")
-    return Script(phases=(Phase(turns=(first, done)),), again=(Phase(turns=(later, done)),))
+    work = call("work")
+    return script(turn(work), DONE, again=(turn(REPORT, work), DONE))
 
 
 def tasks(workspace: str) -> str:
     """A task whose first attempt is never accepted, and every later one is."""
-    return f"""
-        models: {{worker: "scripted:{__name__}@0", supervisor: none}}
-        workers: {{clerk: {{kind: task, tools: ["{__name__}:work"]}}}}
-        tasks: [{{id: fix, goal: Fix it., acceptance: ["grep -v fix-1 work.txt"],
-                  workspace: {workspace}, max_attempts: 2}}]
-    """
+    check = 'goal: Fix it., acceptance: ["grep -v fix-1 work.txt"], max_attempts: 2'
+    return task_file(__name__, f"id: fix, {check}, workspace: {workspace}", tools=(work,))
 
 
 @pytest.fixture
-async def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    await git(folder, "init", "--quiet")
-    (folder / "old.txt").write_text("old")
-    await commit_all(folder, "First")
-    return folder
+def project(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "project", {"old.txt": "old"})
 
 
 async def begun(harness: RunHarness, workspace: str, attempt: int = 1) -> "asyncio.Task[int]":
@@ -86,7 +70,7 @@ async def restored(
     run = await begun(harness, "project")
     backup = journal_file.with_name("backup.db")
     copied(journal_file, backup)
-    (harness.folder / "go").touch()
+    harness.open_gate()
     assert await run == 0
     async with await Journal.open(backup) as journal:
         harness.journal = journal
@@ -118,7 +102,7 @@ async def test_a_ground_that_was_made_before_its_attempt_was_stored_is_no_hindra
     else:
         left.mkdir()
     (left / "unknown.txt").write_text("kept")
-    (harness.folder / "go").touch()
+    harness.open_gate()
     assert await run == 0
     assert not (left / "unknown.txt").exists()
     assert left.with_name("fix-2.aside-1").joinpath("unknown.txt").read_text() == "kept"
@@ -131,7 +115,7 @@ async def test_work_of_an_attempt_that_a_restored_journal_thinks_has_not_begun_i
     run.cancel()
     await asyncio.wait({run})
     known = await only_submitted(harness)
-    (harness.folder / "go").touch()
+    harness.open_gate()
     assert await harness.resume() == 0
     aside = Path(known.workspace).with_name("fix-1.aside-1")
     assert (aside / "work.txt").read_text() == "fix-1\n"
