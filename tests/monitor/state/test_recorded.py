@@ -1,25 +1,16 @@
 """Runs that were recorded: live, rebuilt from the journal and read in pages, the state is one."""
 
-import os
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from functools import partial
+from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import Attempt, Change, Entry, Step, Task
+from midwatch_monitor.records import Attempt, Entry, Task
 from midwatch_monitor.state.task import TaskState
-from midwatch_monitor.traces import find_traces, open_trace
-from midwatch_stage.factories import WHOSE
 
 BEFORE = Path(__file__).parents[1] / "journal" / "core" / "journals" / "before.sql"
-TRACES = os.environ.get("MIDWATCH_TRACES")
-"""A folder of recorded runs of any format, to try these tests on more than the repository has."""
-REBUILDS = 100
-"""How often the state of one recorded run is folded anew, at most."""
 
 
 @pytest.fixture
@@ -66,31 +57,3 @@ async def test_a_state_that_is_read_in_pages_is_the_same(recorded: Journal, size
             last = page[-1].id
         whole = [entry async for entry in recorded.all_entries(task=task.id)]
         assert paged == folded(task, attempts, whole)
-
-
-@pytest.mark.skipif(not TRACES, reason="MIDWATCH_TRACES names no folder of recorded runs")
-async def test_recorded_runs_of_any_format_have_one_state_live_and_rebuilt(
-    tmp_path: Path, claim: Callable[..., Awaitable[Recorder]], journal: Journal, attempt: Attempt
-) -> None:
-    task = await journal.task(attempt.task)
-    paths = list(find_traces(Path(TRACES or "")))
-    assert paths
-    for number, path in enumerate(paths, start=2):
-        at = attempt.started_at
-        of = await journal.add_attempt(task=task.id, number=number, at=at, **WHOSE)
-        recorder = await claim(of=of)
-        live = folded(task, [of], [])
-        recorder.listeners.append(partial(_fold_all, live))
-        await recorder.record(working_transition())
-        events = [each for each in open_trace(path) if isinstance(each, Step | Change)]
-        every = 1 + len(events) // REBUILDS
-        for count, event in enumerate(events):
-            await recorder.record(event)
-            if count % every == 0 or count == len(events) - 1:
-                written = [each async for each in journal.all_entries(attempt=of.id)]
-                assert live == folded(task, [of], written), (path, count)
-
-
-def _fold_all(state: TaskState, entries: Iterable[Entry]) -> None:
-    for entry in entries:
-        state.fold(entry)

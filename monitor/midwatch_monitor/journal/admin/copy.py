@@ -80,10 +80,7 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
 
 
 def _open_to_read(store: Store) -> Connection:
-    engine = store.reading or store.writing
-    if engine is None:
-        raise JournalError(f"{store.name} is closed")
-    connection = engine.connect()
+    connection = store.reader.connect()
     _patient(connection)
     return connection
 

@@ -81,6 +81,13 @@ class Store:
     mask_key: bytes = b""
     """The journal's key of the marks in the place of secrets, where it has one."""
 
+    @property
+    def reader(self) -> Engine:
+        """What is read by: the writer's in memory."""
+        engine = self.reading or self.writing
+        assert engine is not None  # no store has neither
+        return engine
+
     def flush(self) -> None:
         """Let SQLite write its log into the file, and empty it: old pages stand there too."""
         engine = self.writing

@@ -131,10 +131,7 @@ def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: floa
 
 def version_of(store: Store) -> Version:
     """What a reader sees, who need not wait for a writer."""
-    engine = store.reading or store.writing
-    if engine is None:
-        return Version(revision=None, oldest=None)
-    with engine.connect() as connection:
+    with store.reader.connect() as connection:
         if store.lines is not None:
             require_reading(connection, store.name)
         return read_version(connection)
@@ -258,9 +255,7 @@ def _foreign_table(connection: Connection) -> str:
 
 def _empty(store: Store) -> JournalError:
     """What is said of a database without a journal, where none is to be made."""
-    engine = store.reading or store.writing
-    assert engine is not None  # it was just read
-    with engine.connect() as connection:
+    with store.reader.connect() as connection:
         taken = _foreign_table(connection)
     if taken:
         return _strange(store.name, taken)
