@@ -1,9 +1,15 @@
-"""An attempt at work, for a monitor to look after."""
+"""A monitor over the run of an attempt that is at work."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
 
 import pytest
 
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 
 
@@ -12,3 +18,27 @@ async def recorder(claim: Callable[..., Awaitable[Recorder]]) -> Recorder:
     recorder = await claim()
     await recorder.record(working_transition())
     return recorder
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings()
+
+
+@pytest.fixture
+def watching(
+    journal: Journal, bus: LocalBus, at: datetime, settings: Settings
+) -> Callable[..., Monitor]:
+    """Makes a monitor; `watching(bus=…)` gives it something else than the fixtures."""
+
+    def build(**other: Any) -> Monitor:
+        made: dict[str, Any] = {"journal": journal, "bus": bus, "settings": settings, "run": 1}
+        made |= {"clock": lambda: at, **other}
+        return Monitor(**made)
+
+    return build
+
+
+@pytest.fixture
+def monitor(watching: Callable[..., Monitor]) -> Monitor:
+    return watching()

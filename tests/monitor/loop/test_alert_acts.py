@@ -2,11 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings, SupervisorSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
@@ -53,14 +51,8 @@ def report(confidence: int, *blockers: str) -> Step:
 
 
 @pytest.fixture
-def watching(journal: Journal, bus: LocalBus, at: datetime) -> Callable[[], Monitor]:
-    settings = Settings(supervisor=SupervisorSettings(cooldown=0))
-    return lambda: Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=lambda: at)
-
-
-@pytest.fixture
-def monitor(watching: Callable[[], Monitor]) -> Monitor:
-    return watching()
+def settings() -> Settings:
+    return Settings(supervisor=SupervisorSettings(cooldown=0))
 
 
 @pytest.mark.parametrize("said", [ACKNOWLEDGED, SILENCED])

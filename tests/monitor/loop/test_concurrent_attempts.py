@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
@@ -73,18 +72,8 @@ async def join(journal: Journal, claim: Claim, at: datetime) -> Join:
     return begin
 
 
-@pytest.fixture
-def watching(journal: Journal, bus: LocalBus, at: datetime) -> Build:
-    def build(**conflict: Any) -> Monitor:
-        settings = Settings.model_validate({"rules": {"workspace_conflict": conflict}})
-        return Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=lambda: at)
-
-    return build
-
-
-@pytest.fixture
-def monitor(watching: Build) -> Monitor:
-    return watching()
+def with_conflicts(**rule: Any) -> Settings:
+    return Settings.model_validate({"rules": {"workspace_conflict": rule}})
 
 
 async def test_both_attempts_are_told_and_the_supervisor_is_asked(
@@ -156,7 +145,7 @@ async def test_other_projects_other_files_and_other_writers_are_no_conflict(
 async def test_a_hold_counts_the_steps_of_each_attempt(
     journal: Journal, watching: Build, join: Join
 ) -> None:
-    monitor = watching(hold=2)
+    monitor = watching(settings=with_conflicts(hold=2))
     one, two = await join(), await join()
     for each in (one, two, one, one):
         await each.record(edit())
@@ -168,7 +157,7 @@ async def test_a_hold_counts_the_steps_of_each_attempt(
 async def test_a_conflict_comes_again_once_its_cooldown_is_over(
     journal: Journal, watching: Build, join: Join
 ) -> None:
-    monitor = watching(cooldown=2)
+    monitor = watching(settings=with_conflicts(cooldown=2))
     one, two = await join(), await join()
     for each in (one, two):
         await each.record(edit())
@@ -205,5 +194,5 @@ async def test_a_rule_that_is_off_says_nothing(
     one, two = await join(), await join()
     for each in (one, two):
         await each.record(edit())
-    await watching(enabled=False).look()
+    await watching(settings=with_conflicts(enabled=False)).look()
     assert await told(journal) == []

@@ -5,7 +5,6 @@ from datetime import datetime
 
 import pytest
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
@@ -56,25 +55,19 @@ def leasing(journal: Journal, at: datetime, clock: Clock) -> Callable[[str], Lea
 
 
 @pytest.fixture
-def watching(journal: Journal, bus: LocalBus, at: datetime) -> Callable[[Guards], Monitor]:
-    def build(guards: Guards) -> Monitor:
-        settings = Settings(monitor=MonitorSettings(outcome_after=1))
-        return Monitor(
-            journal=journal, bus=bus, settings=settings, run=1, clock=lambda: at, guards=guards
-        )
-
-    return build
+def settings() -> Settings:
+    return Settings(monitor=MonitorSettings(outcome_after=1))
 
 
 Leasing = Callable[[str], Leases]
-Watching = Callable[[Guards], Monitor]
+Watching = Callable[..., Monitor]
 
 
 async def test_what_was_missed_is_looked_at_once_it_is_held(
     journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, attempt: Attempt
 ) -> None:
     leases = leasing("a")
-    monitor = watching(leases)
+    monitor = watching(guards=leases)
     await recorder.record(UNSURE)
     await monitor.look(everything=True)
     assert (await records_of(journal, Escalation), monitor.unfinished) == ([], {attempt.id})
@@ -98,7 +91,7 @@ async def test_what_is_won_while_a_look_reads_is_looked_at_by_that_look(
             return self.moments.pop() if self.moments else Unguarded()
 
     guards = WonLater()
-    monitor = watching(guards)
+    monitor = watching(guards=guards)
     guards.moments.append(leasing("nobody").now())  # one was taken when the monitor was made
     await recorder.record(UNSURE)
     await monitor.look()
@@ -109,7 +102,7 @@ async def test_of_two_monitors_one_asks_and_one_judges(
     journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, attempt: Attempt
 ) -> None:
     held = [leasing("a"), leasing("b")]
-    monitors = [watching(each) for each in held]
+    monitors = [watching(guards=each) for each in held]
 
     async def all_look() -> None:
         for leases, monitor in zip(held, monitors, strict=True):
@@ -145,7 +138,7 @@ async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_
 ) -> None:
     second = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     leases, other = leasing("a"), leasing("b")
-    monitor = watching(leases)
+    monitor = watching(guards=leases)
     await leases.take([attempt.id, second.id])
     await Watches(journal, clock=lambda: at).release(holder="a")  # in the journal, unknown to it
     await other.take([attempt.id])
@@ -161,7 +154,7 @@ async def test_a_lease_that_cannot_be_renewed_runs_out_here_too(
     journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, clock: Clock
 ) -> None:
     leases = leasing("a")
-    monitor = watching(leases)
+    monitor = watching(guards=leases)
     await leases.take([1])
     clock.seconds = 60.0
     await recorder.record(UNSURE)
@@ -174,7 +167,7 @@ async def test_an_attempt_is_finished_once_it_is_over_and_judged(
     recorder: Recorder, leasing: Leasing, watching: Watching
 ) -> None:
     leases = leasing("a")
-    monitor = watching(leases)
+    monitor = watching(guards=leases)
     await leases.take([1])
     await recorder.record(UNSURE)
     await monitor.look()

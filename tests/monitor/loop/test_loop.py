@@ -79,21 +79,6 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def watching(
-    journal: Journal, bus: LocalBus, at: datetime, settings: Settings, attempt: Attempt
-) -> Callable[..., Monitor]:
-    def build(settings: Settings = settings, bus: LocalBus = bus) -> Monitor:
-        return Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=lambda: at)
-
-    return build
-
-
-@pytest.fixture
-def monitor(watching: Callable[..., Monitor]) -> Monitor:
-    return watching()
-
-
-@pytest.fixture
 def answered(
     recorder: Recorder, monitor: Monitor, write: Write
 ) -> Callable[[Intervention], Awaitable[int]]:
@@ -125,7 +110,7 @@ async def test_an_escalation_is_opened_once(
 
 
 async def test_it_is_stored_before_the_hint(
-    journal: Journal, bus: LocalBus, recorder: Recorder, monitor: Monitor
+    journal: Journal, recorder: Recorder, watching: Callable[..., Monitor]
 ) -> None:
     class Reading(LocalBus):
         """Notes what could be read at the moment of each hint."""
@@ -136,10 +121,7 @@ async def test_it_is_stored_before_the_hint(
 
     seen: list[asyncio.Future[list[Entry]]] = []
     await recorder.record(report(10))
-    reading = Monitor(
-        journal=journal, bus=Reading(), settings=Settings(), run=1, clock=recorder.clock
-    )
-    await reading.look()
+    await watching(bus=Reading()).look()
     (entries,) = await asyncio.gather(*seen)
     assert [entry.record for entry in entries] == [OPEN]
 
@@ -210,7 +192,7 @@ async def test_in_mode_off_nothing_is_escalated(
     journal: Journal, recorder: Recorder, watching: Callable[..., Monitor]
 ) -> None:
     await recorder.record(report(10))
-    await watching(Settings(mode=Mode.OFF)).look()
+    await watching(settings=Settings(mode=Mode.OFF)).look()
     assert await records_of(journal, Escalation) == []
 
 
@@ -343,7 +325,7 @@ async def test_a_bus_that_drops_everything_only_delays(
 
 
 async def test_a_monitor_that_fails_tries_again(
-    journal: Journal, bus: LocalBus, at: datetime, recorder: Recorder, settings: Settings,
+    journal: Journal, at: datetime, recorder: Recorder, watching: Callable[..., Monitor],
     until: Callable[[Record], Awaitable[Entry]],
 ) -> None:  # fmt: skip
     failures = iter([OSError("no clock")])
@@ -353,7 +335,7 @@ async def test_a_monitor_that_fails_tries_again(
             raise error
         return at
 
-    monitor = Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=clock)
+    monitor = watching(clock=clock)
     await recorder.record(report(10))
     running = asyncio.create_task(monitor.run())
     async with asyncio.timeout(120):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -72,19 +73,18 @@ async def failing(location: str, journal: Journal) -> AsyncGenerator[Failing]:
         yield opened
 
 
-@pytest.fixture
-def watching(failing: Failing, bus: LocalBus, at: datetime) -> Callable[[Guards], Monitor]:
-    def build(guards: Guards) -> Monitor:
-        settings = Settings(monitor=MonitorSettings(poll_seconds=3600, tick_seconds=3600))
-        return Monitor(
-            journal=failing, bus=bus, settings=settings, run=1, clock=lambda: at, guards=guards
-        )
-
-    return build
-
-
 Claim = Callable[..., Awaitable[Recorder]]
-Watching = Callable[[Guards], Monitor]
+Watching = Callable[..., Monitor]
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(monitor=MonitorSettings(poll_seconds=3600, tick_seconds=3600))
+
+
+@pytest.fixture
+def watching(watching: Watching, failing: Failing) -> Watching:
+    return partial(watching, journal=failing)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ async def test_what_was_won_is_not_lost_with_a_look_that_fails(
     journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
 ) -> None:
     guards = Some(1, 2)
-    monitor = watching(guards)
+    monitor = watching(guards=guards)
     guards.moments.append(Some(2))  # the first is won while the look reads
     failing.fails = frozenset({"escalation of 2"})
     with pytest.raises(JournalError):
@@ -123,7 +123,7 @@ async def test_a_page_that_could_be_read_in_part_is_not_counted_twice(
     question = escalation(9)
     await two[0].record(question, replace(question, state=EscalationState.CLOSED))
     await journal.add_attempt(task=1, number=3, at=two[0].clock(), **WHOSE)
-    monitor = watching(Some())
+    monitor = watching(guards=Some())
     failing.fails = frozenset({"attempt 3"})
     with pytest.raises(JournalError):
         await monitor.look()
@@ -144,7 +144,7 @@ async def test_an_attempt_that_was_refused_is_looked_at_by_the_next_look_though_
             return 99 if attempt == 1 else None
 
     guards = Some(1, 2)
-    monitor = watching(guards)
+    monitor = watching(guards=guards)
     guards.moments.append(Refused(1, 2))
     failing.fails = frozenset({"escalation of 2"})
     with pytest.raises(JournalError):
@@ -157,7 +157,7 @@ async def test_an_attempt_that_was_refused_is_looked_at_by_the_next_look_though_
 async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
     journal: Journal, failing: Failing, two: list[Recorder], watching: Watching, bus: LocalBus
 ) -> None:
-    monitor = watching(Some(1, 2))
+    monitor = watching(guards=Some(1, 2))
     failing.fails = frozenset({"attempt 1"})
     hints = bus.subscribe()
     work = asyncio.create_task(monitor.run())
@@ -173,7 +173,7 @@ async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
 
 
 async def test_those_who_always_have_something_to_say_do_not_keep_the_monitor_from_acting(
-    location: str, journal: Journal, two: list[Recorder], bus: LocalBus, at: datetime
+    location: str, journal: Journal, two: list[Recorder], watching: Watching
 ) -> None:
     class Busy(Journal):
         """Whenever it was read, there is something new in it."""
@@ -184,15 +184,12 @@ async def test_those_who_always_have_something_to_say_do_not_keep_the_monitor_fr
             return found
 
     async with await Busy.open(location) as busy, asyncio.timeout(120):
-        monitor = Monitor(
-            journal=busy, bus=bus, settings=Settings(), run=1, clock=lambda: at, guards=Some(1)
-        )
-        await monitor.look()
+        await watching(journal=busy, guards=Some(1)).look()
     assert await asked(journal) == [1]
 
 
 async def test_who_wrote_while_a_look_was_slow_is_not_taken_for_silent(
-    location: str, journal: Journal, two: list[Recorder], bus: LocalBus, at: datetime
+    location: str, journal: Journal, two: list[Recorder], watching: Watching, at: datetime
 ) -> None:
     class Slow(Journal):
         """An hour passes here while the first attempt is asked about; the second one works on."""
@@ -205,14 +202,6 @@ async def test_who_wrote_while_a_look_was_slow_is_not_taken_for_silent(
 
     now = [at]
     async with await Slow.open(location) as slow:
-        monitor = Monitor(
-            journal=slow,
-            bus=bus,
-            settings=Settings(),
-            run=1,
-            clock=lambda: now[-1],
-            guards=Some(2, 1),
-        )
-        await monitor.look()
+        await watching(journal=slow, guards=Some(2, 1), clock=lambda: now[-1]).look()
     alerts = [each.record for each in await journal.entries(attempt=2, kinds=(Alert,))]
     assert SILENT not in {each.key for each in alerts if isinstance(each, Alert)}

@@ -6,11 +6,10 @@ from datetime import datetime
 
 import pytest
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, Settings, SupervisorSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder, working_transition
+from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
     AlertKey,
@@ -50,19 +49,16 @@ ACTS = [step(args=f"look {n}") for n in range(3)]
 
 
 @pytest.fixture
-def monitor(journal: Journal, bus: LocalBus, at: datetime) -> Monitor:
-    settings = Settings(
-        monitor=MonitorSettings(poll_seconds=0.01, outcome_after=3),
-        supervisor=SupervisorSettings(cooldown=3),
+def settings() -> Settings:
+    return Settings(
+        monitor=MonitorSettings(outcome_after=3), supervisor=SupervisorSettings(cooldown=3)
     )
-    return Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=lambda: at)
 
 
 @pytest.fixture
-async def recorder(claim: Claim, monitor: Monitor) -> Recorder:
+async def recorder(recorder: Recorder, monitor: Monitor) -> Recorder:
     """An attempt that fired an alarm and was asked about."""
-    recorder = await claim()
-    await recorder.record(working_transition(), reflecting(0, 10, 10))
+    await recorder.record(reflecting(0, 10, 10))
     await monitor.look()
     return recorder
 
