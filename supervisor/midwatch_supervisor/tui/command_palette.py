@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from textual import on
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.markup import escape
 from textual.message import Message
 from textual.types import IgnoreReturnCallbackType
 from textual.widgets import Button, Input, OptionList
@@ -87,7 +88,8 @@ class ConsoleCommands(Provider):
             yield _Found(
                 does=key.does,
                 run=partial(self.app.run_action, found.binding.action, found.node),
-                help=f"{said}; not now: {why}" if why else said,
+                # Textual reads it as markup, and it may say what an agent wants to run.
+                help=escape(f"{said}; not now: {why}" if why else said),
                 rank=_NOT_NOW if why else _OURS,
             )
         commands = self.app.get_system_commands(self.screen)  # pyright: ignore[reportUnknownMemberType] - a screen's type argument

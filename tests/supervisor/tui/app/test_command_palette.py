@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator
 
 import pytest
-from textual.command import DiscoveryHit, Hit
+from textual.command import CommandList, DiscoveryHit, Hit
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Lifecycle
+from midwatch_monitor.records import Lifecycle, PermissionRequest
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
 from midwatch_stage.factories import transition
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
@@ -73,3 +73,13 @@ async def test_without_an_attempt_no_act_is_listed(watch: Watch) -> None:
         "Stop the attempt"
     ] == "key x; not now: no attempt is chosen"
     await watch.press("1")
+
+
+async def test_what_an_agent_asks_for_is_no_markup_in_the_palette(journal: Journal) -> None:
+    asks = PermissionRequest(tool="execute", what="run `make [/b]`")
+    parked = transition(Lifecycle.INPUT_REQUIRED)
+    async with console_of(journal, transition(), asks, parked) as seat:
+        await seat.press("ctrl+p", *"pause")
+        commands = seat.app.screen.query_one(CommandList)
+        await seat.until(lambda: bool(commands.option_count))
+        assert "run `make [/b]`" in str(commands.get_option_at_index(0).prompt)
