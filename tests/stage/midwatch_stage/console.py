@@ -27,6 +27,7 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.feed import Feed
+from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.line_list import LineList
 
 J = TypeVar("J", bound=Journal)
@@ -242,6 +243,16 @@ class ConsoleDriver(Generic[J]):
     def words(self, name: str) -> "list[str]":
         """What a list shows, line by line, without its columns."""
         return [" ".join(line.split()) for line in self.lines(name)]
+
+    @property
+    def cursor_line(self) -> str:
+        """The line of the cursor in the timeline of the attempt in front."""
+        return next(line for line in self.lines("timeline") if line.startswith(">"))
+
+    @property
+    def footer(self) -> str:
+        """The keys below the screen in front."""
+        return " ".join(self.app.screen.query_one(Footer).render_line(0).text.split())
 
     def text(self, selector: str) -> str:
         """What a line of the screen in front says."""

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,8 +20,6 @@ from midwatch_monitor.records import (
     Budget,
     Change,
     Commit,
-    Decision,
-    Diagnosis,
     Ending,
     Fact,
     FactAct,
@@ -54,6 +53,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.factories import (
     acceptance,
     alert,
+    decision,
     delivery,
     draft,
     ended,
@@ -65,6 +65,7 @@ from midwatch_stage.factories import (
     task_transition,
     transition,
 )
+from midwatch_stage.nodes import node
 from midwatch_supervisor.tui.state.feed import NodesNow
 
 BEGIN = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -178,10 +179,7 @@ async def stuck(log: JournalWriter) -> None:
     )
     nudge = await log.tell(
         attempt,
-        Decision(
-            escalation=1,
-            action=Action.NUDGE,
-            diagnosis=Diagnosis.WRONG_APPROACH,
+        decision(
             message="Write the failing case down first.",
             rationale="Each edit undoes the one before.",
             by=Actor.SUPERVISOR,
@@ -233,10 +231,7 @@ async def the_others(log: JournalWriter) -> None:
     await log.tell(labels, used(9, "", Activity.WAITING), parked)
     shipping = await log.task("shipping", "Shipping costs by weight")
     first = await log.attempt(shipping, reflects(1, 10, 20, "I do not find the table."))
-    await log.tell(
-        first,
-        ended(Ending.RESTARTED, reason="restart"),
-    )
+    await log.tell(first, ended(Ending.RESTARTED, reason="restart"))
     second = await log.attempt(
         shipping,
         reflects(1, 100, 95, "All cases pass."),
@@ -364,27 +359,17 @@ async def shop_to_read(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerat
         yield journal
 
 
-def node(name: str, state: NodeState, busy: int, silent: int, *labels: str) -> NodeStatus:
+def silent(name: str, state: NodeState, busy: int, seconds: int, *labels: str) -> NodeStatus:
     """A node that has been silent for some seconds at the end of the pictures' journals."""
-    heard = BEGIN + timedelta(minutes=9, seconds=40 - silent)
-    return NodeStatus(
-        name=name,
-        boot="1",
-        state=state,
-        slots=4,
-        busy=busy,
-        labels=labels,
-        version="0.6.0",
-        revision="0003",
-        started_at=BEGIN,
-        beat_at=heard,
-    )
+    heard = BEGIN + timedelta(minutes=9, seconds=40 - seconds)
+    made = node(name, *labels, state=state, slots=4, busy=busy, began=BEGIN, heard=heard)
+    return replace(made, version="0.6.0", revision="0003")
 
 
 NODES = (
-    node("east", NodeState.UP, 2, 1, "gpu"),
-    node("north", NodeState.LOST, 1, 95),
-    node("west", NodeState.DRAINING, 1, 0, "gpu", "large"),
+    silent("east", NodeState.UP, 2, 1, "gpu"),
+    silent("north", NodeState.LOST, 1, 95),
+    silent("west", NodeState.DRAINING, 1, 0, "gpu", "large"),
 )
 
 

@@ -107,10 +107,6 @@ async def seat(shared: Seat) -> Seat:
     return shared
 
 
-def cursor_line(seat: Seat) -> str:
-    return next(line for line in seat.lines("timeline") if line.startswith(">"))
-
-
 def detail(seat: Seat) -> str:
     return seat.app.screen.query_one(Detail).text
 
@@ -160,9 +156,9 @@ async def test_enter_on_an_alert_jumps_to_its_evidence_and_e_goes_round(seat: Se
     view = await seat.open_attempt()
     await seat.press("f3", "g", "enter")
     assert view.tab == "timeline"
-    assert "3 ◀ · write_file" in cursor_line(seat)
+    assert "3 ◀ · write_file" in seat.cursor_line
     await seat.press("e")
-    assert "1 ◀ · write_file" in cursor_line(seat)
+    assert "1 ◀ · write_file" in seat.cursor_line
 
 
 async def test_the_keys_turn_through_all_sides(sit: Sit) -> None:

@@ -115,8 +115,7 @@ async def test_in_an_attempt_a_side_and_a_step_are_reached(seat: Seat) -> None:
     assert view.tab == "plan"
     await seat.press("colon", *"07", "enter")
     assert view.tab == "timeline"
-    await seat.until(lambda: seat.lines("timeline")[seat.list("timeline").cursor][0] == ">")
-    assert "   7 " in seat.lines("timeline")[seat.list("timeline").cursor]
+    assert "   7 " in seat.cursor_line
     await seat.press("colon", *"70", "enter")
     assert seat.app.noticed == ["the timeline does not have step 70"]
 

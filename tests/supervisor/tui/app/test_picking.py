@@ -19,7 +19,6 @@ from midwatch_monitor.records import (
 from midwatch_stage.console import ConsoleDriver, console_in
 from midwatch_stage.factories import alert, delivery, intervention, reflecting, transition
 from midwatch_stage.matrix import matrix
-from midwatch_supervisor.tui.widgets.footer import Footer
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()
@@ -156,49 +155,45 @@ async def test_who_picked_a_row_while_the_history_is_read_stays_on_it(watch: Wat
     assert [(each.record, each.attempt) for each in entries] == [(paused, watch.attempts["b"].id)]
 
 
-def footer(watch: Watch) -> str:
-    return " ".join(watch.app.screen.query_one(Footer).render_line(0).text.split())
-
-
 async def test_the_footer_shows_what_can_be_done_about_the_chosen_row(watch: Watch) -> None:
-    assert footer(watch).startswith("⏎ Open n Next / Filter")
+    assert watch.footer.startswith("⏎ Open n Next / Filter")
     await watch.write(WORKING, task="one")
-    assert footer(watch).startswith("i Guide p Pause x Stop b Restart ⏎ Open")
+    assert watch.footer.startswith("i Guide p Pause x Stop b Restart ⏎ Open")
     await watch.write(HELD, task="one")
-    assert footer(watch).startswith("a Approve m Modify r Reject i Guide")
+    assert watch.footer.startswith("a Approve m Modify r Reject i Guide")
     await watch.write(transition(Lifecycle.COMPLETED), task="one")
-    assert footer(watch).startswith("A Accept R Reject result b Begin again ⏎ Open")
+    assert watch.footer.startswith("A Accept R Reject result b Begin again ⏎ Open")
 
 
 async def test_the_footer_says_resume_as_soon_as_a_pause_was_asked_for(watch: Watch) -> None:
     await watch.write(WORKING, task="one")
     await watch.press("j", "p")
-    assert "p Resume" in footer(watch)
+    assert "p Resume" in watch.footer
 
 
 async def test_the_footer_offers_nothing_about_a_checkpoint_that_is_only_followed(
     watch: Watch,
 ) -> None:
     await two_checkpoints(watch)
-    assert footer(watch).startswith("⏎ Open n Next / Filter")
+    assert watch.footer.startswith("⏎ Open n Next / Filter")
     await watch.press("j")
-    assert footer(watch).startswith("a Approve m Modify r Reject")
+    assert watch.footer.startswith("a Approve m Modify r Reject")
 
 
 async def test_at_80_columns_the_answers_stay_while_something_waits(watch: Watch) -> None:
     await watch.write(WORKING, HELD, task="one")
     await watch.pilot.resize_terminal(80, 24)
-    assert footer(watch).startswith("a Approve m Modify r Reject i Guide")
-    assert footer(watch).endswith("? Help")
+    assert watch.footer.startswith("a Approve m Modify r Reject i Guide")
+    assert watch.footer.endswith("? Help")
 
 
 async def test_inside_an_attempt_the_footer_knows_its_state_too(watch: Watch) -> None:
     await watch.write(WORKING, HELD)
     await watch.open_attempt()
     await watch.pilot.pause()
-    assert footer(watch).startswith("a Approve m Modify r Reject i Guide")
+    assert watch.footer.startswith("a Approve m Modify r Reject i Guide")
     await watch.write(approved(watch.before))
-    assert footer(watch).startswith("i Guide p Pause x Stop b Restart")
+    assert watch.footer.startswith("i Guide p Pause x Stop b Restart")
 
 
 async def test_what_was_asked_for_shows_in_the_row_until_it_arrives(watch: Watch) -> None:

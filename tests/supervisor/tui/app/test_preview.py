@@ -7,7 +7,6 @@ from midwatch_monitor.records import Lifecycle
 from midwatch_stage.console import ConsoleDriver, console_on
 from midwatch_stage.factories import reflecting, transition
 from midwatch_supervisor.tui.screens.preview import PreviewView
-from midwatch_supervisor.tui.widgets.footer import Footer
 
 
 def shown(seat: ConsoleDriver[Journal]) -> PreviewView:
@@ -53,7 +52,7 @@ async def test_lines_that_are_grouped_anew_have_the_preview_and_the_keys_of_the_
         await seat.press("v")
         assert seat.app.panes.fleet.chosen is seat.app.target
         assert "delivery#1 ─ WHY" in shown(seat).text
-        assert "a Approve" in seat.app.query_one(Footer).render_line(0).text
+        assert "a Approve" in seat.footer
 
 
 async def test_every_list_of_attempts_has_the_preview_and_the_sums_have_the_whole_width(

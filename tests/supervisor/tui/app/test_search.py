@@ -16,7 +16,6 @@ from midwatch_stage.factories import acceptance, alert, editing, reflecting, ste
 from midwatch_supervisor.tui.keys import ATTEMPT
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.attempt_timeline import KINDS
-from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 
 Seat = ConsoleDriver[Journal]
@@ -65,10 +64,6 @@ async def writing(tmp_path: Path) -> AsyncGenerator[Seat]:
         yield driver
 
 
-def cursor_line(seat: Seat, name: str = "timeline") -> str:
-    return next(line for line in seat.lines(name) if line.startswith(">"))
-
-
 def found(seat: Seat, name: str = "timeline") -> list[str]:
     """The lines that are marked as found, that of the cursor left out."""
     return [line for line in seat.lines(name) if line.startswith("•")]
@@ -79,17 +74,12 @@ def place(seat: Seat, name: str = "timeline") -> str:
     return seat.text(f"#{name}-pane > .titles").rsplit("  ", 1)[-1].strip()
 
 
-def footer(seat: Seat) -> str:
-    """The keys below the screen in front."""
-    return seat.app.screen.query_one(Footer).render_line(0).text
-
-
 async def test_a_search_goes_to_the_first_line_it_finds_and_leaves_those_around_it(
     seat: Seat,
 ) -> None:
     lines = seat.list("timeline").count
     await seat.press("slash", *"rates", "enter")
-    assert "docs/rates.md" in cursor_line(seat)
+    assert "docs/rates.md" in seat.cursor_line
     assert seat.list("timeline").count == lines
     assert place(seat) == "1 of 3 found"
     seen = seat.list("timeline").seen
@@ -109,20 +99,20 @@ async def test_letters_typed_at_once_after_the_key_are_searched_and_are_no_acts(
 
 async def test_n_and_shift_n_walk_from_match_to_match_and_round(seat: Seat) -> None:
     await seat.press("slash", *"rates", "enter", "n")
-    assert "run_command" in cursor_line(seat)
+    assert "run_command" in seat.cursor_line
     assert [line.split()[2] for line in found(seat)] == ["◆"]
     await seat.press("n", "n")
-    assert "docs/rates.md" in cursor_line(seat)
+    assert "docs/rates.md" in seat.cursor_line
     await seat.press("N")
-    assert "checkpoint" in cursor_line(seat)
+    assert "checkpoint" in seat.cursor_line
     assert place(seat) == "3 of 3 found"
 
 
 async def test_n_is_a_match_only_while_there_is_a_search(seat: Seat) -> None:
     await seat.press("slash", *"rates", "enter")
-    assert "n Match" in footer(seat)
+    assert "n Match" in seat.footer
     await seat.press("escape")
-    assert "n Match" not in footer(seat)
+    assert "n Match" not in seat.footer
 
 
 async def test_away_from_a_match_the_place_only_counts_them(seat: Seat) -> None:
@@ -168,7 +158,7 @@ async def test_escape_drops_the_search_and_the_cursor_stays_on_what_was_found(se
     every = seat.list("timeline").count
     await seat.press("slash", *"is:failed", "enter", "g", "escape")
     assert seat.list("timeline").count == every
-    assert "run_command" in cursor_line(seat)
+    assert "run_command" in seat.cursor_line
     assert isinstance(seat.app.screen, AttemptScreen)
     await seat.press("escape")
     assert not isinstance(seat.app.screen, AttemptScreen)
@@ -178,21 +168,21 @@ async def test_what_is_written_meanwhile_is_searched_too(writing: Seat) -> None:
     await writing.press("slash", *"rates", "enter")
     await writing.write(read(60, "rates.csv"))
     await writing.until(lambda: place(writing) == "1 of 4 found")
-    assert "docs/rates.md" in cursor_line(writing)
+    assert "docs/rates.md" in writing.cursor_line
 
 
 async def test_the_evidence_of_an_alert_is_reached_through_a_filter_that_hides_it(
     seat: Seat,
 ) -> None:
     await seat.press("slash", *"is:edit", "enter", "f3", "enter")
-    await seat.until(lambda: "run_command" in cursor_line(seat))
+    await seat.until(lambda: "run_command" in seat.cursor_line)
     await seat.press("e")
-    assert "page_3.md" in cursor_line(seat)
+    assert "page_3.md" in seat.cursor_line
 
 
 async def test_evidence_that_the_filter_shows_keeps_the_filter(seat: Seat) -> None:
     await seat.press("slash", *"is:failed", "enter", "f3", "enter")
-    await seat.until(lambda: "run_command" in cursor_line(seat))
+    await seat.until(lambda: "run_command" in seat.cursor_line)
     assert seat.list("timeline").count == 2
 
 
@@ -211,14 +201,14 @@ async def test_every_list_of_an_attempt_can_be_searched(seat: Seat) -> None:
 
 
 async def test_where_there_are_no_lines_no_filter_is_offered(seat: Seat) -> None:
-    assert "Search" in footer(seat)
+    assert "Search" in seat.footer
     await seat.press("f4", "slash")
-    assert "Search" not in footer(seat)
+    assert "Search" not in seat.footer
     assert not isinstance(seat.app.focused, Input)
     await seat.press("escape")
-    assert "Filter" in footer(seat)
+    assert "Filter" in seat.footer
     await seat.press("4", "slash")
-    assert "Filter" not in footer(seat)
+    assert "Filter" not in seat.footer
     assert not isinstance(seat.app.focused, Input)
 
 
