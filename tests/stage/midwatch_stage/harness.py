@@ -14,22 +14,22 @@ import yaml
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
-from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.config.tasks import TaskFile, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
-    AttemptTransition,
     Commit,
     Draft,
     Ending,
     Entry,
-    Lifecycle,
     Record,
     TaskTransition,
 )
+from midwatch_stage.factories import WHOSE, ended
+from midwatch_stage.reading import records_of
 from midwatch_supervisor.learning.run_learning import RunLearning
-from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.present.assignment import Assignment, assignments
 from midwatch_supervisor.run.launch import again, begin, conduct
 
 T = TypeVar("T")
@@ -113,8 +113,7 @@ class RunHarness:
 
     async def told(self, kind: type[T], *, attempt: int | None = None) -> list[T]:
         """All that the journal holds of one kind."""
-        entries = await self.journal.entries(attempt=attempt)
-        return [entry.record for entry in entries if isinstance(entry.record, kind)]
+        return await records_of(self.journal, kind, attempt)
 
     async def last(self, kind: type[T], *, attempt: int | None = None) -> T:
         """The newest of one kind."""
@@ -149,6 +148,15 @@ async def _ignore(entries: Sequence[Entry]) -> None:
     return
 
 
+def assigned(
+    id: str = "fix", goal: str = "x", *, tags: tuple[str, ...] = (), **fields: Any
+) -> Assignment:
+    """A task as a worker without a model is assigned to it; any field of that by its name."""
+    given: dict[str, Any] = {"models": {}, "workspace": None, **fields}
+    task = TaskSpec(id=id, goal=goal, acceptance=("true",), tags=tags)
+    return Assignment(task=task, worker="coder", spec=WorkerSpec(), **given)
+
+
 class PastAttempts:
     """Attempts that were made, and what was said of them, in any project."""
 
@@ -158,32 +166,40 @@ class PastAttempts:
         self.at = at
 
     async def attempt(
-        self, project: str = "shop", *, task: str = "fix", number: int = 1
+        self,
+        project: str = "shop",
+        *,
+        task: str | Assignment = "fix",
+        number: int = 1,
+        workspace: str = "/w",
+        **run: Any,
     ) -> Attempt:
         """A first attempt of a new run at a task, not over yet; or a later one of the last run."""
-        runs = await self.journal.runs()
+        name, spec = (
+            (task, "{}") if isinstance(task, str) else (task.task.id, task.model_dump_json())
+        )
         if number == 1:
-            run = await self.journal.add_run(source="tasks.yaml", settings="{}", at=self.at)
+            given: dict[str, Any] = {"source": "tasks.yaml", "settings": "{}", **run}
+            begun = await self.journal.add_run(at=self.at, **given)
             of = await self.journal.add_task(
-                run=run.id, name=task, title=task, spec="{}", project=project, at=self.at
+                run=begun.id, name=name, title=name, spec=spec, project=project, at=self.at
             )
         else:
-            of = next(each for each in await self.journal.tasks(runs[-1].id) if each.name == task)
-        return await self.journal.add_attempt(
-            task=of.id,
-            number=number,
-            worker="coder",
-            model="m",
-            node="here",
-            workspace="/w",
-            at=self.at,
-        )
+            last = (await self.journal.runs())[-1]
+            of = next(each for each in await self.journal.tasks(last.id) if each.name == name)
+        whose = {**WHOSE, "workspace": workspace}
+        return await self.journal.add_attempt(task=of.id, number=number, at=self.at, **whose)
 
     async def say(self, attempt: Attempt, *records: Record) -> int:
         """Commit records of an attempt together, a minute after the last; the id of the last."""
         self.at += timedelta(minutes=1)
         drafts = tuple(
-            Draft(record=record, at=self.at, task=attempt.task, attempt=attempt.id)
+            Draft(
+                record=record,
+                at=self.at,
+                task=attempt.task,
+                attempt=None if isinstance(record, TaskTransition) else attempt.id,
+            )
             for record in records
         )
         entries = await self.journal.commit(Commit(drafts=drafts))
@@ -191,6 +207,8 @@ class PastAttempts:
 
     async def end(self, attempt: Attempt, ending: Ending = Ending.UNACCEPTED) -> int:
         """Let an attempt be over; the id of its last state."""
-        done = ending is Ending.DONE
-        lifecycle = Lifecycle.COMPLETED if done else Lifecycle.FAILED
-        return await self.say(attempt, AttemptTransition(lifecycle=lifecycle, ending=ending))
+        return await self.say(attempt, ended(ending))
+
+    async def told(self, kind: type[T], of: Attempt | None = None) -> list[T]:
+        """All that the journal holds of one kind, or of one attempt."""
+        return await records_of(self.journal, kind, of.id if of else None)

@@ -4,82 +4,68 @@ from dataclasses import replace
 
 from midwatch_agents.learning.case import Alarm, PastIntervention
 from midwatch_monitor.records import (
-    Acceptance,
     Action,
     Actor,
-    Alert,
-    AlertKey,
-    AlertState,
-    Analysis,
     Attempt,
-    Cause,
-    Checkpoint,
-    Delivery,
     DeliveryState,
-    Edit,
     Ending,
     Feedback,
-    Intervention,
     Lesson,
     Origin,
     Outcome,
-    OutcomeReport,
     Severity,
     Step,
-    StepKind,
     Teller,
     Writer,
+)
+from midwatch_stage.factories import (
+    acceptance,
+    alert,
+    analysis,
+    delivery,
+    edit,
+    intervention,
+    outcome,
+    reflecting,
+    step,
 )
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.attempt_case import case_of
 
 REJECTION = Feedback(accepted=False, comment="Refunds are wrong.")
-TOLD = Analysis(what="it broke", cause=Cause.PERMANENT, root="a sign", remedy="turn it")
-CYCLE = Alert(
-    key=AlertKey(rule="cycle"),
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
-    value=3,
-    summary="round and round",
-    evidence=(1, 2),
-    since_step=1,
-    step=2,
-)
+TOLD = analysis()
+CYCLE = alert(summary="round and round", evidence=(1, 2))
 LESSON = Lesson(text="Try refunds.", origin=Origin.AUTOMATIC)
 
 
-def step(number: int, *, edit: str = "", writer: Writer = Writer.WORKER, notes: str = "") -> Step:
-    told = Checkpoint(progress_percent=50, confidence=60, notes=notes) if notes else None
-    return Step(
-        number=number,
-        kind=StepKind.CHECKPOINT if told else StepKind.TOOL,
-        request=number,
-        tool="run",
-        output=f"output {number}",
-        edits=(Edit(path=edit, writer=writer),) if edit else (),
-        checkpoint=told,
+def editing(number: int, path: str, writer: Writer = Writer.WORKER) -> Step:
+    return step(
+        number, "run", request=number, output=f"output {number}", edits=(edit(path, writer=writer),)
     )
 
 
 async def nudged(past: PastAttempts, attempt: Attempt) -> None:
     """A nudge that reached an attempt and helped, and one that came too late."""
-    nudge = Intervention(action=Action.NUDGE, by=Actor.SUPERVISOR, message="Look up.")
+    nudge = intervention(by=Actor.SUPERVISOR, message="Look up.")
     for state in (DeliveryState.DELIVERED, DeliveryState.EXPIRED):
         id = await past.say(attempt, nudge)
-        await past.say(attempt, Delivery(intervention=id, state=state))
+        await past.say(attempt, delivery(id, state))
         if state is DeliveryState.DELIVERED:
-            outcome = OutcomeReport(
-                intervention=id, outcome=Outcome.RECOVERED, step=3, reason="it moved"
-            )
-            await past.say(attempt, outcome)
+            await past.say(attempt, outcome(id))
 
 
 async def test_r5_a_case_holds_the_attempt_with_what_was_said_and_done_in_it(
     past: PastAttempts,
 ) -> None:
     attempt = await past.attempt(task="totals")
-    await past.say(attempt, step(1, edit="a.py"), step(2, notes="Refunds?"), CYCLE, TOLD)
-    await past.say(attempt, Acceptance(check="pytest", passed=False, detail="1 failed"))
+    await past.say(
+        attempt,
+        editing(1, "a.py"),
+        replace(reflecting(2, notes="Refunds?"), request=2),
+        CYCLE,
+        TOLD,
+        acceptance(passed=False),
+    )
     await nudged(past, attempt)
     end = await past.end(attempt, Ending.UNACCEPTED)
     case = await case_of(past.journal, await past.journal.task(attempt.task), attempt, about=end)
@@ -93,7 +79,7 @@ async def test_r5_a_case_holds_the_attempt_with_what_was_said_and_done_in_it(
             by=Actor.SUPERVISOR,
             message="Look up.",
             outcome=Outcome.RECOVERED,
-            reason="it moved",
+            reason="it moves",
         ),
     )
     assert (case.verdict_id, case.sources) == (end, (attempt.id,))
@@ -118,7 +104,7 @@ async def test_a_person_s_edit_a_notice_and_the_watch_s_own_words_are_not_the_wo
     attempt = await past.attempt()
     notice = replace(CYCLE, severity=Severity.NOTICE)
     outage = replace(TOLD, by=Teller.WATCH)
-    await past.say(attempt, step(1, edit="a.py", writer=Writer.PERSON), notice, outage)
+    await past.say(attempt, editing(1, "a.py", Writer.PERSON), notice, outage)
     case = await case_of(past.journal, await past.journal.task(attempt.task), attempt)
     assert (case.files, case.alarms, case.analyses) == ((), (), ())
 
@@ -127,7 +113,7 @@ async def test_however_long_an_attempt_was_its_case_shows_the_last_steps_only(
     past: PastAttempts,
 ) -> None:
     attempt = await past.attempt()
-    endless = [replace(step(n, edit=f"{n}.py"), output="x" * 5000) for n in range(1, 101)]
+    endless = [replace(editing(n, f"{n}.py"), output="x" * 5000) for n in range(1, 101)]
     await past.say(attempt, *endless)
     case = await case_of(past.journal, await past.journal.task(attempt.task), attempt)
     assert (case.steps, case.shown) == (100, tuple(range(71, 101)))

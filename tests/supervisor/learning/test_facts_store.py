@@ -2,28 +2,22 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 
 import pytest
 
 from midwatch_monitor.config.learning import FactSettings, LearningSettings
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
-    AttemptTransition,
     Chore,
-    Commit,
-    Draft,
     Ending,
     Fact,
     FactAct,
     FactMaker,
     FactState,
     KnownFact,
-    Lifecycle,
 )
+from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.facts import store
 from midwatch_supervisor.operator.actions import LearningActions
 
@@ -37,36 +31,36 @@ def given(**facts: bool | int) -> Settings:
 
 
 @pytest.fixture
-def ended(journal: Journal, at: datetime) -> Ended:
+def ended(past: PastAttempts) -> Ended:
     """Makes an ended attempt of the project `shop`."""
 
     async def make() -> Attempt:
-        run = await journal.add_run(source="s", settings="{}", at=at)
-        task = await journal.add_task(
-            run=run.id, name=f"t{run.id}", title="", spec="{}", project="shop", at=at
-        )
-        whose = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
-        attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
-        done = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-        draft = Draft(record=done, at=at, task=task.id, attempt=attempt.id)
-        await journal.commit(Commit(drafts=(draft,)))
+        attempt = await past.attempt()
+        await past.end(attempt, Ending.DONE)
         return attempt
 
     return make
 
 
 @pytest.fixture
-def take(journal: Journal, at: datetime) -> Take:
+def take(past: PastAttempts) -> Take:
     """Stores extracted facts, and answers those of the project that stand, oldest first."""
 
     async def work(
         attempt: Attempt, *facts: Fact, settings: Settings | None = None
     ) -> list[KnownFact]:
-        task = await journal.task(attempt.task)
-        await store(journal, task, attempt, facts, settings=settings or given(), now=at)
-        return (await Learned(journal).facts(project="shop"))[::-1]
+        task = await past.journal.task(attempt.task)
+        settings = settings or given()
+        await store(past.journal, task, attempt, facts, settings=settings, now=past.at)
+        return (await past.learned.facts(project="shop"))[::-1]
 
     return work
+
+
+async def reviewed(past: PastAttempts, known: KnownFact) -> None:
+    """Let a person take a fact for true."""
+    actions = LearningActions(past.journal, author="ann", clock=lambda: past.at)
+    await actions.mark_fact(known.id, FactAct.REVIEWED)
 
 
 async def test_extracted_facts_wait_for_a_person_where_no_review_is_wanted(
@@ -78,37 +72,33 @@ async def test_extracted_facts_wait_for_a_person_where_no_review_is_wanted(
 
 
 async def test_v7_extracted_facts_wait_for_a_review_where_it_is_on(
-    journal: Journal, ended: Ended, take: Take
+    past: PastAttempts, ended: Ended, take: Take
 ) -> None:
     attempt = await ended()
     (known,) = await take(attempt, Fact(text=REACT), settings=given(review=True))
     assert (known.state, known.shared) == (FactState.PENDING, False)
-    chores = await Learned(journal).chores(tries=3, attempt=attempt.id)
+    chores = await past.learned.chores(tries=3, attempt=attempt.id)
     assert Chore.REVIEW in {each.chore for each in chores}
 
 
 async def test_v7_an_extracted_fact_that_is_known_only_adds_its_source(
-    journal: Journal, ended: Ended, take: Take, at: datetime
+    past: PastAttempts, ended: Ended, take: Take
 ) -> None:
     before, attempt = await ended(), await ended()
     (known,) = await take(before, Fact(text=REACT))
-    await LearningActions(journal, author="ann", clock=lambda: at).mark_fact(
-        known.id, FactAct.REVIEWED
-    )
+    await reviewed(past, known)
     for _ in range(2):  # the second time as after a crash
         (known,) = await take(attempt, Fact(text=REACT))
         assert known.sources == (before.id, attempt.id)
-    assert len(await Learned(journal).facts(project="shop", live=False)) == 2
+    assert len(await past.learned.facts(project="shop", live=False)) == 2
 
 
 @pytest.mark.parametrize("review", [True, False])
 async def test_what_waits_ends_no_shared_fact(
-    journal: Journal, ended: Ended, take: Take, at: datetime, review: bool
+    past: PastAttempts, ended: Ended, take: Take, review: bool
 ) -> None:
     (known,) = await take(await ended(), Fact(text=REACT))
-    await LearningActions(journal, author="ann", clock=lambda: at).mark_fact(
-        known.id, FactAct.REVIEWED
-    )
+    await reviewed(past, known)
     more = Fact(text=REACT, value='"19.1"')
     found = await take(await ended(), more, settings=given(review=review))
     assert [each.shared for each in found] == [True, False]

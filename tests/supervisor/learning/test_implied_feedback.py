@@ -10,27 +10,17 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.learning import FeedbackSettings
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    AttemptTransition,
-    Commit,
-    Draft,
-    Ending,
-    Feedback,
-    Lifecycle,
-    Origin,
-    Sign,
-)
+from midwatch_monitor.records import Ending, Feedback, Origin, Sign
+from midwatch_stage.factories import AT
+from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_supervisor.learning.implied_feedback import scan
-from midwatch_supervisor.present.assignment import Assignment, branch_of
+from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge
 from midwatch_supervisor.workspaces.workspace import reopen_workspace
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MERGED = AT + HOUR
-DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 Who = tuple[str, str]
 MIDWATCH = ("Midwatch", "midwatch@localhost")
 ADA = ("Ada", "ada@localhost")
@@ -91,30 +81,18 @@ Scan = Callable[..., Awaitable[list[Feedback]]]
 
 
 @pytest.fixture
-def attempted(journal: Journal, repository: Repository) -> Attempted:
+def attempted(past: PastAttempts, repository: Repository) -> Attempted:
     """An attempt of a task of its own that wrote files in its worktree and ended."""
 
     async def attempt(
-        name: str = "fix", state: AttemptTransition = DONE, at: datetime = AT, **files: str
+        name: str = "fix", ending: Ending = Ending.DONE, at: datetime = AT, **files: str
     ) -> Path:
         folder = repository.worktree(f"{name}-1", at)
         for stem, text in (files or {"a": "one\nTWO\nthree\n"}).items():
             repository.write(f"{stem}.py", text, at=at, who=MIDWATCH, into=folder)
-        spec = Assignment(
-            task=TaskSpec(id=name, goal="g", acceptance=("true",)),
-            worker="w",
-            spec=WorkerSpec(),
-            models={},
-            workspace=repository.folder,
-            project="p",
-        ).model_dump_json()
-        run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
-        task = await journal.add_task(run=run.id, name=name, title="", spec=spec, at=at)
-        made = await journal.add_attempt(
-            task=task.id, number=1, worker="w", model="", node="n", workspace=str(folder), at=at
-        )
-        draft = Draft(record=state, at=at, task=task.id, attempt=made.id)
-        await journal.commit(Commit(drafts=(draft,)))
+        past.at = at
+        task = assigned(name, workspace=repository.folder, project="p")
+        await past.end(await past.attempt("", task=task, workspace=str(folder)), ending)
         return folder
 
     return attempt
@@ -214,7 +192,7 @@ async def test_r45_silence_is_no_verdict(attempted: Attempted, look: Scan) -> No
 async def test_r44_only_attempts_that_ended_well_are_looked_at(
     repository: Repository, attempted: Attempted, look: Scan
 ) -> None:
-    await attempted(state=AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK))
+    await attempted(ending=Ending.STUCK)
     repository.merge()
     assert await look(2 * DAY) == []
 

@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +18,27 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_agents.learning.text_safety import BY_A_MODEL
 from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.config.tasks import ModelSpec, Role
+from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Attempt,
     Change,
     Chore,
-    Edit,
     Ending,
     Fact,
     FactState,
     Feedback,
     Lesson,
     Origin,
-    Record,
     Spending,
-    Step,
-    StepKind,
     Study,
     StudyState,
     Summary,
 )
-from midwatch_stage.harness import PastAttempts
+from midwatch_stage.factories import edit, step
+from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_supervisor.learning.chores import LessonResult
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.present.assignment import Assignment
 
 REJECTION = Feedback(
     accepted=False, comment="Negative amounts are wrong in totals.py.", author="me"
@@ -84,65 +82,41 @@ def model_for(role: Role, key: str) -> Model:
     return FunctionModel(answer, model_name="reflector")
 
 
-class School:
+class School(PastAttempts):
     """Tasks that were done, and learners who learn from them."""
 
-    def __init__(self, past: PastAttempts) -> None:
-        self.past = past
-
-    async def attempt(self, name: str = "totals", *, model: bool = False) -> Attempt:
+    async def begun(self, name: str = "totals", *, model: bool = False) -> Attempt:
         """An attempt at a new task that has changed a file."""
-        journal, at = self.past.journal, self.past.at
-        spec = ModelSpec(name=f"scripted:{__name__}")
-        assignment = Assignment(
-            task=TaskSpec(id=name, goal="Totals are exact.", acceptance=("true",), tags=("py",)),
-            worker="coder",
-            spec=WorkerSpec(),
-            models={Role.REFLECTOR: spec} if model else {},
-            workspace=None,
-            named=(Role.REFLECTOR,),
-        ).model_dump_json()
-        run = await journal.add_run(source="t", settings="{}", at=at)
-        task = await journal.add_task(
-            run=run.id, name=name, title=name, spec=assignment, at=at, project="shop"
-        )
-        attempt = await journal.add_attempt(
-            task=task.id, number=1, worker="coder", model="m", node="n", workspace="/w", at=at
-        )
-        edits = (Edit(path="totals.py"),)
-        output = "make check passes"
-        step = Step(number=1, kind=StepKind.TOOL, request=1, output=output, edits=edits)
-        await self.past.say(attempt, step)
+        models = {Role.REFLECTOR: ModelSpec(name=f"scripted:{__name__}")} if model else {}
+        task = assigned(name, tags=("py",), models=models, named=(Role.REFLECTOR,))
+        attempt = await self.attempt(task=task)
+        edits = (edit("totals.py"),)
+        await self.say(attempt, step(1, request=1, output="make check passes", edits=edits))
         return attempt
 
     async def ended(self, name: str = "totals", *, model: bool = False) -> Attempt:
         """An attempt that ended well."""
-        attempt = await self.attempt(name, model=model)
-        await self.past.end(attempt, Ending.DONE)
+        attempt = await self.begun(name, model=model)
+        await self.end(attempt, Ending.DONE)
         return attempt
 
     async def rejected(self, name: str = "totals", *, model: bool = False) -> Attempt:
         """An attempt that a person rejected."""
         attempt = await self.ended(name, model=model)
-        await self.past.say(attempt, REJECTION)
+        await self.say(attempt, REJECTION)
         return attempt
 
     def learner(self, learning: LearningSettings | None = None) -> Learner:
         settings = Settings(learning=learning or LearningSettings())
-        return Learner(self.past.journal, settings=settings, clock=lambda: self.past.at)
-
-    async def told(self, attempt: Attempt, kind: type[Record]) -> list[Any]:
-        """What the journal holds of an attempt."""
-        entries = await self.past.journal.entries(attempt=attempt.id, kinds=(kind,))
-        return [entry.record for entry in entries]
+        return Learner(self.journal, settings=settings, clock=lambda: self.at)
 
     async def studies(self, attempt: Attempt) -> list[tuple[Chore, StudyState]]:
-        return [(each.chore, each.state) for each in await self.told(attempt, Study)]
+        return [(each.chore, each.state) for each in await self.told(Study, attempt)]
 
 
 @pytest.fixture
-def school(past: PastAttempts) -> School:
-    return School(past)
+def school(journal: Journal, at: datetime) -> School:
+    return School(journal, at)
 
 
 # -- lessons ---------------------------------------------------------------------------------
@@ -152,9 +126,9 @@ async def test_r21_a_rejection_becomes_a_lesson_that_names_it_and_its_attempt(
     school: School,
 ) -> None:
     attempt = await school.ended(model=True)
-    verdict = await school.past.say(attempt, REJECTION)
+    verdict = await school.say(attempt, REJECTION)
     studied = await school.learner().study(attempt=attempt.id)
-    (lesson,) = await school.told(attempt, Lesson)
+    (lesson,) = await school.told(Lesson, attempt)
     assert studied.lesson is not None
     assert lesson == Lesson(
         text=LESSON["text"],
@@ -178,7 +152,7 @@ async def test_r21_a_success_makes_no_lesson(school: School) -> None:
         reason="there is no rejection to learn from"
     )
     await school.learner().study_all()
-    assert await school.told(attempt, Lesson) == []
+    assert await school.told(Lesson, attempt) == []
 
 
 @pytest.mark.parametrize("name", ["broken", "silent"])
@@ -186,7 +160,7 @@ async def test_r24_a_verdict_outlives_the_failure_of_the_model(school: School, n
     attempt = await school.rejected(name, model=True)
     learner = school.learner(LearningSettings(timeout_seconds=0.05))
     studied = await learner.study(attempt=attempt.id)
-    assert await school.told(attempt, Feedback) == [REJECTION]
+    assert await school.told(Feedback, attempt) == [REJECTION]
     assert await school.studies(attempt) == [(Chore.LESSON, StudyState.FAILED)]
     assert studied.lesson is None
     assert "the reflector reflector failed: " in studied.reason
@@ -216,14 +190,14 @@ async def test_c11_an_answer_that_is_of_no_use_is_refused_and_not_tried_again(
         (Chore.LESSON, StudyState.REFUSED),
         (Chore.SUMMARY, StudyState.DONE),
     ]
-    assert await school.told(attempt, Lesson) == []
+    assert await school.told(Lesson, attempt) == []
 
 
 async def test_requirement_18_two_learners_at_once_write_one_lesson(school: School) -> None:
     attempt = await school.rejected(model=True)
     done = await asyncio.gather(*(school.learner().study_all() for _ in range(4)))
-    assert len(await school.told(attempt, Lesson)) == 1
-    assert len(await school.told(attempt, Summary)) == 1
+    assert len(await school.told(Lesson, attempt)) == 1
+    assert len(await school.told(Summary, attempt)) == 1
     assert sum(each[StudyState.DONE] for each in done) == 2
 
 
@@ -232,7 +206,7 @@ async def test_without_a_model_a_lesson_has_a_fixed_form_that_begins_with_the_co
 ) -> None:
     attempt = await school.rejected()
     await school.learner().study_all()
-    (lesson,) = await school.told(attempt, Lesson)
+    (lesson,) = await school.told(Lesson, attempt)
     assert lesson.text.startswith(f"A person rejected the result: {REJECTION.comment}")
     assert lesson.model == ""
 
@@ -240,11 +214,11 @@ async def test_without_a_model_a_lesson_has_a_fixed_form_that_begins_with_the_co
 async def test_what_a_person_says_is_a_lesson_though_the_checks_taught_the_same(
     school: School,
 ) -> None:
-    attempt = await school.attempt()
-    await school.past.end(attempt, Ending.UNACCEPTED)
-    await school.past.say(attempt, replace(REJECTION, comment="totals.py is wrong"))
+    attempt = await school.begun()
+    await school.end(attempt, Ending.UNACCEPTED)
+    await school.say(attempt, replace(REJECTION, comment="totals.py is wrong"))
     await school.learner().study_all()
-    assert {each.origin for each in await school.told(attempt, Lesson)} >= {Origin.EXPLICIT}
+    assert {each.origin for each in await school.told(Lesson, attempt)} >= {Origin.EXPLICIT}
 
 
 async def test_lessons_that_are_switched_off_are_left_for_later(school: School) -> None:
@@ -264,7 +238,7 @@ async def test_s12_every_ended_attempt_gets_a_summary_with_topics_and_turns(
 ) -> None:
     attempt = await school.ended(model=True)
     await school.learner().study_all()
-    (summary,) = await school.told(attempt, Summary)
+    (summary,) = await school.told(Summary, attempt)
     assert summary == Summary(
         text=BACK["summary"],
         topics=("totals", "rounding", "refunds"),
@@ -277,17 +251,17 @@ async def test_s12_every_ended_attempt_gets_a_summary_with_topics_and_turns(
 async def test_s12_an_attempt_that_says_nothing_of_its_work_is_summed_up_too(
     school: School, ending: Ending
 ) -> None:
-    attempt = await school.attempt()
-    await school.past.end(attempt, ending)
+    attempt = await school.begun()
+    await school.end(attempt, ending)
     await school.learner().study_all()
     assert await school.studies(attempt) == [(Chore.SUMMARY, StudyState.DONE)]
-    assert 3 <= len((await school.told(attempt, Summary))[0].topics) <= 7
+    assert 3 <= len((await school.told(Summary, attempt))[0].topics) <= 7
 
 
 async def test_v25_facts_are_taken_out_of_an_attempt_when_it_is_over(school: School) -> None:
     attempt = await school.ended(model=True)
     await school.learner().study_all()
-    (fact,) = await school.past.learned.facts(project="shop")
+    (fact,) = await school.learned.facts(project="shop")
     assert (fact.attempt, fact.waiting) == (attempt.id, True)
     assert fact.fact.text == BACK["facts"][0]["text"]
 
@@ -295,27 +269,23 @@ async def test_v25_facts_are_taken_out_of_an_attempt_when_it_is_over(school: Sch
 async def test_v25_facts_that_wait_are_reviewed_when_the_attempt_is_over_and_never_lost(
     school: School,
 ) -> None:
-    attempt = await school.attempt()
-    await school.past.say(
-        attempt, Fact(text="The port of the tests is 8765.", state=FactState.PENDING)
-    )
+    attempt = await school.begun()
+    await school.say(attempt, Fact(text="The port of the tests is 8765.", state=FactState.PENDING))
     review = LearningSettings(facts=FactSettings(review=True))
     await school.learner(review).study_all()
-    assert [each.shared for each in await school.past.learned.facts(project="shop")] == [False]
-    await school.past.end(attempt, Ending.DONE)
+    assert [each.shared for each in await school.learned.facts(project="shop")] == [False]
+    await school.end(attempt, Ending.DONE)
     await school.learner(review).study_all()
-    assert [each.waiting for each in await school.past.learned.facts(project="shop")] == [True]
+    assert [each.waiting for each in await school.learned.facts(project="shop")] == [True]
     assert (Chore.REVIEW, StudyState.DONE) in await school.studies(attempt)
 
 
 async def test_v25_no_review_comes_before_the_facts_of_a_summary_that_failed(
     school: School,
 ) -> None:
-    attempt = await school.attempt("broken", model=True)
-    await school.past.say(
-        attempt, Fact(text="The port of the tests is 8765.", state=FactState.PENDING)
-    )
-    await school.past.end(attempt, Ending.DONE)
+    attempt = await school.begun("broken", model=True)
+    await school.say(attempt, Fact(text="The port of the tests is 8765.", state=FactState.PENDING))
+    await school.end(attempt, Ending.DONE)
     review = LearningSettings(tries=1, facts=FactSettings(review=True))
     await school.learner(review).study_all()
     # Tried as often as it may be, the summary is waited for no longer.
@@ -330,8 +300,8 @@ async def test_s34_a_chore_that_fails_harms_no_other_one(school: School) -> None
     good, broken = await school.rejected(model=True), await school.rejected("broken", model=True)
     progress = await school.learner().study_all()
     assert progress == Counter(done=2, failed=2)
-    assert len(await school.told(good, Lesson)) == 1
-    assert await school.told(broken, Lesson) == []
+    assert len(await school.told(Lesson, good)) == 1
+    assert await school.told(Lesson, broken) == []
 
 
 async def test_what_the_reflector_takes_is_its_own_and_no_budget_of_a_worker(
@@ -339,12 +309,12 @@ async def test_what_the_reflector_takes_is_its_own_and_no_budget_of_a_worker(
 ) -> None:
     attempt = await school.rejected(model=True)
     await school.learner().study_all()
-    spent = await school.told(attempt, Spending)
+    spent = await school.told(Spending, attempt)
     assert [(each.role, each.model, each.requests) for each in spent] == [
         ("reflector", "reflector", 1),
         ("reflector", "reflector", 1),
     ]
-    assert await school.told(attempt, Change) == []
+    assert await school.told(Change, attempt) == []
 
 
 async def test_the_end_of_a_run_waits_only_so_long(
@@ -394,4 +364,4 @@ async def test_an_outage_stops_nothing_that_needs_no_model(school: School) -> No
     for _ in range(4):
         await school.rejected("broken", model=True)
     await school.learner().study_all()
-    assert len(await school.told(plain, Lesson)) == 1
+    assert len(await school.told(Lesson, plain)) == 1

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.records import (
     Attempt,
     Chore,
@@ -26,14 +26,12 @@ from midwatch_monitor.records import (
     Fault,
     Feedback,
     Lesson,
-    Record,
     ReviewState,
     Study,
     StudyState,
 )
-from midwatch_stage.harness import PastAttempts
+from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.present.assignment import Assignment
 
 NO_KEY = ModelSpec(name="m", base_url="http://127.0.0.1:9/v1", api_key_env="MIDWATCH_NO_SUCH_KEY")
 SCRIPTED = ModelSpec(name=f"scripted:{__name__}")
@@ -67,20 +65,8 @@ def _in_order() -> None:  # pyright: ignore[reportUnusedFunction]
 
 
 async def attempt(past: PastAttempts, name: str = "totals", spec: ModelSpec = SCRIPTED) -> Attempt:
-    assignment = Assignment(
-        task=TaskSpec(id=name, goal="Totals are exact.", acceptance=("true",)),
-        worker="coder",
-        spec=WorkerSpec(),
-        models={Role.REFLECTOR: spec},
-        workspace=None,
-        named=(Role.REFLECTOR,),
-    ).model_dump_json()
-    run = await past.journal.add_run(source="t", settings="{}", at=past.at)
-    task = await past.journal.add_task(
-        run=run.id, name=name, title=name, spec=assignment, at=past.at, project="shop"
-    )
-    whose = {"worker": "coder", "model": "m", "node": "n", "workspace": "/w"}
-    return await past.journal.add_attempt(task=task.id, number=1, at=past.at, **whose)
+    models = {Role.REFLECTOR: spec}
+    return await past.attempt(task=assigned(name, models=models, named=(Role.REFLECTOR,)))
 
 
 async def ended(past: PastAttempts, name: str = "totals", spec: ModelSpec = SCRIPTED) -> Attempt:
@@ -94,13 +80,8 @@ def learner(past: PastAttempts, **learning: Any) -> Learner:
     return Learner(past.journal, settings=settings, clock=lambda: past.at)
 
 
-async def told(past: PastAttempts, of: Attempt, kind: type[Record]) -> list[Any]:
-    entries = await past.journal.entries(attempt=of.id, kinds=(kind,))
-    return [entry.record for entry in entries]
-
-
 async def studies(past: PastAttempts, of: Attempt) -> list[tuple[Chore, StudyState]]:
-    return [(each.chore, each.state) for each in await told(past, of, Study)]
+    return [(each.chore, each.state) for each in await past.told(Study, of)]
 
 
 async def for_a_person(past: PastAttempts) -> list[bool]:
@@ -119,7 +100,7 @@ async def test_v25_facts_do_not_wait_for_a_reflector_that_cannot_be_built(
     await past.end(of, Ending.DONE)
     await learner(past, facts=FactSettings(review=True)).study_all()
     assert await for_a_person(past) == [True]
-    (review,) = await told(past, of, FactReview)
+    (review,) = await past.told(FactReview, of)
     assert review.state is ReviewState.SKIPPED
     assert "there is no model for the review: model m" in review.error
     assert (Chore.REVIEW, StudyState.DONE) in await studies(past, of)
@@ -135,9 +116,9 @@ async def test_c11_without_a_key_a_lesson_waits_and_has_its_fixed_form_at_the_la
     chores = (Chore.LESSON, Chore.SUMMARY)
     states = (StudyState.FAILED, StudyState.FAILED, StudyState.DONE)
     assert await studies(past, of) == [(chore, state) for state in states for chore in chores]
-    (lesson,) = await told(past, of, Lesson)
+    (lesson,) = await past.told(Lesson, of)
     assert (lesson.model, REJECTION.comment in lesson.text) == ("", True)
-    faults = await told(past, of, Fault)
+    faults = await past.told(Fault, of)
     assert [each.part for each in faults] == 2 * ["learning: reflector"]
     assert "MIDWATCH_NO_SUCH_KEY" in faults[0].error
 
@@ -172,7 +153,7 @@ async def test_v25_facts_wait_for_a_person_when_the_last_try_fails(
         await learner(past, facts=FactSettings(review=True)).study_all()
         seen.append(await for_a_person(past))
     assert seen == [[False], [False], [True]]
-    (review,) = await told(past, of, FactReview)
+    (review,) = await past.told(FactReview, of)
     assert "it failed at its last try" in review.error
 
 
@@ -187,7 +168,7 @@ async def test_v25_facts_that_no_try_could_settle_wait_for_a_person(
     await past.journal.write(refuse, "skipped")
     await learner(past, facts=FactSettings(review=True)).study_all()
     assert await for_a_person(past) == [True]
-    (review,) = await told(past, of, FactReview)
+    (review,) = await past.told(FactReview, of)
     assert "it failed 4 times" in review.error
 
 
@@ -197,7 +178,7 @@ async def test_v25_a_review_that_takes_too_long_leaves_its_facts_to_a_person(
     of = await waiting(past, "silent")
     await learner(past, facts=FactSettings(review=True), timeout_seconds=0.05).study_all()
     assert await for_a_person(past) == [True]
-    (review,) = await told(past, of, FactReview)
+    (review,) = await past.told(FactReview, of)
     assert review.state is ReviewState.FALLBACK
 
 
@@ -274,4 +255,4 @@ async def test_every_rejection_of_an_attempt_is_studied_for_who_asks(past: PastA
     for number in range(3):
         await past.say(of, Feedback(accepted=False, comment=f"Order {number} is wrong."))
     await learner(past, look_back=1).study(attempt=of.id)
-    assert len(await told(past, of, Lesson)) == 3
+    assert len(await past.told(Lesson, of)) == 3

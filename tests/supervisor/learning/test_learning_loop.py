@@ -114,13 +114,6 @@ def test_the_list_of_lessons_tells_the_source(loop: Loop, task: str) -> None:
     assert lesson["waits"] == (None if COMMENTS[task] else waits)
 
 
-def test_a_comment_that_looks_like_a_block_is_kept_as_the_person_wrote_it(loop: Loop) -> None:
-    verdict = loop.verdicts["shipping"]
-    (lesson,) = [each for each in loop.lessons if each["id"] == verdict["lesson"]]
-    assert COMMENTS["shipping"] in lesson["text"]
-    assert lesson["waits"] is None
-
-
 @pytest.mark.parametrize("task", STUCK)
 def test_r34_the_second_demo_has_the_lesson_in_its_prompt_and_says_so(
     loop: Loop, task: str

@@ -1,12 +1,13 @@
 """What became of merged work, without git."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.records import Sign
+from midwatch_stage.factories import AT
 from midwatch_supervisor.learning.merge_outcome import (
     FileChange,
     MergePoint,
@@ -18,7 +19,6 @@ from midwatch_supervisor.learning.merge_outcome import (
     merge_point,
 )
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 SETTINGS = FeedbackSettings()
 WORK = Work(
@@ -67,8 +67,20 @@ def became(
     settings: FeedbackSettings = SETTINGS,
 ) -> Sign | None:
     """What became of the work by some time after its merge; each commit follows the one before."""
-    known = branch_history([BASE, TIP, MERGE, *later], later[-1].id if later else "merge")
-    merge = MergePoint(place=1, at=AT)
+    history = [BASE, TIP, MERGE, *later]
+    return judged(history, MergePoint(place=1, at=AT), at=at, stored=stored, settings=settings)
+
+
+def judged(
+    history: Sequence[Revision],
+    merge: MergePoint,
+    *,
+    at: timedelta,
+    stored: Sign | None = None,
+    settings: FeedbackSettings = SETTINGS,
+) -> Sign | None:
+    """What became of work that a branch of this history took in there."""
+    known = branch_history(history, history[-1].id)
     assert merge_point(WORK, known) == merge
     judgement = judge(
         WORK,
@@ -124,20 +136,8 @@ def test_r42_after_kept_an_edit_is_new_work() -> None:
 def test_r10_an_edit_that_came_before_the_merge_is_none() -> None:
     before = commit("before", "base", after=-HOUR / 2, a=("old", "mine"))
     merge = commit("merge", "before", "tip", after=timedelta(), a=("mine", "both"))
-    known = branch_history([BASE, before, TIP, merge], "merge")
-    merge = MergePoint(place=2, at=AT)
-    assert merge_point(WORK, known) == merge
-    judgement = judge(
-        WORK,
-        merge,
-        known,
-        agents=agents([WORK], {1: merge}, known),
-        stored=None,
-        settings=SETTINGS,
-        now=AT + DAY,
-    )
-    assert judgement is not None
-    assert judgement.sign is Sign.KEPT
+    history = [BASE, before, TIP, merge]
+    assert judged(history, MergePoint(place=2, at=AT), at=DAY) is Sign.KEPT
 
 
 @pytest.mark.parametrize("stored", [None, Sign.KEPT, Sign.EDITED])
@@ -189,18 +189,5 @@ def test_r45_other_content_is_no_merge(text: str) -> None:
 
 
 def test_r11_without_a_log_of_the_branch_nobody_knows_when_it_took_the_work_as_it_is() -> None:
-    known = branch_history([BASE, TIP], "tip")
     merge = MergePoint(place=1, at=AT - HOUR, sure=False)
-    assert merge_point(WORK, known) == merge
-    assert (
-        judge(
-            WORK,
-            merge,
-            known,
-            agents=frozenset({"tip"}),
-            stored=None,
-            settings=SETTINGS,
-            now=AT + 9 * DAY,
-        )
-        is None
-    )
+    assert judged([BASE, TIP], merge, at=9 * DAY) is None

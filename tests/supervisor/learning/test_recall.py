@@ -9,14 +9,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
-    Attempt,
-    AttemptTransition,
-    Commit,
-    Draft,
     Ending,
     Fact,
     Fault,
@@ -27,16 +21,14 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
-    Lifecycle,
     Method,
     Origin,
     Plan,
     PlanStep,
     Recall,
-    Record,
 )
+from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_supervisor.learning.recall import PART, RecalledText, RecallRequest, group_of, recall
-from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
@@ -54,12 +46,11 @@ ON = LearningSettings()
 OFF = LearningSettings(lessons=LessonSettings(enabled=False), facts=FactSettings(enabled=False))
 
 
-class Shop:
-    """A journal with tasks of one project, each with its attempts."""
+class Shop(PastAttempts):
+    """Tasks of one project, each with its attempts."""
 
     def __init__(self, journal: Journal, at: datetime) -> None:
-        self.journal = journal
-        self._at = at
+        super().__init__(journal, at)
         self._ticks = count(step=0.25)
 
     async def request(
@@ -71,48 +62,16 @@ class Shop:
         **more: object,
     ) -> RecallRequest:
         """A new task with a first attempt that is about to begin."""
-        assignment = Assignment(
-            task=TaskSpec(id=name, goal="Totals are exact.", tags=tags, acceptance=("true",)),
-            worker="coder",
-            spec=WorkerSpec(),
-            models={},
-            workspace=None,
-            project=project,
-        ).model_copy(update=more)
-        run = await self.journal.add_run(source="t", settings="{}", at=self._at)
-        task = await self.journal.add_task(
-            run=run.id,
-            name=name,
-            title=name,
-            spec=assignment.model_dump_json(),
-            at=self._at,
-            project=project,
-        )
-        attempt = await self._attempt(task.id, 1)
+        assignment = assigned(name, "Totals are exact.", tags=tags, project=project, **more)
+        attempt = await self.attempt(project, task=assignment)
+        task = await self.journal.task(attempt.task)
         return RecallRequest(task=task, assignment=assignment, attempt=attempt, plan=PLAN)
 
     async def again(self, request: RecallRequest) -> RecallRequest:
-        """The next attempt of the same task."""
+        """The next attempt of the same task, which is that of the last run."""
         number = request.attempt.number + 1
-        return replace(request, attempt=await self._attempt(request.task.id, number))
-
-    async def _attempt(self, task: int, number: int) -> Attempt:
-        return await self.journal.add_attempt(
-            task=task,
-            number=number,
-            worker="coder",
-            model="m",
-            node="n",
-            workspace="/w",
-            at=self._at,
-        )
-
-    async def put(self, request: RecallRequest, record: Record) -> int:
-        """Record something of an attempt; its journal id."""
-        at = self._at
-        draft = Draft(record=record, at=at, task=request.task.id, attempt=request.attempt.id)
-        (entry,) = await self.journal.commit(Commit(drafts=(draft,)))
-        return entry.id
+        attempt = await self.attempt(task=request.assignment, number=number)
+        return replace(request, attempt=attempt)
 
     async def given(self, request: RecallRequest, settings: LearningSettings = ON) -> RecalledText:
         """What an attempt is given, as the journal is told."""
@@ -120,7 +79,7 @@ class Shop:
             self.journal, request, settings, BLOCKS, ticks=lambda: next(self._ticks)
         )
         for record in found.records:
-            await self.put(request, record)
+            await self.say(request.attempt, record)
         return found
 
 
@@ -138,7 +97,7 @@ def recalled(given: RecalledText) -> Recall:
 async def test_r4_a_lesson_of_one_run_is_given_in_the_next_one_and_that_is_recorded(
     shop: Shop,
 ) -> None:
-    lesson = await shop.put(await shop.request(), CENT)
+    lesson = await shop.say(await shop.attempt(task="totals"), CENT)
     given = await shop.given(await shop.request())
     assert CENT.text in given.text
     record = recalled(given)
@@ -146,44 +105,41 @@ async def test_r4_a_lesson_of_one_run_is_given_in_the_next_one_and_that_is_recor
     assert (record.group, record.seconds, record.tokens > 0) == (Group.NONE, 0.25, True)
 
 
-async def test_r34_each_use_is_counted_with_its_attempt(shop: Shop, journal: Journal) -> None:
-    lesson = await shop.put(await shop.request(), CENT)
+async def test_r34_each_use_is_counted_with_its_attempt(shop: Shop) -> None:
+    lesson = await shop.say(await shop.attempt(task="totals"), CENT)
     first, second = await shop.request(), await shop.request()
     await shop.given(first)
     await shop.given(second)
-    known = await Learned(journal).lesson(lesson)
+    known = await shop.learned.lesson(lesson)
     assert (known.used, known.helped, known.hurt) == (2, 0, 0)
-    assert [each.lesson for each in await Learned(journal).uses(second.attempt.id)] == [lesson]
+    assert [each.lesson for each in await shop.learned.uses(second.attempt.id)] == [lesson]
 
 
-async def test_r34_the_outcome_of_a_use_is_filled_in_when_its_attempt_ends(
-    shop: Shop, journal: Journal
-) -> None:
-    lesson = await shop.put(await shop.request(), CENT)
+async def test_r34_the_outcome_of_a_use_is_filled_in_when_its_attempt_ends(shop: Shop) -> None:
+    lesson = await shop.say(await shop.attempt(task="totals"), CENT)
     request = await shop.request()
     await shop.given(request)
-    done = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-    await shop.put(request, done)
-    assert (await Learned(journal).lesson(lesson)).helped == 1
+    await shop.end(request.attempt, Ending.DONE)
+    assert (await shop.learned.lesson(lesson)).helped == 1
 
 
 async def test_requirement_18_a_crash_after_the_record_gives_the_same_and_counts_no_use_twice(
-    shop: Shop, journal: Journal
+    shop: Shop,
 ) -> None:
-    lesson = await shop.put(await shop.request(), CENT)
+    lesson = await shop.say(await shop.attempt(task="totals"), CENT)
     request = await shop.request()
     before = await shop.given(request)
-    await shop.put(request, CENT)  # what came meanwhile changes nothing
+    await shop.say(request.attempt, CENT)  # what came meanwhile changes nothing
     assert await shop.given(request) == RecalledText(text=before.text)
-    assert (await Learned(journal).lesson(lesson)).used == 1
+    assert (await shop.learned.lesson(lesson)).used == 1
 
 
 async def test_requirement_18_what_was_retired_never_comes_back(shop: Shop) -> None:
-    source = await shop.request()
-    lesson = await shop.put(source, CENT)
+    source = await shop.attempt(task="totals")
+    lesson = await shop.say(source, CENT)
     request = await shop.request()
     await shop.given(request)
-    await shop.put(source, LessonMark(lesson=lesson, act=LessonAct.RETIRED))
+    await shop.say(source, LessonMark(lesson=lesson, act=LessonAct.RETIRED))
     assert await shop.given(await shop.request()) == RecalledText()
     assert await shop.given(request) == RecalledText()
 
@@ -191,7 +147,7 @@ async def test_requirement_18_what_was_retired_never_comes_back(shop: Shop) -> N
 async def test_r74_a_lesson_reaches_another_task_of_the_project_and_no_other_project(
     shop: Shop,
 ) -> None:
-    await shop.put(await shop.request(tags=("python",)), CENT)
+    await shop.say(await shop.attempt(task=assigned("totals", tags=("python",))), CENT)
     other = await shop.given(await shop.request("rounding", tags=("python",)))
     assert [each.method for each in recalled(other).lessons] == [Method.TAGS]
     assert (
@@ -204,7 +160,7 @@ async def test_a_lesson_of_an_attempt_before_is_left_out_because_the_prompt_tell
     shop: Shop,
 ) -> None:
     first = await shop.request()
-    await shop.put(first, replace(CENT, sources=(first.attempt.id,)))
+    await shop.say(first.attempt, replace(CENT, sources=(first.attempt.id,)))
     assert await shop.given(await shop.again(first)) == RecalledText()
     assert CENT.text in (await shop.given(await shop.request())).text
 
@@ -213,17 +169,17 @@ async def test_a_lesson_that_rests_on_another_run_too_is_given_to_a_second_attem
     shop: Shop,
 ) -> None:
     other, first = await shop.request(), await shop.request()
-    await shop.put(first, replace(CENT, sources=(other.attempt.id, first.attempt.id)))
+    await shop.say(first.attempt, replace(CENT, sources=(other.attempt.id, first.attempt.id)))
     assert CENT.text in (await shop.given(await shop.again(first))).text
 
 
 async def test_s58_guidelines_in_force_are_always_given_and_lessons_only_where_they_fit(
     shop: Shop,
 ) -> None:
-    source = await shop.request()
-    version = await shop.put(source, RULES)
-    await shop.put(source, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
-    await shop.put(source, CENT)
+    source = await shop.attempt(task="totals")
+    version = await shop.say(source, RULES)
+    await shop.say(source, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
+    await shop.say(source, CENT)
     stranger = await shop.request("unlike")
     spec = stranger.assignment.task.model_copy(update={"goal": "Draw a chart.", "title": "Chart"})
     assignment = stranger.assignment.model_copy(update={"task": spec})
@@ -233,7 +189,7 @@ async def test_s58_guidelines_in_force_are_always_given_and_lessons_only_where_t
 
 
 async def test_s58_a_version_that_nobody_approved_is_given_to_no_one(shop: Shop) -> None:
-    await shop.put(await shop.request(), RULES)
+    await shop.say(await shop.attempt(task="totals"), RULES)
     assert await shop.given(await shop.request()) == RecalledText()
 
 
@@ -252,9 +208,9 @@ def test_r66_the_split_is_the_same_on_every_machine() -> None:
 async def test_r66_the_control_group_gets_facts_and_no_lessons_and_the_journal_says_so(
     shop: Shop,
 ) -> None:
-    source = await shop.request()
-    await shop.put(source, CENT)
-    fact = await shop.put(source, replace(PORT, files=("totals.py",)))
+    source = await shop.attempt(task="totals")
+    await shop.say(source, CENT)
+    fact = await shop.say(source, replace(PORT, files=("totals.py",)))
     settings = LearningSettings(lessons=LessonSettings(control_share=1))
     record = recalled(await shop.given(await shop.request(), settings))
     assert (record.group, record.lessons, record.facts) == (Group.CONTROL, (), (fact,))
@@ -284,9 +240,9 @@ async def test_r66_the_parts_of_a_split_task_are_in_the_group_of_the_whole(shop:
 async def test_c16_what_is_switched_off_is_not_given(
     shop: Shop, settings: LearningSettings
 ) -> None:
-    source = await shop.request()
-    await shop.put(source, CENT)
-    await shop.put(source, PORT)
+    source = await shop.attempt(task="totals")
+    await shop.say(source, CENT)
+    await shop.say(source, PORT)
     assert await shop.given(await shop.request(), settings) == RecalledText()
 
 

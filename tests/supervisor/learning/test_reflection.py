@@ -3,10 +3,11 @@
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -14,11 +15,8 @@ from midwatch_monitor.config.learning import GuidelinesSettings, LearningSetting
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
-    Action,
     Actor,
-    Attempt,
     Birth,
-    Checkpoint,
     Commit,
     Fault,
     Feedback,
@@ -26,20 +24,17 @@ from midwatch_monitor.records import (
     GuidelinesAct,
     GuidelinesMark,
     GuidelinesState,
-    Intervention,
     Lesson,
     LessonAct,
     LessonMark,
     Message,
-    Plan,
-    PlanStep,
     Reflection,
     Spending,
-    Step,
-    StepKind,
     Summary,
 )
+from midwatch_stage.factories import intervention, plan, reflecting
 from midwatch_stage.harness import PastAttempts
+from midwatch_stage.reading import last_words
 from midwatch_supervisor.learning.reflection import reflect_project
 
 Look = Callable[..., Awaitable[Reflection | None]]
@@ -81,9 +76,7 @@ class Reflector:
         self.model = FunctionModel(self._answer, model_name="reflecting")
 
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        last = messages[-1]
-        assert isinstance(last, ModelRequest)
-        prompt = "\n".join(str(getattr(part, "content", "")) for part in last.parts)
+        prompt = last_words(messages)
         self.asked.append(prompt)
         said: object = self.second
         if info.output_tools:
@@ -128,14 +121,9 @@ async def ended(
     return attempt.id
 
 
-async def told(past: PastAttempts, kind: type[Any]) -> list[Any]:
-    entries = await past.journal.entries(kinds=(kind,))
-    return [entry.record for entry in entries]
-
-
 async def approve(past: PastAttempts, version: int) -> None:
     known = await past.learned.guidelines_version(version)
-    attempt: Attempt = await past.journal.attempt(known.guidelines.sources[0])
+    attempt = await past.journal.attempt(known.guidelines.sources[0])
     await past.say(attempt, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
 
 
@@ -175,7 +163,7 @@ async def test_s41_the_document_is_not_stored_as_a_lesson_too(
 ) -> None:
     await ended(past)
     await look(Reflector())
-    texts = [each.text for each in await told(past, Lesson)]
+    texts = [each.text for each in await past.told(Lesson)]
     assert texts == [INSIGHT]
 
 
@@ -267,7 +255,7 @@ async def test_s34_a_failed_document_keeps_the_insights_visibly(
     assert found is not None
     assert (found.attempts, found.insights, found.proposed) == ((one,), 1, False)
     assert "ConnectionError: gone" in found.error
-    (fault,) = await told(past, Fault)
+    (fault,) = await past.told(Fault)
     assert (fault.part, fault.error) == ("learning: guidelines", found.error)
     assert len(await past.learned.lessons(project="shop")) == 1
 
@@ -292,7 +280,7 @@ async def test_s34_a_failed_look_stores_no_insight_and_is_tried_again(
     found = await look(Reflector(ConnectionError("gone")))
     assert found is not None
     assert (found.watermark, found.attempts) == (0, ())
-    assert await told(past, Lesson) == await told(past, Guidelines) == []
+    assert await past.told(Lesson) == await past.told(Guidelines) == []
     again = await look(Reflector())
     assert again is not None
     assert again.attempts == (one,)
@@ -340,7 +328,7 @@ async def test_projects_never_see_each_other(past: PastAttempts, look: Look) -> 
 async def test_what_a_look_costs_is_the_reflectors(past: PastAttempts, look: Look) -> None:
     await ended(past)
     await look(Reflector())
-    costs: list[Spending] = await told(past, Spending)
+    costs = await past.told(Spending)
     assert [(each.role, each.requests) for each in costs] == [("reflector", 1)] * 2
 
 
@@ -360,9 +348,8 @@ async def test_s60_what_operators_said_is_shown_where_that_is_wanted(
     past: PastAttempts, look: Look
 ) -> None:
     attempt = await past.attempt("shop")
-    said = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Look at halves.")
-    nudged = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look again.")
-    await past.say(attempt, said, nudged)
+    said = intervention(by=Actor.OPERATOR, message="Look at halves.")
+    await past.say(attempt, said, intervention(message="Look again."))
     await past.end(attempt)
     await past.say(attempt, Feedback(accepted=False, comment="Bankers' halves."))
     await past.say(attempt, Summary(text=TOLD, turns=9))
@@ -433,49 +420,19 @@ DETAIL = "zweihundert"
 """Stands in everything that an attempt leaves but its summary."""
 
 
-async def asked(past: PastAttempts, **knobs: Any) -> list[str]:
-    """What a reflector is asked in a look back at the project."""
-    heard: list[str] = []
-
-    async def reflect(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        last = messages[-1]
-        assert isinstance(last, ModelRequest)
-        heard.append("\n".join(str(getattr(part, "content", "")) for part in last.parts))
-        if not info.output_tools:
-            return ModelResponse(parts=[TextPart(DOCUMENT)])
-        attempts = [int(found) for found in re.findall(r"^- attempt (\d+)", heard[-1], re.M)]
-        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, answer(*attempts))])
-
-    guidelines = GuidelinesSettings.model_validate({"enabled": True, **knobs})
-    await reflect_project(
-        past.journal,
-        "shop",
-        model=FunctionModel(reflect),
-        settings=Settings(learning=LearningSettings(guidelines=guidelines)),
-        now=lambda: past.at,
-    )
-    return heard
-
-
 @pytest.mark.parametrize("more", [{}, {"with_lessons": True, "with_operators": True}])
 async def test_s42_summaries_are_looked_back_at_and_no_single_step_or_message(
-    past: PastAttempts, more: dict[str, bool]
+    past: PastAttempts, look: Look, more: dict[str, bool]
 ) -> None:
     attempt = await past.attempt()
-    step = Step(
-        number=1,
-        kind=StepKind.CHECKPOINT,
-        at=past.at,
-        args=DETAIL,
-        output=DETAIL,
-        checkpoint=Checkpoint(progress_percent=10, confidence=50, notes=DETAIL, blockers=(DETAIL,)),
-    )
-    await past.say(attempt, step, Plan(steps=(PlanStep(title=DETAIL),)))
+    step = replace(reflecting(notes=DETAIL, blockers=(DETAIL,)), args=DETAIL, output=DETAIL)
+    await past.say(attempt, step, plan(DETAIL))
     message = Message(index=0, body=f'["{DETAIL}"]'.encode())
     await past.journal.commit(Commit(attempt=attempt.id, messages=(message,)))
     await past.end(attempt)
     await past.say(attempt, Summary(text=TOLD, turns=9))
-    questions = await asked(past, **more)
-    assert len(questions) == 2
-    assert TOLD in questions[0]
-    assert DETAIL not in "".join(questions)
+    reflector = Reflector()
+    await look(reflector, **more)
+    assert len(reflector.asked) == 2
+    assert TOLD in reflector.asked[0]
+    assert DETAIL not in "".join(reflector.asked)

@@ -5,34 +5,30 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TypeVar
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
-    AttemptTransition,
     Chore,
-    Commit,
-    Draft,
     Ending,
     Keeper,
     Lifecycle,
-    Record,
     Reflection,
     Study,
     StudyState,
     Summary,
-    TaskTransition,
 )
+from midwatch_stage.factories import AT, task_transition
+from midwatch_stage.harness import PastAttempts, assigned
+from midwatch_stage.reading import last_words
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection_schedule import (
@@ -41,9 +37,6 @@ from midwatch_supervisor.learning.reflection_schedule import (
     learn,
     next_window,
 )
-from midwatch_supervisor.present.assignment import Assignment
-
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 TOLD = "It edited the rounding in totals.py five times before it ran the tests."
 
@@ -63,13 +56,7 @@ ON = Settings.model_validate(
 
 OFF = Settings()
 
-COMPLETED = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-
-OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED)
-
-SKIPPED = "no qualifying attempts"
-
-T = TypeVar("T", bound=Record)
+OVER = task_transition(Lifecycle.COMPLETED)
 
 asked: list[str] = []
 """What the reflector was shown, since a test began."""
@@ -84,9 +71,7 @@ def model_for(role: Role, key: str) -> Model:
 
 
 async def _reflect(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    last = messages[-1]
-    assert isinstance(last, ModelRequest)
-    prompt = "\n".join(str(getattr(part, "content", "")) for part in last.parts)
+    prompt = last_words(messages)
     if not info.output_tools:
         return ModelResponse(parts=[TextPart(DOCUMENT)])
     asked.append(prompt)
@@ -112,11 +97,8 @@ def _nothing_was_asked() -> None:  # pyright: ignore[reportUnusedFunction]
     held.set()
 
 
-class Past:
+class Past(PastAttempts):
     """Runs that were submitted, and what became of them."""
-
-    def __init__(self, journal: Journal) -> None:
-        self.journal = journal
 
     async def begin(
         self,
@@ -129,55 +111,20 @@ class Past:
         summed: bool = True,
     ) -> Attempt:
         """An attempt that is over and summed up, in a run of its own that is not."""
-        spec = Assignment(
-            task=TaskSpec(id=task, goal="x", acceptance=("true",)),
-            worker="w",
-            spec=WorkerSpec(),
-            models={Role.REFLECTOR: ModelSpec(name=reflector, tries=1)},
-            workspace=None,
-            project="shop",
-            named=(Role.REFLECTOR,),
-        ).model_dump_json()
-        run = await self.journal.add_run(
-            source="t", settings=settings.model_dump_json(), at=AT, keeper=keeper
+        models = {Role.REFLECTOR: ModelSpec(name=reflector, tries=1)}
+        spec = assigned(task, models=models, project="shop", named=(Role.REFLECTOR,))
+        attempt = await self.attempt(
+            task=task if embedded else spec, settings=settings.model_dump_json(), keeper=keeper
         )
-        of = await self.journal.add_task(
-            run=run.id,
-            name=task,
-            title="",
-            spec="{}" if embedded else spec,
-            project="shop",
-            at=AT,
-        )
-        attempt = await self.journal.add_attempt(
-            task=of.id, number=1, worker="w", model="m", node="n", workspace="/w", at=AT
-        )
-        over = await self.say(attempt, COMPLETED)
+        over = await self.end(attempt, Ending.DONE)
         if summed:
             done = Study(about=over, chore=Chore.SUMMARY, state=StudyState.DONE)
             await self.say(attempt, Summary(text=TOLD, topics=("rounding",), turns=9), done)
         return attempt
 
-    async def say(self, attempt: Attempt, *records: Record) -> int:
-        """Commit records about an attempt, those of its task without it; the id of the last."""
-        drafts = tuple(
-            Draft(
-                record=each,
-                at=AT,
-                task=attempt.task,
-                attempt=None if isinstance(each, TaskTransition) else attempt.id,
-            )
-            for each in records
-        )
-        return (await self.journal.commit(Commit(drafts=drafts)))[-1].id
-
     async def over(self, task: str = "fix", *, settings: Settings = ON) -> int:
         """A run that is over; the entry by which it is."""
         return await self.say(await self.begin(task, settings=settings), OVER)
-
-    async def told(self, kind: type[T]) -> list[T]:
-        entries = await self.journal.entries(kinds=[kind])
-        return [each.record for each in entries if isinstance(each.record, kind)]
 
     async def looks(self) -> list[tuple[bool, str]]:
         """Of each look back: whether it brought guidelines, and why not."""
@@ -194,8 +141,8 @@ class Past:
 
 
 @pytest.fixture
-async def past(journal: Journal) -> Past:
-    return Past(journal)
+async def past(journal: Journal, at: datetime) -> Past:
+    return Past(journal, at)
 
 
 async def until(happened: Callable[[], Awaitable[bool]]) -> None:
@@ -213,7 +160,7 @@ async def test_a_run_that_is_over_is_looked_back_at_once(past: Past) -> None:
     await past.monitor()()  # another one that takes the post over
     assert await past.looks() == [(True, "")]
     assert len(asked) == 1
-    (version,) = await Learned(past.journal).guidelines("shop")
+    (version,) = await past.learned.guidelines("shop")
     assert version.guidelines.text == DOCUMENT
 
 
@@ -299,17 +246,14 @@ async def test_of_two_that_believe_to_have_the_post_one_stores_its_look(past: Pa
     held.set()
     await asyncio.gather(*looks)
     assert await past.looks() == [(True, "")]
-    assert len(await Learned(past.journal).guidelines("shop")) == 1
+    assert len(await past.learned.guidelines("shop")) == 1
 
 
 async def test_settings_of_another_version_are_told_once(
     past: Past, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    await past.journal.add_run(source="t", settings="{", at=AT, keeper=Keeper.MONITOR)
-    of = await past.journal.add_task(run=1, name="fix", title="", spec="?", project="shop", at=AT)
-    draft = Draft(record=OVER, at=AT, task=of.id)
-    await past.journal.commit(Commit(drafts=(draft,)))
+    await past.say(await past.attempt(task=assigned(), settings="{", keeper=Keeper.MONITOR), OVER)
     await past.monitor()()
     assert caplog.messages == ["no look back at run 1: its settings are of another version"]
 
@@ -369,7 +313,7 @@ async def _both_were_asked() -> bool:
 ZONE = timezone(timedelta(hours=2))
 
 
-def at(day: int, clock: str) -> datetime:
+def on(day: int, clock: str) -> datetime:
     hour, minute = map(int, clock.split(":"))
     return datetime(2026, 11, day, hour, minute, tzinfo=ZONE)
 
@@ -377,14 +321,14 @@ def at(day: int, clock: str) -> datetime:
 @pytest.mark.parametrize(
     ("hours", "moment", "begin", "end"),
     [
-        ("02:00-05:00", at(21, "01:59"), at(21, "02:00"), at(21, "05:00")),
-        ("02:00-05:00", at(21, "02:00"), at(21, "02:00"), at(21, "05:00")),
-        ("02:00-05:00", at(21, "04:59"), at(21, "02:00"), at(21, "05:00")),
-        ("02:00-05:00", at(21, "05:00"), at(22, "02:00"), at(22, "05:00")),
-        ("22:30-05:00", at(21, "12:00"), at(21, "22:30"), at(22, "05:00")),
-        ("22:30-05:00", at(21, "23:00"), at(21, "22:30"), at(22, "05:00")),
-        ("22:30-05:00", at(22, "00:10"), at(21, "22:30"), at(22, "05:00")),
-        ("03:00-03:00", at(21, "02:00"), at(20, "03:00"), at(21, "03:00")),
+        ("02:00-05:00", on(21, "01:59"), on(21, "02:00"), on(21, "05:00")),
+        ("02:00-05:00", on(21, "02:00"), on(21, "02:00"), on(21, "05:00")),
+        ("02:00-05:00", on(21, "04:59"), on(21, "02:00"), on(21, "05:00")),
+        ("02:00-05:00", on(21, "05:00"), on(22, "02:00"), on(22, "05:00")),
+        ("22:30-05:00", on(21, "12:00"), on(21, "22:30"), on(22, "05:00")),
+        ("22:30-05:00", on(21, "23:00"), on(21, "22:30"), on(22, "05:00")),
+        ("22:30-05:00", on(22, "00:10"), on(21, "22:30"), on(22, "05:00")),
+        ("03:00-03:00", on(21, "02:00"), on(20, "03:00"), on(21, "03:00")),
     ],
 )
 def test_s11_the_window_is_the_one_that_is_on_or_the_next(
@@ -394,6 +338,6 @@ def test_s11_the_window_is_the_one_that_is_on_or_the_next(
 
 
 def test_a_window_holds_its_beginning_and_not_its_end() -> None:
-    window = Window(begin=at(21, "02:00"), end=at(21, "05:00"))
-    held = [window.holds(at(21, clock)) for clock in ("01:59", "02:00", "04:59", "05:00")]
+    window = Window(begin=on(21, "02:00"), end=on(21, "05:00"))
+    held = [window.holds(on(21, clock)) for clock in ("01:59", "02:00", "04:59", "05:00")]
     assert held == [False, True, True, False]

@@ -2,50 +2,31 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Analysis,
-    Cause,
-    Commit,
-    Draft,
-    Feedback,
-    Lifecycle,
-    Origin,
-    Plan,
-    PlanStep,
-    PlanStepState,
-    Record,
-    Sign,
-    Step,
-    StepKind,
-    Task,
-    TaskTransition,
-)
+from midwatch_monitor.records import Feedback, Lifecycle, Origin, Record, Sign, Task
+from midwatch_stage.factories import WHOSE, analysis, message, plan, task_transition
+from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.similar_tasks import MAX_CHARS, precedents
 
 Add = Callable[..., Awaitable[Task]]
-DONE = TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed")
+DONE = task_transition(Lifecycle.COMPLETED, reason="every acceptance check passed")
 
 
 @pytest.fixture
-async def add(journal: Journal, at: datetime) -> Add:
+async def add(past: PastAttempts) -> Add:
     """Adds a task of a run of its own, with one attempt and these records."""
 
     async def task(title: str, *records: Record, goal: str = "", workspace: str = "/p") -> Task:
+        journal, at = past.journal, past.at
         run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
         spec = json.dumps({"task": {"goal": goal}, "workspace": workspace, "more": 1})
         added = await journal.add_task(run=run.id, name="t", title=title, spec=spec, at=at)
-        attempt = await journal.add_attempt(
-            task=added.id, number=1, worker="w", model="m", node="n", workspace="/w", at=at
-        )
+        attempt = await journal.add_attempt(task=added.id, number=1, at=at, **WHOSE)
         for record in records:
-            of = None if isinstance(record, TaskTransition) else attempt.id
-            draft = Draft(record=record, at=at, task=added.id, attempt=of)
-            await journal.commit(Commit(drafts=(draft,)))
+            await past.say(attempt, record)
         return added
 
     return task
@@ -54,14 +35,9 @@ async def add(journal: Journal, at: datetime) -> Add:
 async def test_a_precedent_tells_steps_attempts_outcome_and_checks_and_no_words_of_workers(
     journal: Journal, add: Add
 ) -> None:
-    done = PlanStep(title="a", state=PlanStepState.DONE)
-    failed = TaskTransition(lifecycle=Lifecycle.FAILED, reason="pytest: run me", passed=1, total=2)
-    analysis = Analysis(
-        what="it broke", cause=Cause.PERMANENT, root="no such module", remedy="write it"
-    )
-    steps = [Step(number=number, kind=StepKind.MESSAGE) for number in (1, 2)]
-    plan = Plan(steps=(done, PlanStep(title="b")))
-    await add("Parse dates", plan, *steps, analysis, failed)
+    failed = task_transition(Lifecycle.FAILED, reason="pytest: run me", passed=1, total=2)
+    records = (plan("a", "b", done=1), message(1), message(2), analysis(), failed)
+    await add("Parse dates", *records)
     assert await precedents(journal, await add("Parse the dates of orders")) == (
         "- Parse dates (run 1): failed after 1 attempt, 2 steps; 1 of 2 plan steps done; "
         "1 of 2 checks passed"
@@ -89,7 +65,7 @@ async def test_other_projects_and_what_is_not_finished_are_no_precedent(
     journal: Journal, add: Add
 ) -> None:
     await add("Parse dates", DONE, workspace="/other")
-    await add("Parse dates", TaskTransition(lifecycle=Lifecycle.WORKING))
+    await add("Parse dates", task_transition(Lifecycle.WORKING))
     assert await precedents(journal, await add("Parse dates")) == ""
 
 
@@ -100,7 +76,7 @@ async def test_a_task_without_a_project_has_no_precedents(journal: Journal, add:
 
 async def test_the_text_is_bounded_and_whole_lines(journal: Journal, add: Add) -> None:
     for _ in range(20):
-        await add("Parse dates " * 50, TaskTransition(lifecycle=Lifecycle.FAILED))
+        await add("Parse dates " * 50, task_transition(Lifecycle.FAILED))
     told = await precedents(journal, await add("Parse dates"), limit=99)
     assert MAX_CHARS / 2 < len(told) <= MAX_CHARS
     assert all(line.endswith("0 steps") for line in told.splitlines())

@@ -11,28 +11,15 @@ from midwatch_monitor.records import (
     Actor,
     Alert,
     AlertState,
-    AttemptTransition,
-    Change,
-    Checkpoint,
     Course,
-    Decision,
-    Delivery,
     DeliveryState,
     Diagnosis,
-    Edit,
     Ending,
     Entry,
-    Escalation,
-    EscalationState,
     Grant,
-    Intervention,
     Lifecycle,
-    Outcome,
-    OutcomeReport,
     Record,
     Severity,
-    Step,
-    StepKind,
     TaskTransition,
     Terms,
 )
@@ -62,7 +49,11 @@ def entries(records: Sequence[Record], attempt: int = 4) -> list[Entry]:
     ]
 
 
-def alerts_of(transcript: Transcript) -> int:
+def alerts_in(*told: Entry) -> int:
+    """How many alerts the only task has after all that."""
+    transcript = Transcript([make.task(name="totals")], [make.attempt(4, model="m")])
+    for entry in told:
+        transcript.line(entry)
     (task,) = transcript.tasks
     return task.alerts
 
@@ -83,7 +74,7 @@ def printed(record: Record) -> object:
 
 
 def test_a_task_line_has_no_attempt() -> None:
-    state = TaskTransition(lifecycle=Lifecycle.FAILED, reason="no", passed=1, total=2)
+    state = make.task_transition(Lifecycle.FAILED, reason="no", passed=1, total=2)
     (line,) = lines(state)
     assert line is not None
     assert line == {
@@ -100,10 +91,7 @@ def test_a_task_line_has_no_attempt() -> None:
 
 
 def test_an_attempt_line_repeats_the_attempt_as_its_id() -> None:
-    state = AttemptTransition(
-        lifecycle=Lifecycle.FAILED, reason="slow", ending=Ending.OUT_OF_BUDGET
-    )
-    assert printed(state) == {
+    assert printed(make.ended(Ending.OUT_OF_BUDGET, reason="slow")) == {
         "type": "attempt",
         "id": 4,
         "status": "failed",
@@ -115,13 +103,11 @@ def test_an_attempt_line_repeats_the_attempt_as_its_id() -> None:
 
 
 def test_a_step_line_names_the_files_that_it_changed() -> None:
-    step = Step(
-        number=2,
-        kind=StepKind.TOOL,
-        tool="edit_file",
+    step = make.step(
+        2,
+        "edit_file",
         args='{"path":"a.py"}',
-        edits=(Edit(path="a.py"),),
-        ok=True,
+        edits=(make.edit(),),
         exit_code=0,
         output="done",
         text="Now the sum.",
@@ -144,17 +130,14 @@ def test_a_step_line_names_the_files_that_it_changed() -> None:
 
 def test_no_text_of_a_step_is_longer_than_five_hundred_characters() -> None:
     long = "x" * 501
-    (line,) = lines(Step(number=1, kind=StepKind.TOOL, tool="t", args=long, output=long, text=long))
+    (line,) = lines(make.step(args=long, output=long, text=long))
     assert line is not None
-    shown = line
-    assert all(len(str(shown[name])) <= 500 for name in ("args", "output", "text"))
+    assert all(len(str(line[name])) <= 500 for name in ("args", "output", "text"))
 
 
 def test_a_step_with_a_checkpoint_is_a_checkpoint_line() -> None:
-    told = Checkpoint(
-        progress_percent=40, confidence=70, decision=Course.PIVOT, blockers=("no key",), plan_step=2
-    )
-    assert printed(Step(number=3, kind=StepKind.CHECKPOINT, checkpoint=told)) == {
+    told = make.reflecting(3, decision=Course.PIVOT, blockers=("no key",), plan_step=2)
+    assert printed(told) == {
         "type": "checkpoint",
         "step": 3,
         "progress_percent": 40,
@@ -193,25 +176,19 @@ def test_a_value_is_a_number_that_json_can_say(value: float, shown: object) -> N
 
 
 def test_an_escalation_names_each_rule_once() -> None:
-    asked = Escalation(
-        id=9, attempt=4, state=EscalationState.OPEN, alerts=(KEY, KEY), reason="stuck"
-    )
+    asked = make.escalation(9, "cycle", "cycle", reason="stuck")
     assert printed(asked) == {
         "type": "escalation",
         "id": 9,
         "state": "open",
-        "rules": ["repeated_edits"],
+        "rules": ["cycle"],
         "reason": "stuck",
     }
 
 
 def test_a_decision_line_says_who_decided() -> None:
-    decision = Decision(
+    decision = make.decision(
         escalation=9,
-        action=Action.NUDGE,
-        diagnosis=Diagnosis.WRONG_APPROACH,
-        message="Look up.",
-        rationale="It edits in circles.",
         terms=Terms(model="big"),
         steps=(3, 5),
         by=Actor.SUPERVISOR,
@@ -225,8 +202,8 @@ def test_a_decision_line_says_who_decided() -> None:
         "diagnosis": "wrong_approach",
         "by": "supervisor",
         "author": "m",
-        "message": "Look up.",
-        "rationale": "It edits in circles.",
+        "message": "Try another way.",
+        "rationale": "It went in circles.",
         "steps": [3, 5],
         "terms": "model big",
         "refused": "the attempt is over",
@@ -234,9 +211,8 @@ def test_a_decision_line_says_who_decided() -> None:
 
 
 def test_an_intervention_line_names_its_cause_and_its_terms() -> None:
-    grant = Intervention(
-        action=Action.GRANT_BUDGET,
-        by=Actor.SUPERVISOR,
+    grant = make.intervention(
+        Action.GRANT_BUDGET,
         terms=Terms(grant=Grant(requests=20, minutes=5)),
         diagnosis=Diagnosis.BUDGET,
     )
@@ -248,9 +224,7 @@ def test_an_intervention_line_names_its_cause_and_its_terms() -> None:
 
 
 def test_an_attempt_line_names_the_model_in_force() -> None:
-    *_, last = lines(
-        Change(model="big"), Change(plan_step=2), AttemptTransition(lifecycle=Lifecycle.WORKING)
-    )
+    *_, last = lines(make.change(model="big"), make.change(plan_step=2), make.transition())
     assert last is not None
     assert last["model"] == "big"
 
@@ -269,13 +243,12 @@ def test_an_outage_has_a_line_when_it_begins_and_when_it_is_over() -> None:
 
 
 def test_an_intervention_has_a_line_when_issued_when_delivered_and_when_judged() -> None:
-    report = OutcomeReport(intervention=1, outcome=Outcome.RECOVERED, step=16, reason="it moved")
-    seen = lines(NUDGE, Delivery(intervention=1, state=DeliveryState.DELIVERED), report)
+    seen = lines(NUDGE, make.delivery(), make.outcome())
     shown = [line for line in seen if line is not None]
     assert [(each["id"], each["state"], each["outcome"], each["reason"]) for each in shown] == [
         (1, "issued", None, ""),
         (1, "delivered", None, ""),
-        (1, "delivered", "recovered", "it moved"),
+        (1, "delivered", "recovered", "it moves"),
     ]
     assert {(each["action"], each["by"], each["answers"]) for each in shown} == {
         ("nudge", "policy", ("repeated_edits",))
@@ -284,19 +257,14 @@ def test_an_intervention_has_a_line_when_issued_when_delivered_and_when_judged()
 
 @pytest.mark.parametrize("state", [DeliveryState.APPROVED, DeliveryState.REJECTED])
 def test_an_intervention_that_needs_approval_is_held_first(state: DeliveryState) -> None:
-    held = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
-    seen = lines(held, Delivery(intervention=1, state=state))
+    held = make.intervention(Action.RESTART, needs_approval=True)
+    seen = lines(held, make.delivery(state=state))
     assert [line["state"] for line in seen if line] == ["held", state.value]
 
 
 def test_a_time_is_printed_in_utc() -> None:
     zone = timezone(timedelta(hours=2))
-    entry = Entry(
-        id=1,
-        record=TaskTransition(lifecycle=Lifecycle.WORKING),
-        at=make.AT.astimezone(zone),
-        task=1,
-    )
+    entry = make.entry(1, make.task_transition(), at=make.AT.astimezone(zone), attempt=None)
     line = Transcript([make.task(name="totals")]).line(entry)
     assert line is not None
     assert line["at"] == "2026-11-21T20:00:00.000Z"
@@ -304,14 +272,13 @@ def test_a_time_is_printed_in_utc() -> None:
 
 def test_an_attempt_that_began_later_is_met_first() -> None:
     transcript = Transcript([make.task(name="totals")])
-    (entry,) = entries([AttemptTransition(lifecycle=Lifecycle.WORKING)])
+    (entry,) = entries([make.transition()])
     assert transcript.lacks(entry)
     transcript.meet(make.attempt(4))
     assert not transcript.lacks(entry)
 
 
 def test_a_severity_that_rises_is_no_further_alert_but_firing_again_is() -> None:
-    transcript = Transcript([make.task(name="totals")], [make.attempt(4, model="m")])
     told = [
         alert(AlertState.PENDING),
         alert(),
@@ -319,16 +286,11 @@ def test_a_severity_that_rises_is_no_further_alert_but_firing_again_is() -> None
         alert(AlertState.RESOLVED),
         alert(),
     ]
-    for entry in entries(told):
-        transcript.line(entry)
-    assert alerts_of(transcript) == 2
+    assert alerts_in(*entries(told)) == 2
 
 
 def test_the_same_alert_on_another_attempt_counts_again() -> None:
-    transcript = Transcript([make.task(name="totals")], [make.attempt(4, model="m")])
-    for entry in [*entries([alert()]), *entries([alert()], attempt=5)]:
-        transcript.line(entry)
-    assert alerts_of(transcript) == 2
+    assert alerts_in(*entries([alert()]), *entries([alert()], attempt=5)) == 2
 
 
 def test_the_end_sums_up_every_task() -> None:
@@ -337,15 +299,15 @@ def test_the_end_sums_up_every_task() -> None:
     )
     for entry in entries(
         [
-            AttemptTransition(lifecycle=Lifecycle.SUBMITTED),
+            make.transition(Lifecycle.SUBMITTED),
             alert(),
             NUDGE,
-            Delivery(intervention=3, state=DeliveryState.DELIVERED),
-            OutcomeReport(intervention=3, outcome=Outcome.RECOVERED, step=16, reason=""),
+            make.delivery(3),
+            make.outcome(3),
             NUDGE,
-            Delivery(intervention=6, state=DeliveryState.EXPIRED),
-            AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE),
-            TaskTransition(lifecycle=Lifecycle.COMPLETED, passed=2, total=2),
+            make.delivery(6, DeliveryState.EXPIRED),
+            make.ended(),
+            make.task_transition(Lifecycle.COMPLETED, passed=2, total=2),
         ]
     ):
         transcript.line(entry)

@@ -1,28 +1,16 @@
 """What a task that has not begun waits for, in words."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.records import (
-    Entry,
-    Keeper,
-    Lifecycle,
-    NodeState,
-    NodeStatus,
-    Run,
-    Task,
-    TaskTransition,
-)
+from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.records import Keeper, Lifecycle, NodeState, NodeStatus
+from midwatch_stage import factories as make
+from midwatch_stage.harness import assigned
 from midwatch_stage.nodes import node
-from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.waiting import missing_node_words, wait_of
 from midwatch_supervisor.tui.state.board import FleetBoard
-
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-
 
 LEAVING = node("a", "fpga", state=NodeState.DRAINING)
 
@@ -122,19 +110,15 @@ def test_the_tasks_that_it_depends_on_come_first(
     assert wait_of(task(after=("a", "b")), states, None).what == said
 
 
-def stored(id: int, wanted: TaskSpec) -> Task:
-    spec = Assignment(task=wanted, worker="w", spec=WorkerSpec(), models={}, workspace=None)
-    return Task(id=id, run=1, name=wanted.id, title="", spec=spec.model_dump_json())
-
-
 def test_the_console_says_it_of_a_task_without_an_attempt() -> None:
     board = FleetBoard()
-    board.meet_run(Run(id=1, source="", settings="{}", started_at=AT, keeper=Keeper.MONITOR))
-    board.meet_task(stored(1, TaskSpec(id="a", goal="x", acceptance=("true",), labels=("fpga",))))
-    board.meet_task(stored(2, task(after=("a",))))
+    board.meet_run(make.run(keeper=Keeper.MONITOR))
+    wanted = (task("fpga").model_copy(update={"id": "a"}), task(after=("a",)))
+    for id, each in enumerate(wanted, start=1):
+        spec = assigned().model_copy(update={"task": each}).model_dump_json()
+        board.meet_task(make.task(id, each.id, spec=spec))
     waits = [board.turn(row) for row in board.queued.values()]
     assert waits == ["a node with the label fpga (none is up)", "the task a"]
-    done = TaskTransition(lifecycle=Lifecycle.COMPLETED)
-    board.fold(Entry(id=1, record=done, at=AT, task=1, attempt=None))
+    board.fold(make.entry(1, make.task_transition(Lifecycle.COMPLETED), attempt=None))
     board.meet_nodes([node("north")])
     assert board.turn(board.queued[2]) == "its turn"

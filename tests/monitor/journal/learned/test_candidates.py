@@ -50,20 +50,6 @@ async def test_a_tag_is_no_file(past: PastAttempts) -> None:
     assert await found(past, Wanted(project="shop", files=("total.py",))) == []
 
 
-async def test_the_words_of_a_lesson_weigh_more_than_its_insights_and_its_tags(
-    past: PastAttempts,
-) -> None:
-    filler = "one two three four five six"
-    await told(past, Lesson(text=f"tags {filler}", insights=(filler,), tags=("decimal",)))
-    await told(past, Lesson(text=f"insight {filler}", insights=("decimal",), tags=(filler,)))
-    await told(past, Lesson(text="text decimal", insights=(filler,), tags=(filler,)))
-    for _ in range(5):
-        await told(past, Lesson(text="Nothing of that."))
-    candidates = await past.learned.candidates(Wanted(project="shop", text="decimal"))
-    assert [each.known.lesson.text.split()[0] for each in candidates] == ["text", "insight", "tags"]
-    assert all(each.bm25 > 0 for each in candidates)
-
-
 async def test_what_was_not_found_by_its_words_has_no_worth_by_them(past: PastAttempts) -> None:
     await told(past, Lesson(text="Rounding."), task="fix")
     (candidate,) = await past.learned.candidates(

@@ -101,6 +101,7 @@ async def test_whoever_said_a_fact_said_what_stands_in_its_place(past: PastAttem
         ([FactAct.REMOVED, FactAct.RETIRED], FactAct.REMOVED),
         ([FactAct.REMOVED, FactAct.REPLACED], FactAct.REPLACED),
         ([FactAct.RETIRED, FactAct.RESTORED], None),
+        ([FactAct.REPLACED, FactAct.RESTORED], None),
         ([FactAct.RETIRED, FactAct.RESTORED, FactAct.REMOVED], FactAct.REMOVED),
     ],
 )
@@ -112,16 +113,8 @@ async def test_a_fact_says_what_ended_it(
     for act in acts:
         await past.say(attempt, marked(old, act, new if act is FactAct.REPLACED else None))
     known = await past.learned.fact(old)
-    assert (known.ended, known.live) == (ended, ended is None)
-
-
-async def test_a_fact_that_is_restored_stands_by_itself(past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    old, new = [await past.say(attempt, FACT) for _ in range(2)]
-    await past.say(attempt, marked(old, FactAct.REPLACED, new))
-    await past.say(attempt, marked(old, FactAct.RESTORED))
-    known = await past.learned.fact(old)
-    assert (known.instead, known.live) == (None, True)
+    instead = new if ended is FactAct.REPLACED else None
+    assert (known.ended, known.live, known.instead) == (ended, ended is None, instead)
 
 
 async def test_two_facts_cannot_stand_in_each_others_place(past: PastAttempts) -> None:
