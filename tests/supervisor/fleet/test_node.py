@@ -104,23 +104,18 @@ class Fleet:
         await submit(self.journal, wanted, source="tasks.yaml", settings=self.settings, clock=now)
         await self.look()
 
-    @asynccontextmanager
-    async def turn_queue(self) -> AsyncGenerator[TurnQueue]:
-        opened = await TurnQueue.open(self.location, fleet="midwatch")
-        try:
-            yield opened
-        finally:
-            await opened.close()
+    async def turn_queue(self) -> TurnQueue:
+        return await TurnQueue.open(self.location, fleet="midwatch")
 
     async def look(self) -> None:
         """Hand out what can go on, and take back what cannot."""
         nodes, fleet = self.nodes, self.settings.fleet
-        async with self.turn_queue() as turn_queue:
+        async with await self.turn_queue() as turn_queue:
             await Dispatcher(self.journal, turn_queue, nodes, settings=fleet, clock=now).look()
 
     async def queued(self) -> list[int]:
         """The tasks whose turns are under way, or wait for a node."""
-        async with self.turn_queue() as turn_queue:
+        async with await self.turn_queue() as turn_queue:
             return [each.ticket.task for each in await turn_queue.under_way()]
 
     async def cancel(self, *words: str) -> int:
@@ -448,7 +443,7 @@ async def test_a_turn_that_was_left_in_its_queue_is_taken_out_by_who_hands_out(
 async def test_a_turn_is_taken_only_from_the_process_that_has_it(fleet: Fleet) -> None:
     await fleet.submit(tasks(*FIRST_OF_TWO))
     await asyncio.to_thread(_give, fleet.location, "node-b:1")
-    async with fleet.turn_queue() as turn_queue:
+    async with await fleet.turn_queue() as turn_queue:
         (handed,) = await turn_queue.under_way()
         of_others = [
             await turn_queue.rescue(handed.ticket, labels=("gpu",), holder=holder)

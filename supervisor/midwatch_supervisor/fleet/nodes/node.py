@@ -21,6 +21,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_monitor.shielding import meanwhile
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
@@ -261,6 +262,17 @@ ALIVE_BEATS = 3
 
 
 @asynccontextmanager
+async def _clean_store(
+    journal: Journal, home: Path, *, node: str, settings: FleetSettings, clock: Clock
+) -> AsyncGenerator[SnapshotStore]:
+    """Where a node's work is saved, cleaned up meanwhile."""
+    store = SnapshotStore(journal=journal, home=home, node=node, settings=settings, clock=clock)
+    cleaner = Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)
+    async with meanwhile(cleaner.run()):
+        yield store
+
+
+@asynccontextmanager
 async def open_node(
     journal: Journal,
     location: str,
@@ -281,7 +293,7 @@ async def open_node(
     status = status_of(who, slots=fleet.slots, labels=fleet.labels, fleet=fleet.name)
     async with AsyncExitStack() as stack:
         turn_queue = await TurnQueue.open(location, fleet=fleet.name)
-        stack.push_async_callback(turn_queue.close)
+        await stack.enter_async_context(turn_queue)
         nodes, unfinished = Nodes(journal, fleet=fleet.name), UnfinishedRuns(journal)
         clock = await stack.enter_async_context(journal_clock(journal, now))
         # Before the broker hears of us: it would let go of who bears the name already.
@@ -289,11 +301,9 @@ async def open_node(
         await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
         await end_leftovers_below(home / "work")  # of a start of this node that was killed
         await stack.enter_async_context(bus)
-        store = SnapshotStore(
-            journal=journal, home=home, node=who.name, settings=fleet, clock=clock
+        store = await stack.enter_async_context(
+            _clean_store(journal, home, node=who.name, settings=fleet, clock=clock)
         )
-        cleaner = Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)
-        await stack.enter_async_context(meanwhile(cleaner.run()))
         machine = Machine(
             journal=journal,
             bus=bus,

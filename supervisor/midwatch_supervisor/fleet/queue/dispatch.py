@@ -168,13 +168,10 @@ async def take_back(location: str, run: Run, tasks: Collection[int]) -> None:
 
     Where that fails, whoever takes one of them puts it away. Raises as `TurnQueue.open` does.
     """
-    turn_queue = await TurnQueue.open(location, fleet=fleet_of(run))
-    try:
+    async with await TurnQueue.open(location, fleet=fleet_of(run)) as turn_queue:
         for each in await turn_queue.under_way():
             if not each.holder and _of(each, run) and each.ticket.task in tasks:
                 await turn_queue.drop(each.ticket)
-    finally:
-        await turn_queue.close()
 
 
 class Dispatcher:
@@ -357,12 +354,9 @@ async def _dispatcher(
     journal: Journal, location: str, settings: FleetSettings, clock: Clock
 ) -> AsyncGenerator[Dispatcher]:
     """A dispatcher of a fleet, with its queues open. Raises as `TurnQueue.open`."""
-    turn_queue = await TurnQueue.open(location, fleet=settings.name)
-    try:
+    async with await TurnQueue.open(location, fleet=settings.name) as turn_queue:
         nodes = Nodes(journal, fleet=settings.name)
         yield Dispatcher(journal, turn_queue, nodes, settings=settings, clock=clock)
-    finally:
-        await turn_queue.close()
 
 
 async def dispatch(

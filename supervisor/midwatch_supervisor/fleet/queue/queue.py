@@ -158,7 +158,7 @@ class TurnQueue:
 
     @classmethod
     async def open(cls, location: str, *, fleet: str) -> Self:
-        """Connect to the database of a journal; what DBOS needs there is made.
+        """Connect to the database of a journal, to be entered; what DBOS needs there is made.
 
         Raises UsageError where it is not PostgreSQL, MissingExtraError without DBOS, and
         JournalError where it cannot be reached.
@@ -167,6 +167,12 @@ class TurnQueue:
         name = url_name(make_url(location))
         with _explain_errors(name):
             return cls(await asyncio.to_thread(_client, url), fleet=fleet, name=name)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self._client.destroy)
 
     async def _ask(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Have a thread ask DBOS. Raises JournalError."""
@@ -177,10 +183,6 @@ class TurnQueue:
         return self._client.list_workflows(
             name=WORKFLOW, load_input=False, load_output=False, **wanted
         )
-
-    async def close(self) -> None:
-        """Close its connections."""
-        await asyncio.to_thread(self._client.destroy)
 
     async def under_way(self) -> list[TurnUnderWay]:
         """The turns of this fleet that wait for a node or are with one."""

@@ -104,9 +104,8 @@ async def _stored(location: str) -> tuple[list[Keeper], list[str], list[str]]:
     async with await Journal.open(location) as journal:
         runs = await journal.runs()
         tasks = await journal.tasks(runs[0].id)
-    turn_queue = await TurnQueue.open(location, fleet="midwatch")
-    handed = await turn_queue.under_way()
-    await turn_queue.close()
+    async with await TurnQueue.open(location, fleet="midwatch") as turn_queue:
+        handed = await turn_queue.under_way()
     return (
         [run.keeper for run in runs],
         [task.name for task in tasks],
