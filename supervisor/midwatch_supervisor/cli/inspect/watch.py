@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -146,7 +147,8 @@ async def show_journal(
             attempt=attempt,
             now=lambda: clock().astimezone(),
         )
-        with console.log_capture:  # the bus may complain before the console is drawn
+        console.log_capture.attach()  # the bus may complain before the console is drawn
+        with closing(console.log_capture):
             await show_console(console)
 
 
