@@ -19,6 +19,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
