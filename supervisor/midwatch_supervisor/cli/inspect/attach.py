@@ -3,13 +3,13 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -141,15 +141,18 @@ async def _attach(
             await monitor.once()
             await reporter.catch_up()
             return 0
-        for work in (watch.run(), monitor.run()):
-            stack.push_async_callback(_end, asyncio.create_task(work))
-        at = "" if spans is None else await _take_spans(stack, desk, spans)
+        works = [_begin(stack, watch.run()), _begin(stack, monitor.run())]
+        at = "" if spans is None else await _take_spans(stack, desk, spans, works)
         about = _about(sources, at, journal.name)
         if shown is Output.CONSOLE:
             operator = OperatorActions(journal, author=operator_name(author), bus=bus, clock=clock)
-            await show_journal(journal, None, operator, settings, bus, about=about)
+            showing = show_journal(journal, None, operator, settings, bus, about=about)
         else:
-            await _print_news(reporter, bus, about if shown is Output.PROGRESS else ())
+            showing = _print_news(reporter, bus, about if shown is Output.PROGRESS else ())
+        works.append(_begin(stack, showing))
+        done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()  # nothing would be seen any more: what watches ends with an error only
     return 0
 
 
@@ -175,8 +178,10 @@ async def _watch(
     return watch
 
 
-async def _take_spans(stack: AsyncExitStack, desk: "SessionJournal", port: int) -> str:
-    """Follow sessions by their spans, until the end of the stack; the address that takes them.
+async def _take_spans(
+    stack: AsyncExitStack, desk: "SessionJournal", port: int, works: "list[asyncio.Task[None]]"
+) -> str:
+    """Follow sessions by their spans; the address that takes them. `works` has one more then.
 
     Raises UsageError where it cannot listen, and MissingExtraError.
     """
@@ -190,7 +195,7 @@ async def _take_spans(stack: AsyncExitStack, desk: "SessionJournal", port: int) 
     watch = SpanWatch(desk)
     route = web.post("/v1/traces", watch.answer)
     taken = await stack.enter_async_context(serve("127.0.0.1", port, route))
-    stack.push_async_callback(_end, asyncio.create_task(watch.run()))
+    works.append(_begin(stack, watch.run()))
     return f"http://127.0.0.1:{taken}"
 
 
@@ -211,6 +216,13 @@ def _monitor(
         tell=lambda told: None,
         senders=senders,
     )
+
+
+def _begin(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Let it go on until the end of the stack."""
+    task = asyncio.create_task(work)
+    stack.push_async_callback(_end, task)
+    return task
 
 
 async def _end(task: "asyncio.Task[None]") -> None:

@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +15,7 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
 from midwatch_stage.collector import tool_span, tracing
-from midwatch_stage.command import MIDWATCH, ask, midwatch
+from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch
 from midwatch_stage.foreign import FILES, asked, loop
 from midwatch_stage.receivers import webhook
 from midwatch_stage.sessions import DIALECTS, write
@@ -95,6 +97,19 @@ async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
             await process.communicate()
     assert seen == [1, 2, 3, 4, 5, 6, 7]
     assert process.returncode == 0
+
+
+@pytest.mark.usefixtures("home", "named_by_the_environment")
+def test_it_does_not_outlive_what_watches() -> None:
+    program = (
+        "from midwatch_supervisor.sessions.session_watch import SessionWatch\n"
+        "async def run(self): raise RuntimeError('broken')\n"
+        f"SessionWatch.run = run\n{PROGRAM}"
+    )
+    words = [sys.executable, "-c", program, "attach", "--headless"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("  RuntimeError: broken\n")
 
 
 @pytest.mark.usefixtures("home", "named_by_the_environment")
