@@ -392,13 +392,13 @@ class Console(OperatorApp):
         if len(self.screen_stack) == 1:
             self.panes.show("fleet-pane")
             self.panes.fleet.regroup()
-            self.notify(f"grouped by {self.panes.fleet.grouped_by}", timeout=2)
+            self.notify(f"grouped by {self.panes.fleet.order.grouping.name}", timeout=2)
 
     def action_sort(self) -> None:
         if len(self.screen_stack) == 1:
             self.panes.show("fleet-pane")
             self.panes.fleet.sort_again()
-            sort = self.panes.fleet.sorted_by
+            sort = self.panes.fleet.order.sort
             self.notify(f"sorted by {sort.name}: {sort.says}", timeout=2)
 
     def action_fold(self) -> None:

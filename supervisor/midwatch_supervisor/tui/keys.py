@@ -281,8 +281,10 @@ def _split_modifiers(key: str) -> tuple[str, str]:
 
 def _character(name: str) -> str:
     """The character that a key's name stands for; empty if it stands for none."""
-    if name in _NAMED or len(name) == 1:
-        return "" if name in _NAMED else name
+    if name in _NAMED:
+        return ""
+    if len(name) == 1:
+        return name
     # Some names of characters have a hyphen where Textual has an underscore.
     for joint in (" ", "-"):
         with suppress(KeyError):

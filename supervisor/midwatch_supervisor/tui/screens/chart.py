@@ -61,7 +61,9 @@ def series(timeline: AttemptTimeline) -> tuple[Series, ...]:
 
 
 def _fired_steps(timeline: AttemptTimeline, severity: Severity) -> list[int]:
-    return [each.alert.step for each in timeline.fired_alerts() if each.alert.severity is severity]
+    """Where alerts began to fire with a severity."""
+    alerts = (each.alert for each in timeline.alerts)
+    return [each.step for each in alerts if each.firing and each.severity is severity]
 
 
 def _delivered_steps(timeline: AttemptTimeline) -> list[int]:

@@ -22,7 +22,6 @@ from midwatch_supervisor.tui.state.row_order import (
     GroupHeading,
     Order,
     RowStanding,
-    Sort,
     may_resort,
 )
 from midwatch_supervisor.tui.widgets.line_list import Cell
@@ -179,7 +178,7 @@ class FleetPane(Table[FleetLine]):
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         self._all_columns = columns(now, board.wait)
         self._several = False
-        self._order = Order()
+        self.order = Order()
         super().__init__(
             self._arrange_columns(),
             name="fleet",
@@ -201,14 +200,6 @@ class FleetPane(Table[FleetLine]):
         self.list.focus()
 
     @property
-    def grouped_by(self) -> str:
-        return self._order.grouping.name
-
-    @property
-    def sorted_by(self) -> Sort:
-        return self._order.sort
-
-    @property
     def chosen(self) -> Row | None:
         """The row of the cursor; a heading is none."""
         return self.current if isinstance(self.current, Row) else None
@@ -218,19 +209,19 @@ class FleetPane(Table[FleetLine]):
         """Where one is among the lines; with a filter, how many rows it lets through."""
         if not self.wanted:
             return super().place
-        return f"{len(self._order.rows):,} of {self._order.count:,} match"
+        return f"{len(self.order.rows):,} of {self.order.count:,} match"
 
     def refresh_board(self) -> None:
         """Show the board as it is now; the cursor stays on its row."""
         if self._several is not self._board.several_nodes and self.list.is_mounted:
             self._several = self._board.several_nodes
             self._lay_out()
-        self._order.filter(self.wanted)
+        self.order.filter(self.wanted)
         changed, gone = self._board.take_moved()
         if changed or gone:
-            self._order.move(changed, gone=gone)
+            self.order.move(changed, gone=gone)
         self._resort()
-        self._order.hold(self.chosen if self._stays else None)
+        self.order.hold(self.chosen if self._stays else None)
         self._show_lines()
 
     @property
@@ -244,14 +235,14 @@ class FleetPane(Table[FleetLine]):
             self._moved_at = now
         if may_resort(now, sorted_at=self._sorted_at, moved_at=self._moved_at):
             self._sorted_at = now
-            self._order.resort()
+            self.order.resort()
 
     def _show_lines(self) -> None:
         before, at = self.current, self.list.cursor
-        self._order.fit(self.list.size.height or maxsize)
-        lines = self._order.lines
+        self.order.fit(self.list.size.height or maxsize)
+        lines = self.order.lines
         cursor = _place(lines, before, at) if self._stays else 0
-        self.show(lines, cursor=cursor, total=self._order.count)
+        self.show(lines, cursor=cursor, total=self.order.count)
         self._placed = self.current
 
     def settle(self) -> None:
@@ -260,7 +251,7 @@ class FleetPane(Table[FleetLine]):
 
     def _arrange_columns(self) -> list[Column[FleetLine]]:
         found = arrange_columns(
-            self._all_columns, self._order.sort.name, several_nodes=self._several
+            self._all_columns, self.order.sort.name, several_nodes=self._several
         )
         return [*map(_on_lines, found)]
 
@@ -269,29 +260,29 @@ class FleetPane(Table[FleetLine]):
 
     def regroup(self) -> None:
         """Group by the next thing, and see the top of it."""
-        place = GROUPINGS.index(self._order.grouping) + 1
-        self._order.arrange(grouping=GROUPINGS[place % len(GROUPINGS)])
+        place = GROUPINGS.index(self.order.grouping) + 1
+        self.order.arrange(grouping=GROUPINGS[place % len(GROUPINGS)])
         self._show_from_top()
 
     def sort_again(self) -> None:
         """Sort by the next thing, and see the top of it."""
-        place = SORTS.index(self._order.sort) + 1
-        self._order.arrange(sort=SORTS[place % len(SORTS)])
+        place = SORTS.index(self.order.sort) + 1
+        self.order.arrange(sort=SORTS[place % len(SORTS)])
         self._sorted_at = self._now()
         self._lay_out()
         self._show_from_top()
 
     def _show_from_top(self) -> None:
-        self._order.hold(None)
-        self.show(self._order.lines)
+        self.order.hold(None)
+        self.show(self.order.lines)
         self.list.go(0)
         self._placed = self.current
 
     def fold(self) -> bool:
         """Fold or unfold the group of the cursor's line; answers whether there is one."""
-        folded = None if self.current is None else self._order.fold(self.current)
+        folded = None if self.current is None else self.order.fold(self.current)
         if folded is not None:
-            lines = self._order.lines
+            lines = self.order.lines
             self.show(lines, cursor=_place(lines, folded, self.list.cursor))
             self._placed = self.current
         return folded is not None

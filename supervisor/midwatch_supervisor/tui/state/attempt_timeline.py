@@ -246,10 +246,6 @@ class AttemptTimeline:
         """The newest result of each acceptance check, then every verdict on the result."""
         return (*self.state.details.checks.values(), *self.verdicts)
 
-    def fired_alerts(self) -> Sequence[AlertTabLine]:
-        """Where alerts began to fire or became more severe."""
-        return tuple(each for each in self.alerts if each.alert.firing)
-
     def alert_lines(self) -> tuple[AlertTabLine, ...]:
         """Each alert as it stands now, those that fire first, with its changes below it."""
         changes: dict[AlertKey, list[AlertTabLine]] = defaultdict(list)

@@ -296,7 +296,7 @@ class Table(Vertical, Generic[T]):
         changed, self._taken_with = self.wanted != self._taken_with, self.wanted
         kinds, words = self._split()
         before, self._every = self.current, items
-        narrowed = bool(kinds or (words and not self._searches))
+        narrowed = kinds is not None or (words and not self._searches)
         found = [each for each in items if self._passes(each, kinds, words)] if narrowed else items
         self._matches = ()
         if self._searches and words:
@@ -320,13 +320,15 @@ class Table(Vertical, Generic[T]):
             return None
         return sum(each in left for each in every[: every.index(key)])
 
-    def _passes(self, item: T, kinds: Sequence[Callable[[T], bool]], words: Sequence[str]) -> bool:
-        if kinds and not any(kind(item) for kind in kinds):
+    def _passes(
+        self, item: T, kinds: Sequence[Callable[[T], bool]] | None, words: Sequence[str]
+    ) -> bool:
+        if kinds is not None and not any(kind(item) for kind in kinds):
             return False
         return self._searches or holds(self._text(item), words)
 
-    def _split(self) -> tuple[Sequence[Callable[[T], bool]], Sequence[str]]:
-        """The kinds that are wanted, and the words, in lower case."""
+    def _split(self) -> tuple[Sequence[Callable[[T], bool]] | None, Sequence[str]]:
+        """The kinds that are wanted, `None` for any, and the words, in lower case."""
         every = self.wanted.lower().split()
         named = [word for word in every if self._kinds and word.startswith(KIND)]
         # A word that is being typed wants all kinds that begin like it.
@@ -336,8 +338,7 @@ class Table(Vertical, Generic[T]):
             for name, kind in self._kinds.items()
             if name.startswith(word.removeprefix(KIND))
         ]
-        unknown = [_nothing_is] if named and not kinds else []
-        return kinds or unknown, [word for word in every if word not in named]
+        return kinds if named else None, [word for word in every if word not in named]
 
     def _text_of(self, item: T) -> str:
         drawn = (column.draw(item, self.list.colours)[0] for column in self._columns)
@@ -455,12 +456,6 @@ class Table(Vertical, Generic[T]):
             titles.truncate(max(0, self._width - cell_len(self._place) - 1), pad=True)
             titles.append(f"  {self._place}", colours.dim)
         self._titles.update(titles, layout=False)
-
-
-def _nothing_is(item: object) -> bool:
-    """The kind that no item is of."""
-    del item
-    return False
 
 
 def _words_of(kinds: Mapping[str, object]) -> str:

@@ -184,7 +184,7 @@ async def test_v_goes_from_one_grouping_to_the_next() -> None:
         for _ in range(6):
             seat.app.pane.regroup()
             await seat.pilot.pause()
-            shown[seat.app.pane.grouped_by] = " ".join(seat.shown)
+            shown[seat.app.pane.order.grouping.name] = " ".join(seat.shown)
         assert shown == {
             "task": "a b c",
             "state": "▾ waits for you (1) c ▾ working (2) a b",
@@ -197,7 +197,7 @@ async def test_v_goes_from_one_grouping_to_the_next() -> None:
 
 async def by_node(seat: FleetDriver) -> None:
     await seat.add("a", "b", "c")
-    while seat.app.pane.grouped_by != "node":
+    while seat.app.pane.order.grouping.name != "node":
         seat.app.pane.regroup()
     await seat.draw()
 
@@ -249,7 +249,7 @@ async def test_o_goes_from_one_sort_to_the_next_and_the_column_has_a_sign() -> N
             seat.app.pane.sort_again()
             await seat.pilot.pause()
             signed = [title for title in seat.titles if title.endswith("↓")]
-            seen.append((seat.app.pane.sorted_by.name, "".join(seat.shown), signed))
+            seen.append((seat.app.pane.order.sort.name, "".join(seat.shown), signed))
         assert seen == [
             ("name", "ab", ["task↓"]),
             ("age", "ab", ["idle↓"]),

@@ -1,10 +1,11 @@
 """What the chart of an attempt shows, and how a diff is read."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.records import Alert, Record, Severity
+from midwatch_monitor.records import Alert, AlertState, Record, Severity
 from midwatch_stage.factories import (
     alert,
     attempt,
@@ -38,7 +39,9 @@ def test_without_a_checkpoint_there_is_nothing_to_draw() -> None:
 
 def test_the_chart_shows_what_was_stated_and_marks_alerts_and_what_was_delivered() -> None:
     reports = reflecting(1, 10, 70), reflecting(2, 20, 40)
-    story = told(*reports, firing(Severity.CRITICAL, 2), intervention(), delivery(4, step=2))
+    fired = firing(Severity.CRITICAL, 2)
+    over = replace(fired, state=AlertState.RESOLVED, step=1)
+    story = told(*reports, fired, over, intervention(), delivery(5, step=2))
     assert [(each.name, each.steps, each.values) for each in series(story)] == [
         ("confidence", (1, 2), (70, 40)),
         ("progress", (1, 2), (10, 20)),

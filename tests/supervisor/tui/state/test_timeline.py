@@ -138,10 +138,6 @@ def test_alerts_that_fire_stand_above_those_that_are_over() -> None:
     ]
 
 
-def test_only_where_alerts_fired_the_chart_marks_them() -> None:
-    assert [each.alert for each in timeline(FIRING, RESOLVED).fired_alerts()] == [FIRING]
-
-
 def test_all_of_a_message_tells_its_way_and_its_outcome() -> None:
     made = timeline(STEP, NUDGE, delivery(2, step=4), outcome(2)).state.interventions.by_id[2]
     assert (made.issued_step, made.delivered_step, made.outcome) == (1, 4, Outcome.RECOVERED)
