@@ -267,13 +267,6 @@ async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> 
         assert seat.app.banner.display
 
 
-async def test_a_notice_covers_no_line_of_a_list(journal: Journal) -> None:
-    async with console_of(journal, WORKING, toasts=True) as seat:
-        await seat.press("T")
-        (toast,) = seat.app.screen.query("Toast")
-        assert 0 < toast.region.bottom <= seat.list("fleet").region.y
-
-
 async def test_a_journal_that_stands_still_is_on_the_banner_until_it_grows(busy: Watch) -> None:
     busy.app.time = AT + timedelta(seconds=61)
     busy.app.pass_a_second()

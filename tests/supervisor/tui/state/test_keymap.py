@@ -132,9 +132,3 @@ def test_the_themes_follow_each_other_in_a_circle() -> None:
 @pytest.mark.parametrize("theme", [*THEME_NAMES, "nord"])
 def test_our_themes_and_textuals_are_taken(theme: str) -> None:
     check_console(ConsoleSettings(theme=theme), PLACE)
-
-
-def test_a_theme_that_is_not_there_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(ConfigError, match="did you mean `midwatch-safe`") as caught:
-        check_console(ConsoleSettings(theme="midwatch-save"), PLACE)
-    assert caught.value.key == "console.theme"

@@ -178,11 +178,6 @@ def test_equal_needs_of_several_are_one_line_that_unfolds_into_them() -> None:
     assert [each.name for each in unfolded[1:6]] == [f"▾ 4 {TIMES}", "t2#1", "t3#1", "t4#1", "t5#1"]
 
 
-def test_no_act_reaches_an_attempt_by_a_line_of_several() -> None:
-    (line,) = collapse(waiting((3, STOP)), ())
-    assert line.row is None
-
-
 def test_needs_are_equal_whatever_their_workers_lack() -> None:
     lacking = [
         waiting_attempt(row(WORKING, reflecting(1, blockers=(lacks,)), stuck(), id=id))

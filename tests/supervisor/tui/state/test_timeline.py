@@ -200,13 +200,6 @@ def test_a_timeline_without_end_keeps_its_newest_items() -> None:
     assert made.index_of(1) is None
 
 
-@pytest.mark.parametrize("record", [STEP, reflecting(1), FIRING, NUDGE])
-def test_every_item_has_a_line_and_a_detail(record: Record) -> None:
-    item = timeline(record).items[0]
-    assert item.told.text
-    assert item.detail
-
-
 def test_a_study_that_is_done_is_no_news_and_one_that_failed_is() -> None:
     done = Study(about=1, chore=Chore.LESSON, state=StudyState.DONE)
     failed = replace(done, state=StudyState.FAILED)
