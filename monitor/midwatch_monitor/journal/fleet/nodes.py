@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of, rows_of
+from midwatch_monitor.journal.core.encoding import kind_of, pass_over, rows_of
 from midwatch_monitor.journal.core.engine import database_time, parts
 from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method, write_method
 from midwatch_monitor.journal.core.tables import REVISION
@@ -206,7 +206,13 @@ def _lose(
 def _starts(connection: Connection, *which: ColumnElement[bool]) -> list[NodeStatus]:
     node = tables.node
     query = select(node).where(*which).order_by(node.c.started_at, node.c.boot)
-    return [_status(row) for row in connection.execute(query)]
+    found: list[NodeStatus] = []
+    for row in connection.execute(query):
+        if row.state in list(NodeState):
+            found.append(_status(row))
+        else:
+            pass_over(connection, f"node {row.name}", "nobody knows what it does")
+    return found
 
 
 def _status(row: Row[Any]) -> NodeStatus:

@@ -1,7 +1,7 @@
 """The rows of nodes: who lives, who is doubted, who is lost; on both databases."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import Connection, update
@@ -108,9 +108,8 @@ async def test_what_a_process_has_in_hand_is_what_works_and_it_wrote_to_last(
         assert await nodes.in_hand() == held
 
 
-def heard(connection: Connection, name: str, at: datetime) -> None:
-    change = update(tables.node).where(tables.node.c.name == name)
-    connection.execute(change.values(beat_at=at))
+def rewrite(connection: Connection, name: str, **values: object) -> None:
+    connection.execute(update(tables.node).where(tables.node.c.name == name).values(values))
 
 
 async def test_a_fleet_gives_up_its_own_nodes_only(journal: Journal) -> None:
@@ -119,9 +118,19 @@ async def test_a_fleet_gives_up_its_own_nodes_only(journal: Journal) -> None:
     await theirs.enter(replace(NODE, name="b", fleet="theirs"), alive_seconds=10)
     long_ago = await ours.journal.now() - timedelta(minutes=1)
     for name in ("a", "b"):
-        await journal.write(heard, name, long_ago)
+        await journal.write(rewrite, name, beat_at=long_ago)
     assert [lost.name for lost in await ours.lose(after_seconds=15, beat_seconds=1)] == ["a"]
     assert [each.state for each in await theirs.starts()] == [NodeState.UP]
+
+
+async def test_a_node_in_a_state_that_only_a_newer_version_knows_is_passed_over(
+    nodes: Nodes, journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("node-a", "node-b"):
+        await nodes.enter(replace(NODE, name=name), alive_seconds=10)
+    await journal.write(rewrite, "node-a", state="dozing")
+    assert [found.name for found in await nodes.all()] == ["node-b"]
+    assert "node node-a cannot be read and is passed over" in caplog.text
 
 
 @pytest.mark.parametrize("comes", [False, True])
@@ -136,7 +145,7 @@ async def test_who_left_more_than_a_day_ago_is_forgotten(
         await nodes.enter(replace(NODE, name=name), alive_seconds=10)
         await nodes.beat(name, "1", busy=0, state=state)
         beat_at = await journal.now() - timedelta(hours=hours)
-        await journal.write(heard, name, beat_at)
+        await journal.write(rewrite, name, beat_at=beat_at)
     if comes:
         await nodes.enter(NODE, alive_seconds=10)
     else:
