@@ -95,6 +95,12 @@ def _write(stream: TextIO, line: str) -> None:
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
+def require_absent(target: Path) -> None:
+    """Raise UsageError for a file that is there already: nothing is written then."""
+    if target.exists() or target.is_symlink():
+        raise UsageError(f"{target} exists already, so nothing was written")
+
+
 def refuse_existing(target: Path, *, force: bool) -> None:
     """Raise UsageError for a file that is there already, unless that is wanted."""
     if not force and (target.exists() or target.is_symlink()):

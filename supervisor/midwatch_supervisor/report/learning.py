@@ -38,6 +38,7 @@ from midwatch_supervisor.report.section import (
     role_line,
     round_figure,
     section,
+    span,
     table,
 )
 
@@ -95,7 +96,7 @@ def _curve(figures: Sequence[AcceptanceFigures]) -> ReportSection:
         rate_chart(
             f"accepted by attempts, in percent: {ORIGINS[each.origin]}",
             "accepted",
-            ((_span(part.first, part.last), part.accepted) for part in each.curve),
+            ((span(part.first, part.last), part.accepted) for part in each.curve),
         )
         for each in figures
     )
@@ -107,10 +108,6 @@ def _curve(figures: Sequence[AcceptanceFigures]) -> ReportSection:
         charts=charts,
         nothing="No result was judged yet.",
     )
-
-
-def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first} to {last}"
 
 
 def _lessons(figures: LessonFigures, known: Mapping[int, KnownLesson]) -> ReportSection:

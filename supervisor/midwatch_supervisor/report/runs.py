@@ -41,6 +41,7 @@ from midwatch_supervisor.report.section import (
     rate_fields,
     role_line,
     section,
+    span,
     table,
     usage_fields,
 )
@@ -143,7 +144,7 @@ def _task_list(reading: RunReading, tasks: Sequence[TaskFigures]) -> ReportTable
 
 def _detection(figures: DetectionFigures) -> ReportSection:
     requests = figures.requests
-    spans = ((_span(*ends), requests.between(*ends)) for ends in _SPANS if requests.of)
+    spans = ((span(*ends), requests.between(*ends)) for ends in _SPANS if requests.of)
     speeds = [("all", requests), *figures.rules]
     more = (
         f"{figures.unknown} more alarms have no onset: their rule watches a meter, the time or "
@@ -164,10 +165,6 @@ def _detection(figures: DetectionFigures) -> ReportSection:
         ),
         nothing="No alarm with an onset.",
     )
-
-
-def _span(low: int, high: int | None) -> str:
-    return f"{low} or more" if high is None else str(low) if low == high else f"{low} to {high}"
 
 
 def _speed(name: str, requests: Distribution) -> tuple[str | int, ...]:

@@ -83,6 +83,11 @@ class BarChart:
         return max(ends, default=0.0) or 1.0
 
 
+def span(low: int, high: int | None) -> str:
+    """Numbers that are counted together, both ends included; without a `high`, from `low` on."""
+    return f"{low} or more" if high is None else str(low) if low == high else f"{low} to {high}"
+
+
 def rate_bar(label: str, share: Share, text: str, mark: float | None = None) -> Bar:
     """A share as a bar on a scale of percent, with its 95 % interval."""
     return Bar(

@@ -27,7 +27,7 @@ from midwatch_monitor.replay.tune.runs import AlarmFigures, Target
 from midwatch_monitor.replay.tune.study import MIN_TARGETS, Aim, Check, Row, Study, Trial, study
 from midwatch_monitor.traces import AUTO
 from midwatch_supervisor.cli.inspect.replay import FormatOption, check_format
-from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.output import require_absent, write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.report.section import interval_fields, round_figure, table, table_lines
 
@@ -75,7 +75,8 @@ def tune(
     """
     check_format(format)
     aim = _aim(max_false_alarms, folds, seed)
-    _check_new(output)
+    if output is not None:
+        require_absent(output)
     settings = settings_in_force(config)
     found = recordings(paths, read_labels(outcomes, spent=spent or SPENT), format=format)
     result = study(found, settings, aim)
@@ -126,11 +127,6 @@ def _warn(found: Recordings, result: Study) -> None:
     for source in result.untried:
         few = f"fewer than {MIN_TARGETS} runs {result.target} outside {source or NO_SOURCE}"
         write_error(f"{few}: no thresholds are chosen without it")
-
-
-def _check_new(output: Path | None) -> None:
-    if output is not None and (output.exists() or output.is_symlink()):
-        raise UsageError(f"{output} exists already, so nothing was written")
 
 
 def _write(output: Path, text: str) -> None:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from midwatch_agents.model_choice import ModelChoice, choose_model
 from midwatch_monitor.errors import UsageError
-from midwatch_supervisor.cli.output import write_line
+from midwatch_supervisor.cli.output import require_absent, write_line
 from midwatch_supervisor.cli.run.goal import ProjectCheck, find_check
 
 _STARTERS = ("midwatch.yaml", "tasks.yaml")
@@ -42,8 +42,7 @@ def init(
     """
     targets = [folder / name for name in _STARTERS]
     for target in targets:
-        if target.exists() or target.is_symlink():
-            raise UsageError(f"{target} exists already, so nothing was written")
+        require_absent(target)
     check, model = find_check(folder), _model()
     for target in targets:
         if not dry_run:
