@@ -1,6 +1,6 @@
-"""Which commands there are, and one command from its words to its exit code.
+"""The table of commands, and how one is run: from its words to its exit code.
 
-None is imported before it is called.
+No command is imported before it is called.
 """
 
 import gc
@@ -126,7 +126,7 @@ def _version() -> str:
 
 
 def _default_text(default: object) -> str | None:
-    """A default as the help says it; what is not set needs no word."""
+    """A default as the help shows it; nothing where none is set."""
     return None if default is False or default in (None, "", ()) else str(default)
 
 

@@ -216,7 +216,6 @@ def _apart(figures: ComparisonFigures) -> str:
 
 
 def _difference(value: float, spread: Interval | None, form: str, scale: float = 1) -> str:
-    """A difference with its interval."""
     ends = f"{scale * spread.low:{form}} to {scale * spread.high:{form}}" if spread else "-"
     return f"{value:{form}} ({ends})"
 

@@ -46,8 +46,6 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReading:
-    """The figures of some tasks."""
-
     tasks: dict[int, Task]
     """By journal id."""
     figures: Figures

@@ -35,7 +35,6 @@ class ReportTable:
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[TableCell]], words: tuple[int, ...] = (0,)
 ) -> ReportTable:
-    """A table of cells as people read them."""
     texts = (tuple(text for cell in row for text in _texts(cell)) for row in rows)
     return ReportTable(heads=tuple(heads), rows=tuple(texts), words=words)
 
@@ -110,7 +109,6 @@ def rate_chart(title: str, series: str, shares: Iterable[tuple[str, Share]]) -> 
 
 
 def count_chart(title: str, series: str, counts: Iterable[tuple[str, int]]) -> BarChart:
-    """Named counts as bars."""
     bars = (Bar(label=name, parts=(count,), text=number(count)) for name, count in counts)
     return BarChart(title=title, series=(series,), bars=tuple(bars))
 
@@ -154,7 +152,6 @@ _FILLS = "█▒░·"
 
 
 def text_lines(sections: Sequence[ReportSection]) -> Iterator[str]:
-    """The lines of all sections."""
     for at, section in enumerate(sections):
         if at:
             yield ""
@@ -265,7 +262,6 @@ def interval_fields(spread: Interval | None, prefix: str = "") -> FigureLine:
 
 
 def usage_fields(usage: Usage) -> FigureLine:
-    """What models used."""
     return {**fields(usage, "requests", "tokens"), "cost_usd": round(usage.cost_usd, 6)}
 
 

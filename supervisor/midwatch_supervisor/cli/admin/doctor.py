@@ -62,7 +62,7 @@ async def doctor(
 
 
 def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> list[_Check]:
-    """What is to be found out, in the order in which it is said."""
+    """The checks, in the order in which they are reported."""
     specs = agent_checks.models_in(tasks)
     kinds = [tasks.worker_of(each)[1].kind for each in tasks.tasks] if tasks else []
     coder = "coder" if tasks is None or WorkerKind.CODER in kinds else ""

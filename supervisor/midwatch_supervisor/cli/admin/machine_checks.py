@@ -43,7 +43,7 @@ _BROKER_SECONDS = 3.0
 
 
 class State(StrEnum):
-    """How it is with one thing."""
+    """How a check came out."""
 
     OK = "ok"
     MISSING = "missing"
@@ -55,7 +55,7 @@ class State(StrEnum):
 
 
 class Finding(NamedTuple):
-    """What is said of one thing. A tuple, so that the checks read as tables."""
+    """The result of a check. A tuple, so that the checks read as tables."""
 
     name: str
     state: State
@@ -73,7 +73,6 @@ async def extras(needed: str) -> list[Finding]:
 
 
 def extra_finding(extra: str, use: str, *, there: bool, needed: bool) -> Finding:
-    """What is said of one of them."""
     if there:
         return Finding(extra, State.OK, use)
     state = State.FAILED if needed else State.UNUSED
@@ -89,7 +88,6 @@ async def git() -> list[Finding]:
 
 
 def git_finding(version: str) -> Finding:
-    """What is said of a git that calls itself so."""
     found = re.search(r"(\d+)\.(\d+)", version)
     if found and (int(found[1]), int(found[2])) >= _GIT:
         return Finding("git", State.OK, version.strip())

@@ -31,7 +31,6 @@ class PlainFormatter(logging.Formatter):
         return visible(_mask(super().formatMessage(record)))
 
     def formatException(self, ei: ExcInfo) -> str:
-        """The traceback."""
         lines = _mask(super().formatException(ei)).split("\n")
         return "\n".join(f"  {visible(line)}" for line in lines)
 

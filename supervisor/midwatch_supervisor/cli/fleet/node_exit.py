@@ -38,14 +38,13 @@ class Held:
 
     @property
     def name(self) -> str:
-        """What people call it."""
         if self.task is None:
             return f"task number {self.id}"
         return self.task.name + (f"#{self.attempt.number}" if self.attempt else "")
 
     @property
     def fields(self) -> dict[str, object]:
-        """The same for programs."""
+        """What JSON says of it."""
         return {
             "run": self.task.run if self.task else None,
             "task": self.task.name if self.task else None,

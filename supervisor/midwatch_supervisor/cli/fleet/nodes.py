@@ -119,5 +119,4 @@ def _duty(post: str) -> str:
 
 
 def slots_words(slots: int) -> str:
-    """How many slots, in words."""
     return "1 slot" if slots == 1 else f"{slots} slots"

@@ -135,7 +135,6 @@ class _AttemptTexts:
     learned: list[str] = field(default_factory=list[str])
 
     def add(self, shown: ShownRecord) -> None:
-        """Take in a record."""
         match shown.entry.record:
             case Step() as step:
                 self.steps.append(f"step {step.number}, {record_line(step)}")

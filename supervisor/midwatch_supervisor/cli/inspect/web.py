@@ -62,7 +62,6 @@ class Page:
 
     @property
     def url(self) -> str:
-        """The address to open."""
         return f"{self.origin}/?token={self.token}"
 
     @property

@@ -74,7 +74,6 @@ class WebServer(Server):
         self._places: dict[str, _Place] = {}
 
     def application(self) -> web.Application:
-        """The whole application."""
         app = web.Application(middlewares=[self._let_in])
         app.add_routes(
             [

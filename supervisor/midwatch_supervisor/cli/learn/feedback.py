@@ -45,8 +45,6 @@ _AGAIN = "the next `run` or `learn` tries again"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verdict:
-    """A verdict on an attempt."""
-
     place: NamedAttempt
     at: datetime
     verdict: Feedback
@@ -246,7 +244,6 @@ async def _verdicts(journal: Journal, entries: Iterable[Entry]) -> list[_Verdict
 
 
 def _verdict_fields(given: _Verdict) -> Mapping[str, object]:
-    """A verdict as JSON takes it."""
     return {
         "type": "feedback",
         "at": moment(given.at),

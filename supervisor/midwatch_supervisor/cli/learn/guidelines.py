@@ -134,7 +134,6 @@ async def diff(
 def _change_fields(
     before: KnownGuidelines | None, after: KnownGuidelines, changes: str
 ) -> dict[str, object]:
-    """What a version would change as JSON has it."""
     body = [line for line in changes.splitlines() if not line.startswith(("+++", "---"))]
     return {
         "type": "diff",

@@ -62,7 +62,6 @@ class Door:
         self._page = page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, or refuse it."""
         refusal = None if scope["type"] == "lifespan" else self._refusal(Headers(scope=scope))
         await (refusal or self._application)(scope, receive, send)
 

@@ -194,7 +194,6 @@ class Reporter:
         self._transcript = Transcript([job.task for job in jobs])
 
     def begin(self, resources: RunResources, jobs: Sequence[Job]) -> None:
-        """Say what is about to happen: which run, sandbox and models."""
         if self._json or self._quiet:
             return
         for line in about(resources, jobs):
