@@ -1,7 +1,7 @@
 """A real provider's client over HTTP, against a server on loopback that answers as it is told."""
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -39,7 +39,6 @@ from midwatch_monitor.records import (
     Budget,
     Change,
     Ending,
-    Entry,
     Health,
     Lifecycle,
     Step,
@@ -56,6 +55,7 @@ from midwatch_stage.model_server import (
     refusal,
     serving,
 )
+from midwatch_stage.reading import records_of
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
@@ -103,11 +103,6 @@ def told(things: list[T]) -> T:
     return only
 
 
-def activities(entries: Sequence[Entry]) -> tuple[Activity, ...]:
-    changes = [entry.record for entry in entries if isinstance(entry.record, Change)]
-    return tuple(change.activity for change in changes if change.activity is not None)
-
-
 def used(run: Finished) -> tuple[float, float]:
     """Model requests and tokens."""
     return run.budget.requests.used, run.budget.tokens.used
@@ -138,12 +133,13 @@ def perform(journal: Journal, harness: RunHarness) -> Callable[..., Awaitable[Fi
         code = await harness.run(file)
         attempt = told(await journal.attempts(1))
         evidence = await AttemptEvidence.read(journal, attempt)
+        changes = await records_of(journal, Change, attempt.id)
         return Finished(
             code=code,
             state=evidence.state.transition,
             steps=tuple(evidence.steps),
             budget=evidence.budget,
-            activities=activities(await journal.entries(attempt=attempt.id)),
+            activities=tuple(each.activity for each in changes if each.activity is not None),
         )
 
     return work

@@ -264,20 +264,17 @@ def test_a_turn_that_does_not_repeat_keeps_its_braces() -> None:
     assert next_turn(script, [GOAL]) == turn
 
 
-@pytest.mark.parametrize(("count", "turn"), [(0, READ), (1, EDIT), (2, TEST), (9, TEST)])
-def test_the_count_of_interventions_chooses_the_answer(count: int, turn: Turn) -> None:
+@pytest.mark.parametrize(
+    ("told", "turn"),
+    [("0", READ), ("1", EDIT), ("2", TEST), ("9", TEST), ("1, turned down: 1 (nudge)", TEST)],
+)
+def test_the_count_of_interventions_and_of_those_turned_down_chooses_the_answer(
+    told: str, turn: Turn
+) -> None:
     script = Script(
         phases=tuple(Phase(turns=(each,)) for each in (READ, EDIT, TEST)), cue=Cue.COUNT
     )
-    assert next_turn(script, [Told(text=f"Interventions so far: {count}\n")]) == turn
-
-
-def test_what_was_turned_down_counts_as_an_intervention_does() -> None:
-    script = Script(
-        phases=tuple(Phase(turns=(each,)) for each in (READ, EDIT, TEST)), cue=Cue.COUNT
-    )
-    told = Told(text="Interventions so far: 1, turned down: 1 (nudge)\n")
-    assert next_turn(script, [told]) == TEST
+    assert next_turn(script, [Told(text=f"Interventions so far: {told}\n")]) == turn
 
 
 def test_a_phase_cannot_repeat_more_turns_than_it_has() -> None:

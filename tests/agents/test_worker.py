@@ -29,6 +29,7 @@ from midwatch_monitor.errors import UsageError, WorkerError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Attempt, Step
+from midwatch_stage.reading import records_of
 from midwatch_tools.attempt_watch import AttemptWatch
 
 OWN = {"reflect", "report_error"}
@@ -109,11 +110,7 @@ def worker(mind: Mind, **spec: Any) -> Worker:
 
 @pytest.fixture
 def steps(journal: Journal, attempt: Attempt) -> Callable[[], Awaitable[list[Step]]]:
-    async def recorded() -> list[Step]:
-        entries = await journal.entries(attempt=attempt.id, kinds=(Step,))
-        return [entry.record for entry in entries if isinstance(entry.record, Step)]
-
-    return recorded
+    return lambda: records_of(journal, Step, attempt.id)
 
 
 Steps = Callable[[], Awaitable[list[Step]]]

@@ -45,9 +45,9 @@ def number(value: int) -> str:
 
 def amount(value: float) -> str:
     """A number rounded to what a person wants to know: `7.5`, `9,120`, `12 k`, `1.0 M`."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if value >= size:
-            scaled = value / (1e3 if unit == "k" else size)
+    for least, size, unit in ((999.5e6, 1e9, "G"), (999.5e3, 1e6, "M"), (1e4, 1e3, "k")):
+        if value >= least:
+            scaled = value / size
             return f"{scaled:.0f} {unit}" if scaled >= 10 else f"{scaled:.1f} {unit}"
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
 

@@ -11,7 +11,6 @@ from pydantic_ai.messages import (
     ModelResponse,
     TextPart,
     ToolCallPart,
-    UserPromptPart,
 )
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -35,6 +34,7 @@ from midwatch_monitor.records import (
     Summary,
 )
 from midwatch_stage.harness import PastAttempts, RunHarness
+from midwatch_stage.reading import prompts
 from midwatch_stage.watched import uncoded
 
 TAUGHT = "The worker wrote out.txt without its heading; write the heading first."
@@ -54,7 +54,7 @@ def model_for(role: Role, key: str) -> Model:
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         match role:
             case Role.PLANNER:
-                title = "with the lesson" if TAUGHT in first(messages) else "without it"
+                title = "with the lesson" if TAUGHT in prompts(messages)[0] else "without it"
                 steps = [{"title": title, "files": ["out.txt"], "confidence": 80}]
                 return ModelResponse(
                     parts=[ToolCallPart(info.output_tools[0].name, {"steps": steps})]
@@ -65,14 +65,6 @@ def model_for(role: Role, key: str) -> Model:
                 return ModelResponse(parts=[TextPart(LAST_WORDS)])
 
     return FunctionModel(answer, model_name=f"{role}")
-
-
-def first(messages: list[ModelMessage]) -> str:
-    """The first prompt."""
-    request = messages[0]
-    assert isinstance(request, ModelRequest)
-    parts = [part for part in request.parts if isinstance(part, UserPromptPart)]
-    return "\n".join(str(part.content) for part in parts)
 
 
 def tasks(more: str = "") -> str:
@@ -99,7 +91,7 @@ async def sent(harness: RunHarness, attempt: int) -> tuple[str, str]:
     messages = ModelMessagesTypeAdapter.validate_json(body)
     request = messages[0]
     assert isinstance(request, ModelRequest)
-    return uncoded(request.instructions or ""), first(messages)
+    return uncoded(request.instructions or ""), prompts(messages)[0]
 
 
 async def test_s15_guidelines_stand_below_the_base_rules_and_the_task_and_before_the_lessons(

@@ -28,6 +28,7 @@ from midwatch_supervisor.present.numbers import (
         (amount(60.0), "60"),
         (amount(9_120), "9,120"),
         (amount(12_345), "12 k"),
+        (amount(999_600), "1.0 M"),
         (amount(1_004_300), "1.0 M"),
         (amount(12_500_000), "12 M"),
         (amount(2.5e9), "2.5 G"),

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelResponse,
-    TextPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -29,15 +26,14 @@ from midwatch_monitor.records import (
     Cause,
     Change,
     Delivery,
-    DeliveryState,
     Fault,
     Grant,
-    Intervention,
     Meter,
     Step,
     Teller,
     Terms,
 )
+from midwatch_stage.factories import delivery, intervention
 from midwatch_stage.reading import answers, prompts, records_of
 from midwatch_stage.worker import Claim, Perform, Write
 from midwatch_tools.attempt_watch import AttemptWatch
@@ -45,17 +41,12 @@ from midwatch_tools.pauses import Pause, tell_pause
 
 WORK: list[Any] = [[("put", {"path": "a.py", "text": str(n)})] for n in range(4)]
 TWO = Budget(requests=Meter(limit=2))
+TWENTY = Budget(requests=Meter(limit=20))
 ASK = ("request_budget", {"reason": "two files are left", "requests": 5})
 SAID = {"progress_percent": 10, "confidence": 80, "decision": "continue"}
-MORE = Intervention(
-    action=Action.GRANT_BUDGET,
-    by=Actor.SUPERVISOR,
-    message="Take them.",
-    terms=Terms(grant=Grant(requests=3)),
-)
-SWITCH = Intervention(
-    action=Action.SWITCH_MODEL, by=Actor.POLICY, message="Change.", terms=Terms(model="other")
-)
+GRANT = Terms(grant=Grant(requests=3))
+MORE = intervention(Action.GRANT_BUDGET, Actor.SUPERVISOR, message="Take them.", terms=GRANT)
+SWITCH = intervention(Action.SWITCH_MODEL, message="Change.", terms=Terms(model="other"))
 
 
 def last_limits(changes: Sequence[Change]) -> Meter:
@@ -76,16 +67,14 @@ async def test_requirement_22_the_worker_sees_the_budget_that_the_rules_see(
 
 async def test_a_reminder_carries_the_budget(perform: Perform) -> None:
     settings = Settings(reflect=ReflectSettings(remind_every=1))
-    budget = Budget(requests=Meter(limit=20))
-    result = await perform(*WORK[:1], settings=settings, budget=budget)
+    result = await perform(*WORK[:1], settings=settings, budget=TWENTY)
     assert "Budget: 1 of 20 requests" in prompts(result.all_messages())[1]
 
 
 async def test_a_request_for_more_is_recorded_and_the_work_goes_on(
     journal: Journal, perform: Perform
 ) -> None:
-    budget = Budget(requests=Meter(limit=20))
-    result = await perform([ASK, *WORK[0]], [ASK], budget=budget)
+    result = await perform([ASK, *WORK[0]], [ASK], budget=TWENTY)
     first, second = answers(result.all_messages(), "request_budget")
     assert first.startswith("Your supervisor is asked.")
     assert "asked already" in second
@@ -99,13 +88,9 @@ async def test_once_it_is_answered_one_may_ask_again(
 ) -> None:
     async def answer() -> str:
         ids = [each.id for each in await journal.entries(kinds=(BudgetRequest,))]
-        no = Intervention(
-            action=Action.NUDGE, by=Actor.POLICY, message="No: simplify.", petition=ids[-1]
-        )
-        return str(await write(no))
+        return str(await write(intervention(message="No: simplify.", petition=ids[-1])))
 
-    budget = Budget(requests=Meter(limit=20))
-    result = await perform([ASK], [("answer", {})], [ASK], budget=budget, tools=(answer,))
+    result = await perform([ASK], [("answer", {})], [ASK], budget=TWENTY, tools=(answer,))
     assert len(await records_of(journal, BudgetRequest)) == 2
     assert any(text.endswith("No: simplify.") for text in prompts(result.all_messages()))
 
@@ -116,8 +101,7 @@ async def test_once_it_is_answered_one_may_ask_again(
 async def test_nothing_or_what_has_no_limit_cannot_be_asked_for(
     journal: Journal, perform: Perform, wanted: dict[str, float]
 ) -> None:
-    budget = Budget(requests=Meter(limit=20))
-    await perform([("request_budget", {"reason": "r", **wanted})], budget=budget)
+    await perform([("request_budget", {"reason": "r", **wanted})], budget=TWENTY)
     assert await records_of(journal, BudgetRequest) == []
 
 
@@ -143,9 +127,7 @@ async def test_a_grant_that_waits_counts_before_the_budget_is_spent(
 
 
 async def test_a_grant_that_needs_approval_grants_nothing(perform: Perform, write: Write) -> None:
-    await write(
-        Intervention(action=MORE.action, by=Actor.SUPERVISOR, terms=MORE.terms, needs_approval=True)
-    )
+    await write(replace(MORE, needs_approval=True))
     with pytest.raises(BudgetSpentError, match="2 of 2 requests"):
         await perform(*WORK, budget=TWO)
 
@@ -200,16 +182,12 @@ async def test_it_still_answers_after_a_crash(
 async def test_where_there_is_no_such_model_the_present_one_goes_on(
     journal: Journal, perform: Perform, write: Write, known: bool
 ) -> None:
-    id = await write(
-        Intervention(action=Action.SWITCH_MODEL, by=Actor.POLICY, terms=Terms(model="none"))
-    )
+    id = await write(replace(SWITCH, terms=Terms(model="none")))
     result = await perform(*WORK, model_for=Other().by_name if known else None)
     assert result.output == "Done."
     (fault,) = await records_of(journal, Fault)
     assert (fault.part, "'none'" in fault.error) == ("switch_model", True)
-    assert await records_of(journal, Delivery) == [
-        Delivery(intervention=id, state=DeliveryState.DELIVERED)
-    ]
+    assert await records_of(journal, Delivery) == [delivery(id)]
     assert [each for each in await records_of(journal, Change) if each.model] == []
 
 

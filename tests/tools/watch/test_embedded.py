@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
-from midwatch_stage.reading import answers
+from midwatch_stage.reading import answers, records_of
 from midwatch_stage.worker import Build
 from midwatch_tools import Watch
 
@@ -37,8 +37,7 @@ def put(text: str) -> tuple[str, dict[str, str]]:
 
 async def told(file: Path, kind: type[T]) -> list[T]:
     async with await Journal.open_to_read(file) as journal:
-        entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+        return await records_of(journal, kind)
 
 
 def drop(file: Path, table: str) -> str:

@@ -25,11 +25,10 @@ from midwatch_monitor.records import (
     Commit,
     Draft,
     Intervention,
-    Record,
     Severity,
     Step,
 )
-from midwatch_stage.reading import guidance, prompts
+from midwatch_stage.reading import guidance, prompts, records_of
 from midwatch_stage.worker import SOON, Build, scripted
 from midwatch_tools import Watch
 
@@ -78,9 +77,9 @@ async def test_a_callback_that_fails_ends_neither_the_watch_nor_the_work(
         assert len(await journal.entries(kinds=(Step,))) == 27
 
 
-async def interventions(file: Path) -> list[Record]:
+async def interventions(file: Path) -> list[Intervention]:
     async with await Journal.open_to_read(file) as journal:
-        return [entry.record for entry in await journal.entries(kinds=(Intervention,))]
+        return await records_of(journal, Intervention)
 
 
 @pytest.mark.parametrize("supervisor", ["policy", "model"])

@@ -36,6 +36,7 @@ from midwatch_monitor.records import (
     Teller,
     Writer,
 )
+from midwatch_stage.reading import records_of
 from midwatch_stage.worker import Build, Claim, Write
 from midwatch_tools import Watch
 from midwatch_tools.attempt_watch import AttemptWatch
@@ -75,8 +76,8 @@ async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_b
     watch = AttemptWatch(recorder, root=workspace, bus=bus)
     async with asyncio.timeout(120):
         await agent.run("Make it.", capabilities=[watch])
-    steps = [each.record for each in await journal.entries(kinds=(Step,))]
-    made = [(s.tool, e.path, e.writer) for s in steps if isinstance(s, Step) for e in s.edits]
+    steps = await records_of(journal, Step)
+    made = [(step.tool, edit.path, edit.writer) for step in steps for edit in step.edits]
     assert made == [("slow", "made.txt", Writer.WORKER)]
 
 

@@ -91,8 +91,7 @@ async def test_a_sign_of_what_became_of_an_attempt_is_stored_once(
         ):
             await past.say(attempt, again)
     await past.say(attempt, said[-1])
-    stored = await past.journal.entries(attempt=attempt.id, kinds=[Feedback])
-    assert [entry.record for entry in stored] == [*said, said[-1]]
+    assert await past.told(Feedback, attempt) == [*said, said[-1]]
 
 
 async def test_a_sign_that_two_processes_store_at_once_teaches_once(past: PastAttempts) -> None:

@@ -100,7 +100,7 @@ async def test_of_two_who_decide_the_second_is_told(
 ) -> None:
     with pytest.raises(StaleIncarnationError, match=told):
         await decide(past, *course)
-    assert len(await past.journal.entries(kinds=[GuidelinesMark])) == len(course) - 1
+    assert len(await past.told(GuidelinesMark)) == len(course) - 1
 
 
 async def test_of_two_processes_that_approve_at_once_one_is_told(past: PastAttempts) -> None:
@@ -112,7 +112,7 @@ async def test_of_two_processes_that_approve_at_once_one_is_told(past: PastAttem
         both = [each.commit(Commit(drafts=(draft,))) for each in (past.journal, other)]
         answers = await asyncio.gather(*both, return_exceptions=True)
     assert [isinstance(each, StaleIncarnationError) for each in answers].count(True) == 1
-    assert len(await past.journal.entries(kinds=[GuidelinesMark])) == 1
+    assert len(await past.told(GuidelinesMark)) == 1
 
 
 async def test_s58_the_version_in_force_is_there_without_a_search(past: PastAttempts) -> None:

@@ -90,8 +90,7 @@ async def test_r20_every_verdict_on_an_attempt_is_there_in_its_order(past: PastA
     verdicts = [REJECTED, Feedback(accepted=True, origin=Origin.IMPLIED), REJECTED]
     for verdict in verdicts:
         await past.say(attempt, verdict)
-    found = await past.journal.entries(attempt=attempt.id, kinds=[Feedback])
-    assert [each.record for each in found] == verdicts
+    assert await past.told(Feedback, attempt) == verdicts
 
 
 async def test_r14_a_lesson_comes_back_with_its_verdict_and_its_attempt(
@@ -114,7 +113,7 @@ async def test_r14_a_lesson_cannot_explain_a_verdict_that_is_not_there(
     attempt = await past.attempt()
     with pytest.raises(JournalError, match="FOREIGN KEY"):
         await past.say(attempt, Lesson(text="…", verdict=999))
-    assert await past.journal.entries(kinds=[Lesson]) == []
+    assert await past.told(Lesson) == []
 
 
 async def test_r15_uses_are_counted_and_the_last_is_dated(past: PastAttempts) -> None:
