@@ -227,7 +227,7 @@ class RevertChurn(Graded):
 
     window: Annotated[int, Field(ge=2, le=1000)] = 30
     """How many steps are looked at."""
-    notice_after: Count = 3
+    notice_after: Count = 4
     """Notice from this many times on; 0 is off."""
     warn_after: Count = 5
     """Warning from this many times on; 0 is off."""

@@ -10,7 +10,9 @@ from midwatch_monitor.patterns import Pattern, PatternSet
 from midwatch_monitor.records import Edit, Step, StepKind, Writer
 from midwatch_monitor.rules.failure import (
     count_failing,
+    finds_nothing,
     has_failed,
+    is_under_way,
     says_no,
     signature,
     surroundings,
@@ -20,6 +22,7 @@ from midwatch_monitor.rules.identity import (
     NO_WORK,
     command,
     digest,
+    goes_back,
     held_back,
     identify,
     result,
@@ -175,6 +178,8 @@ class Facet:
     """A file went back to what it was."""
     SPEECH = 1024
     """Words, to a person or to another agent."""
+    NOTHING = 2048
+    """A search, or a look at a page, had nothing to show."""
     REPEAT = 128
     """What was done before was done again, and told nothing new."""
 
@@ -204,7 +209,7 @@ class Act(NamedTuple):
     changes: bool = False
     """Whether files are no longer what they were, also where nothing says which."""
     waits: bool = False
-    """Whether time was given to others: by waiting only, or before it looked."""
+    """Whether time was given to others: by waiting only, or before it looked, or as they work."""
     swaps: bool = False
     """Whether the whole tree of files became another one, that of another commit perhaps."""
     shell: bool = False
@@ -244,7 +249,7 @@ class Normaliser:
         if step.ok is False and held_back(step):
             return _held_back(step)
         waiting = waits(step)
-        if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waiting:
+        if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waiting or goes_back(step):
             return _idle(step, edits, waiting=waiting)
         line, arguments = shell_call(step)
         told = command_facts(line) if line else NO_COMMAND
@@ -257,6 +262,7 @@ class Normaliser:
         error = bool(fails) and not says_no(step, line)
         check = told.check if line else check_of_tool(step.tool)
         said = claims(step)
+        polls = known is not None and check is Check.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         return Act(  # in their order: by name it takes more than twice as long
             step.number,
@@ -271,7 +277,7 @@ class Normaliser:
             marks(step.edits) if step.edits else (),
             told.reverts,
             changes,
-            told.sleeps,
+            told.sleeps or polls,
             told.swaps,
             bool(line) and not changing(step.tool),
             check,
@@ -282,6 +288,7 @@ class Normaliser:
             | (Facet.FAILURE if fails else 0)
             | (Facet.CHECK if check is not Check.NONE else 0)
             | (Facet.CLAIM if said else 0)
+            | (Facet.NOTHING if not changes and finds_nothing(step) else 0)
             | (Facet.SPEECH if speaks(step) else 0),
             bool(edits) and adds(step.tool, step.args, line),
             bool(edits) and creates(step.tool, step.args, line),
@@ -347,7 +354,7 @@ def _held_back(step: Step) -> Act:
 
 
 def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
-    """A step that is no work: words, a report, or waiting."""
+    """A step that is no work: words, a report, waiting, or going back."""
     said = claims(step)
     facets = _KINDS.get(step.kind, 0) | (Facet.EDIT if edits else 0)
     facets |= Facet.CLAIM if said else 0

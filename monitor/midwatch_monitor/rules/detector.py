@@ -71,6 +71,8 @@ _ELSEWHERE = Echo(Repeat.ELSEWHERE)
 
 _TARGET = re.compile(r"[^\s\"'`,;:(){}\[\]|&<>=\\]*[\d/.@][^\s\"'`,;:(){}\[\]|&<>=\\]*")
 """A word that names a file, a number, an address: what an act is aimed at."""
+_POINTED = re.compile(r'"\w*coordinate": *\[[^\]]*\]|"[xy]": *\d+')
+"""Where on a screen an act points: a little beside it is the same place."""
 _AIMED_IN = 300
 """Characters of arguments that are looked at for it."""
 _MAX_AIMS = 32
@@ -97,7 +99,8 @@ class Row:
         quiet = act.changes or (act.check is not Check.NONE and not act.failed)
         result = 0 if quiet else act.result or _NOTHING
         before, self._result = self._result, result
-        said, self._args = self._args, args[:_AIMED_IN]
+        args = args[:_AIMED_IN]
+        said, self._args = self._args, _POINTED.sub("", args) if '": ' in args else args
         if not result or result != before:
             self._aims = frozenset()
             return NO_ECHO
@@ -151,7 +154,7 @@ class Repeats:
         repeat = _kind(act, stamp == before & _STAMP)
         if repeat is Repeat.NONE or (repeat is not Repeat.UNCHANGED and not act.result):
             return NO_ECHO
-        if stamp < self._swapped or (waited and not act.failed):
+        if stamp < self._swapped or (waited and not (act.failed and known & _AGAIN)):
             repeat = Repeat.VERIFIED
         elif repeat is Repeat.UNCHANGED and distance > _A_WHILE and not known & _AGAIN:
             repeat = repeat if act.failed or act.changes else Repeat.LOOKED

@@ -4,8 +4,8 @@ import re
 
 from midwatch_monitor.patterns import Pattern, PatternSet
 from midwatch_monitor.records import Step
-from midwatch_monitor.rules.identity import command, digest, mask, mask_lines
-from midwatch_monitor.shell.claimed_edits import changing, refused
+from midwatch_monitor.rules.identity import SHELLS, command, digest, mask, mask_lines
+from midwatch_monitor.shell.claimed_edits import changes_unnamed, changing, refused
 
 _TAIL = 4_000
 _MAX_LINES = 12
@@ -33,6 +33,7 @@ _REACHED = Pattern(r"\b\d{1,6} (?:out )?of \d{1,6}\b")
 _COUNTED = Pattern(
     r"(?i)\b\d{1,6} (?:\w+ )?(?:failed|failures?|failing|errors?)\b"
     r"|\b(?:failures|errors|failed)[=:] ?\d{1,6}\b"
+    r"|\b\d{1,6} (?:\w+ )?(?:problems?|violations?|offen[cs]es?|issues?)\b"
 )
 """Where an output says how many fail."""
 _NUMBER = re.compile(r"\d+")
@@ -61,8 +62,9 @@ _BLOCKED = {
     r"|max retries exceeded",
     "disk": r"(?i)no space left on device|disk quota exceeded",
     "memory": r"(?i)out of memory|cannot allocate memory|MemoryError",
-    "credentials": r"(?i)\b401 unauthorized|\b403 forbidden|authentication failed|invalid api key"
-    r"|could not read username|permission denied \(publickey",
+    "credentials": r"(?i)\b401 unauthorized|\b403 forbidden|\bHTTP 40[13]\b|: 40[13]$"
+    r"|authentication failed|invalid api key|could not read username|permission denied \(publickey"
+    r"|\bpermission (?:to \S+ )?denied to\b|not accessible by|access \S+ \S+ not granted",
     "environment": r"JAVA_HOME (?:is )?not (?:set|defined)"
     r"|(?i:environment variable \S+ (?:is )?not set)",
 }
@@ -71,13 +73,80 @@ _KINDS = tuple(_BLOCKED)
 _PROGRAM = re.compile(_BLOCKED["missing program"])
 
 
+_ANSWER = 300
+"""Characters up to which an output is an answer, and no text that was asked for."""
+_SAYS_ERROR = PatternSet(
+    (
+        r"(?i)^[^\w{\"]*(?:\w+ )?(?:error|failure|exception|invalid|timeout|timed out)\b",
+        r"(?i)^[\W_]*(?:\w+ )?failed(?: to|:? [a-z])|^\W*[1-9]\d* problems?:",
+        r"\w+(?:Error|Exception): ",
+        r"(?i)\"(?:success|ok)\"\s*:\s*false|\"status\"\s*:\s*\"(?:error|failed|failure)\"",
+        r"(?i)\"(?:error|error_message)\"\s*:\s*(?:\"[^\"]|\{)",
+        r"^\W*(?:HTTP\W{0,2}(?:\d\.\d )?)?[45]\d\d\b[\W]+[A-Z]",
+        r"\b(?:E(?:CONN|TIMED|HOST|NOT|AI_)[A-Z_]+|net::ERR_\w+|ORA-\d+|\w+_(?:FAILURE|ERROR))\b",
+        r"(?i)\b(?:gateway|connection|session|handshake|lock|pool|upstream|service|server)\b[^.\n]{0,30}"
+        r"\b(?:time-?out|timed out|refused|reset|closed|exhausted|unavailable|failed|expired"
+        r"|not found|overflow|busy)\b",
+        r"(?i)\b(?:deadlock|permission denied|access denied|is locked|null pointer|unexpected end"
+        r"|not (?:authori[sz]ed|permitted|allowed|accepted|sent|saved|accessible)"
+        r"|please (?:enter|provide|choose|select) a valid)\b",
+    )
+)
+"""How a tool that is no shell says that it did not do what it was asked."""
+_UNDER_WAY = Pattern(
+    r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
+    r"|PodInitializing|not (?:yet )?ready|[1-9]\d* remaining|\d{1,2}(?:\.\d+)? ?%)"
+)
+_ASKS_STATE = Pattern(
+    r"(?i)(?:^|[\W_])(?:status|state|checks?|rollout|pods?|jobs?|runs?|logs?|tail|poll|progress"
+    r"|queue|wait|watch|ps)(?:[\W_]|$)"
+)
+_ASKED_IN = 160
+"""Characters of a call that say what it asks for."""
+_FINDS_NOTHING = re.compile(
+    r"(?i)\W*(?:none|null|(?:blank|empty)(?: page)?|(?:\S+ )?\W?(?:loading|spinner)\b.{0,20}"
+    r"|(?:sorry,? )?(?:no|0|zero) (?:\w+ ){0,4}?"
+    r"(?:found|match\w*|results?|hits?|records?|rows?|items?|entries|offers?|data)\b[^\n]{0,80}"
+    r"|nothing (?:found|match\w*).{0,80}|.{0,60}\bnot found\b.{0,40}"
+    r"|\"?(?:results?|items|matches|data|hits|records|rows|offers|list)\"?\s*[:=]\s*\[\s*\].{0,60})?\W*"
+)
+"""Answers of a search that finds nothing, and of a page that shows nothing."""
+
+
 def has_failed(step: Step) -> bool | None:
     """Whether the act failed; `None` where nothing says so. The exit code counts before words."""
     if step.exit_code not in (0, None) or step.ok is False:
-        return True
-    if step.exit_code == 0 or step.ok:
+        return None if is_under_way(step) and not failure_lines(step.output) else True
+    if step.exit_code == 0:
         return False
-    return True if _words_fail(step) else None
+    if _says_error(step) or _words_fail(step):
+        return True
+    return False if step.ok else None
+
+
+def _says_error(step: Step) -> bool:
+    """Whether a tool that is no shell answers with an error, though its call returned."""
+    output = step.output
+    if not output or len(output) > _ANSWER or step.edits or step.path:
+        return False
+    if step.tool.lower() in SHELLS or _SHOWS.search(step.tool):
+        return False
+    if command(step) or changes_unnamed(step.tool, step.args):
+        return False
+    return bool(_SAYS_ERROR.within(output))
+
+
+def is_under_way(step: Step) -> bool:
+    """Whether a call asks how something stands outside, and hears that it is not done yet."""
+    if not _ASKS_STATE.findall(f"{step.tool} {step.args[:_ASKED_IN]}"):
+        return False
+    return bool(_UNDER_WAY.findall(step.output[-_END:]))
+
+
+def finds_nothing(step: Step) -> bool:
+    """Whether a search, or a look at a page, had nothing to show."""
+    output = step.output.strip()
+    return 0 < len(output) <= _ANSWER and _FINDS_NOTHING.fullmatch(output) is not None
 
 
 def says_no(step: Step, line: str) -> bool:

@@ -15,7 +15,15 @@ from midwatch_monitor.rules.detector import (
     Repeat,
     Seen,
 )
-from midwatch_monitor.rules.speech import RecentWords, declines, plans, puts_off, searches
+from midwatch_monitor.rules.speech import (
+    RecentWords,
+    declines,
+    plans,
+    puts_off,
+    questions,
+    said_before,
+    searches,
+)
 
 _MAX_STEPS = 12
 _WORDS = Facet.MESSAGE | Facet.SPEECH
@@ -32,10 +40,12 @@ class FruitlessStepsDetector(GradedDetector):
     """
 
     __slots__ = (
+        "_asked",
         "_changes",
         "_failed",
         "_first",
         "_heard",
+        "_nothing",
         "_place",
         "_points",
         "_repeated",
@@ -44,7 +54,7 @@ class FruitlessStepsDetector(GradedDetector):
     )
     rule = "fruitless_steps"
     evidence = Evidence.REPETITION
-    hears = Facet.REPEAT | Facet.FAILURE | Facet.MESSAGE | Facet.SPEECH
+    hears = Facet.REPEAT | Facet.FAILURE | Facet.NOTHING | _WORDS
     windowed = True
 
     def __init__(self, settings: FruitlessSteps) -> None:
@@ -53,8 +63,12 @@ class FruitlessStepsDetector(GradedDetector):
         self._heard = RecentWords()
         self._place = -1
         """Where among the steps of work the last words were."""
+        self._nothing = -1
+        """Where the last step of work was that found nothing."""
         self._changes = -1
         """How many steps had changed files when one last failed."""
+        self._asked = False
+        """Whether the last words were a question."""
         self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
@@ -78,25 +92,43 @@ class FruitlessStepsDetector(GradedDetector):
 
     def _worth(self, step: Step, seen: Seen) -> int:
         """The points of a step: more than nothing for one that brings nothing."""
+        use, repeat, act = self._use, seen.echo.repeat, seen.act
+        if act.facets & _WORDS:
+            return self._worth_said(step, seen)
+        if repeat in FULL:
+            return self._told_nothing(step, use.repeated)
+        if act.error or declines(step):
+            return self._fails(step, seen)
+        again = repeat is Repeat.VERIFIED
+        passes = again and (act.failed is False or _RECORDS.search(step.args) is not None)
+        if repeat in HALF and not passes:
+            return self._told_nothing(step, use.failed if act.waits else use.repeated // 2)
+        nothing = act.facets & Facet.NOTHING
+        if repeat is Repeat.ELSEWHERE and (nothing or searches(step)):
+            return self._told_nothing(step, use.failed // 2)
+        if nothing:
+            again, self._nothing = self._nothing == seen.place - 1, seen.place
+            return self._told_nothing(step, use.repeated // 2) if again else -use.other
+        if act.waits:
+            return 0  # what others do is not done yet
+        return -use.edited if act.changes else -use.other
+
+    def _worth_said(self, step: Step, seen: Seen) -> int:
+        """The points of words; of those of a tool also what was answered counts."""
         use, repeat = self._use, seen.echo.repeat
-        speech = seen.act.facets & _WORDS
-        stale = speech and self._heard.stale(step)
-        spoke = self._goes_on(seen) if speech else False
-        if speech and not spoke and plans(step):
+        stale, goes_on = self._heard.stale(step), self._goes_on(seen)
+        asked, self._asked = self._asked, questions(step)
+        if not goes_on and plans(step):
             return 0  # a plan that is kept up to date while one works
         if repeat in FULL:
             return self._told_nothing(step, use.repeated)
         if seen.act.error or declines(step) or (step.kind is StepKind.MESSAGE and step.output):
             return self._fails(step, seen)
-        again = repeat is Repeat.VERIFIED
-        passes = again and (seen.act.failed is False or _RECORDS.search(step.args) is not None)
-        if stale or (repeat in HALF and not passes):
+        if stale or repeat in HALF or said_before(step):
             return self._told_nothing(step, use.repeated // 2)
-        if spoke and puts_off(step):
+        if goes_on and (puts_off(step) or (asked and self._asked)):
             return self._told_nothing(step, use.failed)
-        if repeat is Repeat.ELSEWHERE and searches(step):
-            return self._told_nothing(step, use.failed // 2)
-        return -use.edited if seen.act.changes or speech else -use.other
+        return -use.edited
 
     def _goes_on(self, seen: Seen) -> bool:
         """Whether words come after words, without an act between them."""

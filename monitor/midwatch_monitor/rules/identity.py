@@ -192,6 +192,13 @@ NO_WORK = frozenset(
 The last one is that of older journals.
 """
 
+_GOES_BACK = re.compile(r"(?i)(?:^|_)(?:go|navigate|history|browser)_?back$")
+"""Tools of a browser that show again what was seen before the last step."""
+_BACK_KEYS = re.compile(r'(?i)"(?:alt|cmd|meta)\+(?:arrow)?left"')
+"""The same as keys that are pressed."""
+_KEYS_IN = 80
+"""Characters of arguments in which such keys stand."""
+
 HELD_BACK = "[midwatch] refused: "
 """How the result of a call begins that the watch turned away: it never ran."""
 
@@ -248,16 +255,26 @@ def waits(step: Step) -> bool:
     return "sleep" in step.args and _ONLY_SLEEP.fullmatch(command(step)) is not None
 
 
+def goes_back(step: Step) -> bool:
+    """Whether a browser only goes back to where it was."""
+    return _tool(step.tool).back or _BACK_KEYS.search(step.args, 0, _KEYS_IN) is not None
+
+
 class _Tool(NamedTuple):
     """What the name of a tool says of its calls."""
 
     waits: bool
     shell: bool
+    back: bool
 
 
 @lru_cache(maxsize=512)
 def _tool(name: str) -> _Tool:
-    return _Tool(waits=_WAITING.search(name) is not None, shell=name.lower() in SHELLS)
+    return _Tool(
+        waits=_WAITING.search(name) is not None,
+        shell=name.lower() in SHELLS,
+        back=_GOES_BACK.search(name) is not None,
+    )
 
 
 def command(step: Step) -> str:

@@ -51,9 +51,23 @@ _PUTS_OFF = re.compile(
     r"|not (?:able|allowed|possible|permitted)|policy|terms|confirm(?:ation)?|agree to"
     r"|(?:may|shall|should) i|are you sure|do you want|would you like|wait(?:s|ing)?|as soon as"
     r"|once (?:i|you|we)|until|before (?:i|we)|ready to|about to|next step|going to"
-    r"|i(?:'ll| will| need| should| must)|let(?:'s| me| us))\b"
+    r"|i(?:'ll| will| need| should| must)|let(?:'s| me| us)"
+    r"|moment|bear with|right away|at once|shortly|hold on|patience|look(?:ing)? into"
+    r"|(?:back|over|returned|pass(?:ed|ing)? \w+|assign\w*) to \w+"
+    r"|your (?:side|turn|responsibility)|hand(?:ing|ed)? \w+ (?:back|over))\b"
 )
-"""Words that refuse, ask for leave, wait or announce: what one says before an act, or for one."""
+"""Words that refuse, ask for leave, wait, announce, or pass on: what one says instead of an act."""
+_SAID_BEFORE = re.compile(
+    r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
+    r"(?:said|stated|told|mentioned|written)"
+    r"|like i said|once (?:more|again)|yet again"
+    r"|(?:already|just) (?:said|told|gave|answered|sent|have (?:it|that|this))"
+    r"|(?:said|told|wrote|gave|sent|answered) (?:\w+ ){0,2}?(?:already|above|before|twice)"
+    r"|(?:second|third|fourth|fifth|sixth|\d+th) time|scroll up"
+    r"|same (?:remark|answer|question|point|reason)"
+    r"|(?:my|mine|the) (?:point|answer|position)? ?(?:stays|stands|remains))\b"
+)
+"""Words of somebody who says what was said."""
 _SEARCHES = re.compile(r"(?i)(?:^|[\W_])(?:grep|rg|ag|find|search|glob|lookup)(?:[\W_]|$)")
 _SEARCHED_IN = 80
 """Characters of a command that are looked at."""
@@ -68,7 +82,8 @@ _COURTESY = frozenset(
         "thank thanks thankful grateful welcome great good goodbye bye pleasure everyone teamwork"
         " wonderful lovely splendid delightful delighted inspiring kind praise likewise cheers"
         " well nice amazing fantastic excellent brilliant appreciate best luck happy glad enjoy"
-        " proud perfect perfectly flawless beautiful beautifully deserved congratulations bravo",
+        " proud perfect perfectly flawless beautiful beautifully deserved congratulations bravo"
+        " agree agreed aligned indeed exactly absolutely totally precisely consent concur",
     )
 )
 """Words of farewells and compliments."""
@@ -113,6 +128,17 @@ def puts_off(step: Step) -> bool:
     """Whether words refuse, ask for leave, wait or announce."""
     said = step.text if step.kind is StepKind.MESSAGE else step.args
     return _PUTS_OFF.search(said[:_LONGEST]) is not None
+
+
+def said_before(step: Step) -> bool:
+    """Whether somebody says, in a turn or as the answer to one, that it was said before."""
+    said = step.text if step.kind is StepKind.MESSAGE else step.output
+    return _SAID_BEFORE.search(said[:_REPORTED]) is not None
+
+
+def questions(step: Step) -> bool:
+    """Whether a turn ends with a question."""
+    return step.kind is StepKind.MESSAGE and step.text.rstrip().endswith("?")
 
 
 def asks(step: Step) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -122,6 +123,8 @@ class _StepLine(_Line):
     output: Text = ""
     output_digest: Text = ""
     text: Text = ""
+    speaker: Text = Field("", validation_alias=AliasChoices("speaker", "sender", "name"))
+    """Whose turn of a conversation it is, where the text does not begin with it."""
     tokens: Natural = 0
     cost_usd: Annotated[float, Field(ge=0)] = 0.0
     call: Text = ""
@@ -256,7 +259,15 @@ def _step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | Non
     shared = _shared_fields(line, Step)
     shared["args"] = line.args if isinstance(line.args, str) else canonical(line.args)
     shared["edits"] = edits
+    if line.speaker and line.kind is StepKind.MESSAGE:
+        shared["text"] = _spoken(line.speaker, line.text)
     return Step(**shared, number=line.step, checkpoint=checkpoint)
+
+
+def _spoken(speaker: str, text: str) -> str:
+    """A turn that begins with who says it."""
+    begins = text.lstrip("[<*@ ").startswith(speaker)
+    return text if begins or not text else f"[{speaker}] {text}"
 
 
 def _shared_fields(line: _Line, kind: type[Step | Checkpoint | Change]) -> dict[str, Any]:

@@ -58,9 +58,10 @@ def test_an_act_fails_by_its_exit_code_or_by_its_own_word(
     ],
 )
 def test_words_count_only_where_no_exit_code_says_otherwise(output: str) -> None:
+    """That a tool returned says nothing of what it ran."""
     assert has_failed(step(output)) is True
     assert has_failed(step(output, exit_code=0)) is False
-    assert has_failed(step(output, ok=True)) is False
+    assert has_failed(step(output, ok=True)) is True
 
 
 @pytest.mark.parametrize("output", ["0 failed", "no errors", "12 passed", "its error is gone"])
@@ -158,3 +159,37 @@ def test_an_obstacle_in_the_surroundings_is_named(output: str, what: str) -> Non
 )
 def test_failures_are_counted_where_the_output_counts_them(output: str, count: int | None) -> None:
     assert count_failing(output) == count
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Error: order 7 not found",
+        '{"success": false, "reason": "closed"}',
+        '{"error": "the date is in the past"}',
+        "502 Bad Gateway",
+        "net::ERR_CONNECTION_RESET",
+        "Object is locked by user BATCH01",
+        "Please enter a valid phone number.",
+    ],
+)
+def test_an_answer_that_tells_of_an_error_is_a_failure(output: str) -> None:
+    assert has_failed(step(output, tool="update_order", ok=True)) is True
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        '{"error": null, "status": "ok"}',
+        "Failed: 0, passed: 12",
+        "500 rows were imported",
+        "The session begins at nine, in the room of the server team.",
+    ],
+)
+def test_an_answer_that_tells_of_none_is_no_failure(output: str) -> None:
+    assert has_failed(step(output, tool="update_order", ok=True)) is False
+
+
+def test_what_is_pending_has_not_failed_whatever_the_exit_code() -> None:
+    assert has_failed(step("lint pass\nunit pending", tool="pr_checks", exit_code=8)) is None
+    assert has_failed(step("lint fail\nunit pass", tool="pr_checks", exit_code=1)) is True

@@ -388,3 +388,13 @@ def test_running_what_a_call_wrote_edits_what_that_writes() -> None:
     run = reader.read({"step": 2, "kind": "tool", "tool": "bash", "args": "python fix.py"})
     assert isinstance(run, Step)
     assert [edit.path for edit in run.edits] == ["a.py"]
+
+
+@pytest.mark.parametrize("key", ["speaker", "sender", "name"])
+def test_a_turn_begins_with_who_says_it(key: str) -> None:
+    said = parse({"step": 1, "kind": "message", key: "Lead", "text": "Begin."})
+    assert isinstance(said, Step)
+    assert said.text == "[Lead] Begin."
+    again = parse({"step": 1, "kind": "message", key: "Lead", "text": "Lead: Begin."})
+    assert isinstance(again, Step)
+    assert again.text == "Lead: Begin."
