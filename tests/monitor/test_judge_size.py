@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.records import Change, Checkpoint, Edit, Event, Step, StepKind
+from midwatch_monitor.records import Change, Event
+from midwatch_stage.factories import edit, message, reflecting, step
 
 LIMIT = 8 * 1024
 """Bytes."""
@@ -45,31 +46,23 @@ def varied(number: int) -> Event:
     """A step of a long attempt: all kinds, many files, many commands, many failures."""
     match number % 10:
         case 0:
-            checkpoint = Checkpoint(
-                progress_percent=number // 100 % 100,
+            return reflecting(
+                number,
+                progress=number // 100 % 100,
                 confidence=number * 7 % 100,
                 blockers=("a", "b", "c")[: number // 10 % 4],
                 notes="all tests pass",
             )
-            return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
         case 1 | 2:
-            return Step(number=number, kind=StepKind.MESSAGE, text=f"all tests pass {number}")
+            return message(number, f"all tests pass {number}")
         case 3 | 4 | 5:
-            edit = Edit(path=f"src/{number % 97}.py", digest=str(number % 1013))
-            return Step(
-                number=number,
-                kind=StepKind.TOOL,
-                tool="edit",
-                args=f"{number}",
-                edits=(edit,),
-                ok=True,
-            )
+            edits = (edit(f"src/{number % 97}.py", str(number % 1013)),)
+            return step(number, "edit", args=f"{number}", edits=edits)
         case _:
-            return Step(
-                number=number,
-                kind=StepKind.TOOL,
-                tool="bash",
+            return step(
+                number,
                 args=f"pytest {number % 53}",
+                ok=None,
                 exit_code=number % 3,
                 output=f"Error: {number % 211}\nsh: p{number % 5}: command not found",
             )
@@ -103,12 +96,8 @@ def test_alerts_that_rest_are_dropped_once_their_cooldown_is_over() -> None:
     judge = Judge(rules)
     sizes: list[int] = []
     for number in range(1, 4_001):
-        edit = Edit(path=f"{number}.py", digest="d")
-        code = number % 2
-        step = Step(
-            number=number, kind=StepKind.TOOL, tool="run", args="t", edits=(edit,), exit_code=code
-        )
-        judge.observe(step)
+        edits = (edit(f"{number}.py", "d"),)
+        judge.observe(step(number, args="t", ok=None, edits=edits, exit_code=number % 2))
         if number % 50 == 0:
             sizes.append(size(judge))
     assert max(sizes[40:]) <= 1.1 * max(sizes[:40])

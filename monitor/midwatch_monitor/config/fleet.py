@@ -5,11 +5,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from midwatch_monitor.config.section import Refusal, Seconds, Section
+from midwatch_monitor.config.section import Name, Refusal, Seconds, Section
 
 MISSED_BEATS = 3
 """Beats that a node must be able to miss before it is lost: one may be late by itself."""
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
 class BrokerSettings(Section):

@@ -7,8 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
-from midwatch_monitor.config.fleet import Name
-from midwatch_monitor.config.section import Refusal, Section
+from midwatch_monitor.config.section import Name, Refusal, Section
 from midwatch_monitor.records import Severity
 
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:00)?")

@@ -21,6 +21,7 @@ from pydantic import (
 Percent = Annotated[int, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
 Window = Annotated[int, Field(ge=2, le=50)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
 class Refusal(ValueError):

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from midwatch_monitor.config.section import Percent, Refusal, Section, nearest_to
+from midwatch_monitor.config.section import Name, Percent, Refusal, Section, nearest_to
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 _URL = re.compile(r"(https?|ssh|git|file)://|[A-Za-z0-9_.-]+@[A-Za-z0-9_.-]+:")
 _LOGIN = re.compile(r"(https?|git)://[^/]*@|ssh://[^/@]*:[^/]*@")
 

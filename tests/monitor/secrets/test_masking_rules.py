@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.records import Alert, Lesson, Step, StepKind
+from midwatch_monitor.records import Alert, Lesson, Message, Result, Step
 from midwatch_stage.command import write
+from midwatch_stage.factories import step
 from midwatch_stage.made_up import SECRETS, drawn
 
 Claim = Callable[..., Awaitable[Recorder]]
@@ -13,15 +14,8 @@ Claim = Callable[..., Awaitable[Recorder]]
 
 def refused(secret: str) -> Step:
     command = f"curl -H 'X-Key: {secret}' https://api.internal/"
-    return Step(
-        number=0,
-        kind=StepKind.TOOL,
-        tool="run_command",
-        args=f'{{"command": "{command}"}}',
-        ok=False,
-        exit_code=1,
-        output=f"{secret} is refused",
-    )
+    args, output = f'{{"command": "{command}"}}', f"{secret} is refused"
+    return step(tool="run_command", args=args, ok=False, exit_code=1, output=output)
 
 
 def key(n: int) -> str:
@@ -72,8 +66,6 @@ async def test_what_others_than_the_recorder_write_is_masked_too(
 
 
 async def test_a_worker_keeps_what_it_was_told_for_resuming(journal: Journal, claim: Claim) -> None:
-    from midwatch_monitor.records import Message, Result
-
     recorder = await claim()
     secret = SECRETS["openai key"].encode()
     message, result = Message(index=0, body=secret), Result(call="1:a", body=secret)

@@ -27,6 +27,9 @@ from midwatch_monitor.traces import Damage, native, open_trace
 from midwatch_monitor.traces.native import Reader, write_event
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ON_A = (Edit(path="a.py"),)
+ECHOED = (Edit(path="a.py", digest=digest("1\n")),)
+"""What `echo 1 > a.py` does."""
 
 
 def parse(*lines: Mapping[str, object]) -> Event | str:
@@ -35,11 +38,11 @@ def parse(*lines: Mapping[str, object]) -> Event | str:
     return [reader.read(line) for line in lines][-1]
 
 
-def edited(*lines: Mapping[str, object]) -> list[str]:
-    """The files that the last of some lines edits."""
-    step = parse(*lines)
+def tool_step(**line: object) -> Step:
+    """One tool line as a step."""
+    step = parse({"step": 1, "kind": "tool", **line})
     assert isinstance(step, Step)
-    return [edit.path for edit in step.edits]
+    return step
 
 
 def write(path: Path, *lines: Mapping[str, object] | str) -> Path:
@@ -137,9 +140,7 @@ def test_a_line_may_list_every_observed_edit() -> None:
         {"path": "a.py", "digest": "1", "before": "0"},
         {"path": "b", "writer": "person", "deleted": True},
     ]
-    step = parse({"step": 1, "kind": "tool", "ok": False, "edits": edits})
-    assert isinstance(step, Step)
-    assert step.edits == (
+    assert tool_step(ok=False, edits=edits).edits == (
         Edit(path="a.py", digest="1", before="0"),
         Edit(path="b", writer=Writer.PERSON, deleted=True),
     )
@@ -159,7 +160,7 @@ def test_a_line_may_list_every_observed_edit() -> None:
 def test_what_a_shell_writes_is_inferred_where_a_line_says_nothing_of_edits(
     tool: str, args: object
 ) -> None:
-    assert edited({"step": 1, "kind": "tool", "tool": tool, "args": args}) == ["a.py"]
+    assert tool_step(tool=tool, args=args).edits == ECHOED
 
 
 @pytest.mark.parametrize(
@@ -175,23 +176,22 @@ def test_what_a_shell_writes_is_inferred_where_a_line_says_nothing_of_edits(
     ],
 )
 def test_nothing_is_inferred_from_what_is_no_command(tool: str, args: object) -> None:
-    assert edited({"step": 1, "kind": "tool", "tool": tool, "args": args}) == []
+    assert tool_step(tool=tool, args=args).edits == ()
 
 
 @pytest.mark.parametrize(
-    ("result", "paths"),
+    ("result", "edits"),
     [
-        ({"ok": False, "exit_code": 1}, ["a.py"]),
-        ({"ok": False}, []),
-        ({"exit_code": 126}, []),
-        ({"exit_code": 127}, []),
+        ({"ok": False, "exit_code": 1}, ECHOED),
+        ({"ok": False}, ()),
+        ({"exit_code": 126}, ()),
+        ({"exit_code": 127}, ()),
     ],
 )
 def test_a_command_that_failed_may_have_written_if_it_ran(
-    result: dict[str, object], paths: list[str]
+    result: dict[str, object], edits: tuple[Edit, ...]
 ) -> None:
-    line = {"step": 1, "kind": "tool", "tool": "bash", "args": "echo 1 > a.py", **result}
-    assert edited(line) == paths
+    assert tool_step(tool="bash", args="echo 1 > a.py", **result).edits == edits
 
 
 def test_arguments_nested_without_end_are_told() -> None:
@@ -281,16 +281,7 @@ def test_a_missing_file_and_an_unknown_format_are_refused(tmp_path: Path) -> Non
         open_trace(tmp_path / "none.jsonl", "papyrus")
 
 
-ON_A = (Edit(path="a.py"),)
-
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-a\n+b\n*** End Patch"
-
-
-def tool_step(**line: object) -> Step:
-    """One tool line as a step."""
-    step = Reader().read({"step": 1, "kind": "tool", **line})
-    assert isinstance(step, Step)
-    return step
 
 
 @pytest.mark.parametrize(
@@ -371,21 +362,18 @@ def test_other_texts_stay_as_they_are(args: str) -> None:
 @pytest.mark.parametrize("args", ['{"b":1,  "a":2}', ' {"a": 1}', '{"a": 1}'])
 def test_written_arguments_come_back_to_the_letter(kind: StepKind, args: str) -> None:
     step = Step(number=1, kind=kind, tool="goto", args=args)
-    assert Reader().read(json.loads(write_event(step))) == step
+    assert parse(json.loads(write_event(step))) == step
 
 
 def test_states_may_have_underscores() -> None:
     line = {"kind": "state", "activity": "rate_limited", "lifecycle": "input_required"}
-    assert Reader().read(line) == Change(
-        activity=Activity.RATE_LIMITED, lifecycle=Lifecycle.INPUT_REQUIRED
-    )
+    assert parse(line) == Change(activity=Activity.RATE_LIMITED, lifecycle=Lifecycle.INPUT_REQUIRED)
 
 
 def test_running_what_a_call_wrote_edits_what_that_writes() -> None:
-    reader = Reader()
     args = {"path": "fix.py", "content": "open('a.py', 'w').write('1')"}
-    reader.read({"step": 1, "kind": "tool", "tool": "write_file", "args": args})
-    run = reader.read({"step": 2, "kind": "tool", "tool": "bash", "args": "python fix.py"})
+    wrote = {"step": 1, "kind": "tool", "tool": "write_file", "args": args}
+    run = parse(wrote, {"step": 2, "kind": "tool", "tool": "bash", "args": "python fix.py"})
     assert isinstance(run, Step)
     assert [edit.path for edit in run.edits] == ["a.py"]
 
