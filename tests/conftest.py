@@ -320,13 +320,14 @@ def claim(
 
 @pytest.fixture
 def write(journal: "Journal", attempt: "Attempt", at: datetime) -> "Callable[..., Awaitable[int]]":
-    """Commits a record as another process would, and answers its id."""
+    """Commits records as another process would, and answers the id of the last."""
     from midwatch_monitor.records import Commit, Draft
 
-    async def commit(record: "Record") -> int:
-        draft = Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
-        (entry,) = await journal.commit(Commit(drafts=(draft,)))
-        return entry.id
+    async def commit(*records: "Record") -> int:
+        drafts = tuple(
+            Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
+        )
+        return (await journal.commit(Commit(drafts=drafts)))[-1].id
 
     return commit
 

@@ -1,5 +1,6 @@
 """What `midwatch show` says of plans, errors, finished work, budgets and acts with terms."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from itertools import pairwise
 
@@ -30,11 +31,12 @@ from midwatch_monitor.records import (
     Spending,
     Terms,
 )
-from midwatch_stage.command import read, write
+from midwatch_stage.command import read
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 Capture = pytest.CaptureFixture[str]
+Write = Callable[..., Awaitable[int]]
 REVISION = PlanCheck(
     plan_step=2,
     assumption="a module",
@@ -47,11 +49,11 @@ BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 
 
 async def test_the_accounts_of_a_worker_are_shown_with_what_was_answered(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    at: datetime, write: Write, capsys: Capture
 ) -> None:
     plan = Plan(steps=(PlanStep(title="read", confidence=40, requests=12, flag="by eye"),))
-    revision = await write(journal, attempt, at, plan, REVISION)
-    asked = await write(journal, attempt, at, BUDGET)
+    revision = await write(plan, REVISION)
+    asked = await write(BUDGET)
     answer = Intervention(
         action=Action.GRANT_BUDGET,
         by=Actor.POLICY,
@@ -59,9 +61,6 @@ async def test_the_accounts_of_a_worker_are_shown_with_what_was_answered(
         petition=asked,
     )
     await write(
-        journal,
-        attempt,
-        at,
         answer,
         Completion(plan_step=1, goal="it reads", confidence=75, accepted=True, flag="by eye"),
         Analysis(what="", cause=Cause.PERMANENT, root="no ES6", remedy="require()", about=7),
@@ -80,7 +79,7 @@ async def test_the_accounts_of_a_worker_are_shown_with_what_was_answered(
 
 
 async def test_decisions_name_their_steps_their_terms_and_why_they_were_refused(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    journal: Journal, attempt: Attempt, at: datetime, write: Write, capsys: Capture
 ) -> None:
     await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=(AlertKey(rule="cycle"),), reason="", at=at
@@ -96,15 +95,15 @@ async def test_decisions_name_their_steps_their_terms_and_why_they_were_refused(
         by=Actor.SUPERVISOR,
         refused="no such model",
     )
-    await write(journal, attempt, at, decision)
+    await write(decision)
     refused = "      REFUSED: switch_model (model big) by supervisor: no such model"
     assert refused in await read(capsys, "show", "fix")
 
 
 async def test_the_model_in_force_is_shown_with_the_one_before(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    attempt: Attempt, write: Write, capsys: Capture
 ) -> None:
-    await write(journal, attempt, at, Change(model="big"))
+    await write(Change(model="big"))
     (line,) = [line for line in await read(capsys, "show", "fix") if " with big" in line]
     assert line.strip().startswith(
         f"{attempt.worker} with big (before: {attempt.model}) on {attempt.node}"
@@ -112,10 +111,10 @@ async def test_the_model_in_force_is_shown_with_the_one_before(
 
 
 async def test_a_split_attempt_is_not_shown_as_failed(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    attempt: Attempt, write: Write, capsys: Capture
 ) -> None:
     split = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="in two", ending=Ending.SPLIT)
-    await write(journal, attempt, at, split)
+    await write(split)
     lines = await read(capsys, "show", "fix")
     assert "waits for: the tasks that it was split into" in lines
     assert f"attempt {attempt.id}, fix#1: split: in two" in lines

@@ -1,7 +1,7 @@
 """`midwatch status` over a real journal."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
-from midwatch_stage.command import ask, midwatch, new_task, read, write
+from midwatch_stage.command import ask, midwatch, new_task, read
 from midwatch_stage.factories import intervention
 from midwatch_stage.worker import scripted
 from midwatch_supervisor.cli import main
@@ -45,6 +45,7 @@ from midwatch_tools import Watch
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 Capture = pytest.CaptureFixture[str]
+Write = Callable[..., Awaitable[int]]
 
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 
@@ -76,9 +77,9 @@ def busy() -> Sequence[Record]:
 
 
 async def test_a_task_is_one_object_with_all_that_its_attempt_said(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    attempt: Attempt, write: Write, capsys: Capture
 ) -> None:
-    await write(journal, attempt, at, *busy())
+    await write(*busy())
     assert await ask(capsys, "status") == [
         {
             "type": "status",
@@ -109,10 +110,8 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
     ]
 
 
-async def test_the_table_is_for_people(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    await write(journal, attempt, at, *busy())
+async def test_the_table_is_for_people(attempt: Attempt, write: Write, capsys: Capture) -> None:
+    await write(*busy())
     head, titles, row = await read(capsys, "status")
     assert head.startswith("run 1: tasks.yaml, 2026-11-2")
     assert titles.split()[:3] == ["task", "attempt", "status"]
@@ -133,14 +132,9 @@ async def test_the_table_is_for_people(
     ],
 )
 async def test_health_follows_from_what_fires(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    capsys: Capture,
-    records: tuple[Record, ...],
-    health: str,
+    write: Write, capsys: Capture, records: tuple[Record, ...], health: str
 ) -> None:
-    await write(journal, attempt, at, WORKING, *records)
+    await write(WORKING, *records)
     (line,) = await ask(capsys, "status")
     assert line["health"] == health
 
@@ -162,9 +156,9 @@ async def test_a_run_of_an_embedded_agent_that_looped_to_its_end_is_not_told_as_
 
 
 async def test_an_escalation_waits_for_a_decision(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    journal: Journal, attempt: Attempt, at: datetime, write: Write, capsys: Capture
 ) -> None:
-    await write(journal, attempt, at, WORKING)
+    await write(WORKING)
     await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=(AlertKey(rule="cycle"),), reason="", at=at
     )
@@ -195,23 +189,16 @@ PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
     ],
 )
 async def test_an_attempt_waits_for_what_is_on_its_way_or_for_a_person_and_never_for_a_request(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    capsys: Capture,
-    records: tuple[Record, ...],
-    waits_for: str | None,
+    write: Write, capsys: Capture, records: tuple[Record, ...], waits_for: str | None
 ) -> None:
-    await write(journal, attempt, at, WORKING, *records)
+    await write(WORKING, *records)
     (line,) = await ask(capsys, "status")
     assert line["waits_for"] == waits_for
 
 
-async def test_a_task_that_was_split_waits_for_its_parts(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
+async def test_a_task_that_was_split_waits_for_its_parts(write: Write, capsys: Capture) -> None:
     split = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
-    await write(journal, attempt, at, split, alert(Severity.CRITICAL, AlertState.RESOLVED))
+    await write(split, alert(Severity.CRITICAL, AlertState.RESOLVED))
     (line,) = await ask(capsys, "status")
     assert (line["health"], line["waits_for"]) == ("ok", "the tasks that it was split into")
 
@@ -224,27 +211,23 @@ async def test_a_task_that_has_not_begun_waits_for_its_turn(
     assert (line["attempt"], line["health"], line["waits_for"]) == (None, None, "its turn")
 
 
-async def test_what_is_over_waits_for_nothing(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
+async def test_what_is_over_waits_for_nothing(write: Write, capsys: Capture) -> None:
     over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-    await write(
-        journal, attempt, at, intervention(), over, TaskTransition(lifecycle=Lifecycle.COMPLETED)
-    )
+    await write(intervention(), over, TaskTransition(lifecycle=Lifecycle.COMPLETED))
     (line,) = await ask(capsys, "status")
     assert (line["status"], line["waits_for"]) == ("completed", None)
 
 
 async def test_a_task_that_is_completed_with_reservations_says_so(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    write: Write, capsys: Capture
 ) -> None:
     over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
     done = Completion(
         plan_step=0, goal="g", confidence=70, accepted=True, flag="still open: b", doubts=("a: x",)
     )
-    await write(journal, attempt, at, done, over)
+    await write(done, over)
     (before,) = await ask(capsys, "status")
-    await write(journal, attempt, at, TaskTransition(lifecycle=Lifecycle.COMPLETED))
+    await write(TaskTransition(lifecycle=Lifecycle.COMPLETED))
     (after,) = await ask(capsys, "status")
     assert (before["reservations"], after["reservations"]) == ([], ["still open: b", "a: x"])
     last = (await read(capsys, "status"))[-1]

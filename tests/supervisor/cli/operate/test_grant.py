@@ -1,7 +1,7 @@
 """`midwatch grant` and `switch` over a real journal."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
 
@@ -25,10 +25,11 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, read
 from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
+Write = Callable[..., Awaitable[int]]
 
 KEY = AlertKey(rule="budget_burn")
 FIRING = Alert(
@@ -57,9 +58,9 @@ async def written(journal: Journal, after: int) -> list[Record]:
 
 
 async def test_a_grant_is_an_operators_intervention_about_what_fires(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    journal: Journal, write: Write, capsys: Capture
 ) -> None:
-    last = await write(journal, attempt, at, FIRING)
+    last = await write(FIRING)
     argv = ("--requests", "5", "--cost-usd", "0.5", "--minutes", "2.5", "--message", "Go on.")
     assert await read(capsys, "grant", "fix", *argv) == [
         f"fix#1: grant of 5 requests, $0.50, 2.5 min sent ({last + 1})",
@@ -74,17 +75,17 @@ async def test_a_grant_is_an_operators_intervention_about_what_fires(
     ("argv", "given"), [((), Grant(requests=20)), (("--tokens", "900"), Grant(tokens=900))]
 )
 async def test_a_grant_answers_what_the_worker_asked_for(
-    journal: Journal, attempt: Attempt, at: datetime, argv: tuple[str, ...], given: Grant
+    journal: Journal, argv: tuple[str, ...], given: Grant, write: Write
 ) -> None:
-    id = await write(journal, attempt, at, BUDGET)
+    id = await write(BUDGET)
     assert await midwatch("grant", "fix#1", *argv) == 0
     assert await written(journal, id) == [replace(GRANT, terms=Terms(grant=given), petition=id)]
 
 
 async def test_a_switch_names_the_model_that_goes_on(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    journal: Journal, write: Write, capsys: Capture
 ) -> None:
-    last = await write(journal, attempt, at, FIRING)
+    last = await write(FIRING)
     assert await read(capsys, "switch", "fix", "big", "--from", "eve") == [
         f"fix#1: switch to big sent ({last + 1})"
     ]
@@ -137,15 +138,14 @@ async def test_a_dry_run_writes_nothing(
 )
 async def test_what_can_change_nothing_is_bad_usage(
     journal: Journal,
-    attempt: Attempt,
-    at: datetime,
+    write: Write,
     capsys: Capture,
     records: tuple[Record, ...],
     argv: tuple[str, ...],
     said: str,
 ) -> None:
     if records:
-        await write(journal, attempt, at, *records)
+        await write(*records)
     last = await journal.last_id()
     assert await midwatch(*argv) == 2
     assert capsys.readouterr() == ("", f"{said}\n")

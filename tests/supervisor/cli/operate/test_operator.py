@@ -1,5 +1,6 @@
 """`midwatch approve`, `reject` and `tell` over a real journal."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, w
 from midwatch_supervisor.present.assignment import assignments
 
 Capture = pytest.CaptureFixture[str]
+Write = Callable[..., Awaitable[int]]
 
 HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
 PAUSE = Intervention(action=Action.PAUSE, by=Actor.OPERATOR)
@@ -59,24 +61,19 @@ async def written(journal: Journal, after: int) -> list[Record]:
     [("approve", DeliveryState.APPROVED), ("reject", DeliveryState.REJECTED)],
 )
 async def test_what_waits_for_approval_is_approved_or_rejected(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    capsys: Capture,
-    command: str,
-    state: DeliveryState,
+    journal: Journal, write: Write, capsys: Capture, command: str, state: DeliveryState
 ) -> None:
-    id = await write(journal, attempt, at, Step(number=7, kind=StepKind.MESSAGE), HELD)
+    id = await write(Step(number=7, kind=StepKind.MESSAGE), HELD)
     assert await read(capsys, command, str(id)) == [f"{state} restart {id} for fix#1"]
     stamp = Delivery(intervention=id, state=state, step=7, author="ada")
     assert await written(journal, id) == [stamp]
 
 
 async def test_the_beginning_of_what_waits_is_enough_while_it_is_unique(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    write: Write, capsys: Capture
 ) -> None:
     filler = [Step(number=number, kind=StepKind.MESSAGE) for number in range(1, 10)]
-    await write(journal, attempt, at, *filler, HELD, HELD)  # entries 1 and 2 are the first states
+    await write(*filler, HELD, HELD)  # entries 1 and 2 are the first states
     assert await midwatch("approve", "1") == 2
     assert capsys.readouterr().err == (
         "`1` may mean more than one; waiting for approval: 12 (restart), 13 (restart)\n"
@@ -101,14 +98,9 @@ async def test_the_beginning_of_what_waits_is_enough_while_it_is_unique(
     ],
 )
 async def test_what_does_not_wait_is_neither_approved_nor_rejected(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    capsys: Capture,
-    records: tuple[Record, ...],
-    said: str,
+    journal: Journal, write: Write, capsys: Capture, records: tuple[Record, ...], said: str
 ) -> None:
-    last = await write(journal, attempt, at, *records)
+    last = await write(*records)
     for command in ("approve", "reject"):
         assert await midwatch(command, "3") == 2
         assert capsys.readouterr().err == f"{said}\n"
@@ -143,23 +135,18 @@ async def test_what_is_told_becomes_an_operators_intervention(
 @pytest.mark.parametrize(("text", "message"), [([], "Go on."), (["Try b.py."], "Try b.py.")])
 @pytest.mark.parametrize("waiting", [PARKED, PAUSE])
 async def test_a_paused_attempt_can_be_resumed(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    text: list[str],
-    message: str,
-    waiting: Record,
+    journal: Journal, text: list[str], message: str, waiting: Record, write: Write
 ) -> None:
-    last = await write(journal, attempt, at, waiting)
+    last = await write(waiting)
     assert await midwatch("tell", "fix#1", *text, "--resume", "--from", "eve") == 0
     told = Intervention(action=Action.RESUME, by=Actor.OPERATOR, author="eve", message=message)
     assert await written(journal, last) == [told]
 
 
 async def test_a_task_means_its_latest_attempt(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    journal: Journal, attempt: Attempt, write: Write, capsys: Capture
 ) -> None:
-    await write(journal, attempt, at, OVER)
+    await write(OVER)
     await new_attempt(journal, await journal.task(attempt.task), 2)
     assert await read(capsys, "tell", "fix", "Look up.", "--dry-run") == [
         "fix#2: guidance would be sent"
@@ -182,15 +169,14 @@ async def test_a_task_means_its_latest_attempt(
 )
 async def test_what_can_change_nothing_is_bad_usage(
     journal: Journal,
-    attempt: Attempt,
-    at: datetime,
+    write: Write,
     capsys: Capture,
     records: tuple[Record, ...],
     argv: list[str],
     said: str,
 ) -> None:
     if records:
-        await write(journal, attempt, at, *records)
+        await write(*records)
     before = await journal.last_id()
     assert await midwatch("tell", "fix", *argv) == 2
     assert capsys.readouterr() == ("", f"{said}\n")

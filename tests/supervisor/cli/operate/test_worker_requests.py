@@ -1,7 +1,7 @@
 """`midwatch approve` and `reject` of what a worker asked for, over a real journal."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
 
@@ -9,7 +9,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
     Actor,
-    Attempt,
     AttemptTransition,
     BudgetRequest,
     Delivery,
@@ -24,9 +23,10 @@ from midwatch_monitor.records import (
     Ruling,
     Terms,
 )
-from midwatch_stage.command import midwatch, read, write
+from midwatch_stage.command import midwatch, read
 
 Capture = pytest.CaptureFixture[str]
+Write = Callable[..., Awaitable[int]]
 
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 REVISION = PlanCheck(
@@ -71,24 +71,18 @@ ANSWER = replace(MINE, message="Approved.")
     ],
 )
 async def test_an_approval_gives_the_worker_what_it_asked_for(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    capsys: Capture,
-    asked: Record,
-    name: str,
-    answer: Intervention,
+    journal: Journal, write: Write, capsys: Capture, asked: Record, name: str, answer: Intervention
 ) -> None:
-    id = await write(journal, attempt, at, asked)
+    id = await write(asked)
     assert await read(capsys, "approve", str(id)) == [f"approved {name} {id} for fix#1"]
     assert await written(journal, id) == [replace(answer, petition=id)]
 
 
 async def test_an_attempt_that_waits_for_a_permission_is_not_resumed_without_it(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    journal: Journal, write: Write, capsys: Capture
 ) -> None:
-    id = await write(journal, attempt, at, PERMISSION)
-    last = await write(journal, attempt, at, AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
+    id = await write(PERMISSION)
+    last = await write(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
     assert await midwatch("tell", "fix", "--resume") == 2
     assert capsys.readouterr().err == (
         f"fix#1: it waits for permission to run `make`: `midwatch approve {id}` or `reject {id}`\n"
@@ -98,9 +92,9 @@ async def test_an_attempt_that_waits_for_a_permission_is_not_resumed_without_it(
 
 @pytest.mark.parametrize("petition", [BUDGET, REVISION, PERMISSION])
 async def test_a_refusal_is_a_nudge_with_the_reason(
-    journal: Journal, attempt: Attempt, at: datetime, petition: Record
+    journal: Journal, petition: Record, write: Write
 ) -> None:
-    id = await write(journal, attempt, at, petition)
+    id = await write(petition)
     assert await midwatch("reject", str(id), "--comment", "Simplify.") == 0
     assert await written(journal, id) == [replace(MINE, message="Simplify.", petition=id)]
 
@@ -113,15 +107,9 @@ async def test_a_refusal_is_a_nudge_with_the_reason(
     ],
 )
 async def test_a_dry_run_answers_nothing(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    capsys: Capture,
-    command: str,
-    asked: Record,
-    said: str,
+    journal: Journal, write: Write, capsys: Capture, command: str, asked: Record, said: str
 ) -> None:
-    last = await write(journal, attempt, at, asked)
+    last = await write(asked)
     assert await read(capsys, command, "3", "--dry-run") == [f"would make {said}"]
     assert await written(journal, last) == []
 
@@ -134,22 +122,22 @@ async def test_a_dry_run_answers_nothing(
     ],
 )
 async def test_what_nobody_waits_for_any_more_is_not_answered(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture, later: Record, why: str
+    journal: Journal, write: Write, capsys: Capture, later: Record, why: str
 ) -> None:
-    last = await write(journal, attempt, at, BUDGET, later)
+    last = await write(BUDGET, later)
     assert await midwatch("approve", "3") == 2
     assert capsys.readouterr().err == f"budget request 3 for fix#1 {why}\n"
     assert await written(journal, last) == []
 
 
 async def test_a_rejected_answer_is_a_refusal_that_the_worker_hears(
-    journal: Journal, attempt: Attempt, at: datetime
+    journal: Journal, write: Write
 ) -> None:
-    id = await write(journal, attempt, at, BUDGET)
+    id = await write(BUDGET)
     held = Intervention(
         action=Action.GRANT_BUDGET, by=Actor.POLICY, petition=id, needs_approval=True
     )
-    answer = await write(journal, attempt, at, held)
+    answer = await write(held)
     assert await midwatch("reject", str(answer), "--comment", "Enough.") == 0
     assert await written(journal, answer) == [
         Delivery(
@@ -160,10 +148,10 @@ async def test_a_rejected_answer_is_a_refusal_that_the_worker_hears(
 
 
 async def test_the_beginning_of_a_petition_that_waits_is_enough(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    write: Write, capsys: Capture
 ) -> None:
     filler = [MINE] * 8
-    await write(journal, attempt, at, *filler, REVISION)  # entries 1 and 2 are the first states
+    await write(*filler, REVISION)  # entries 1 and 2 are the first states
     assert await read(capsys, "approve", "11") == ["approved plan revision 11 for fix#1"]
 
 
@@ -178,13 +166,8 @@ async def test_the_beginning_of_a_petition_that_waits_is_enough(
     ],
 )
 async def test_an_unknown_number_is_answered_with_what_waits(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    capsys: Capture,
-    records: tuple[Record, ...],
-    waits: str,
+    write: Write, capsys: Capture, records: tuple[Record, ...], waits: str
 ) -> None:
-    await write(journal, attempt, at, *records)
+    await write(*records)
     assert await midwatch("approve", "77") == 2
     assert capsys.readouterr().err == f"there is no intervention `77`; {waits}\n"
