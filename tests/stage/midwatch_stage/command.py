@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Draft, Keeper, Record, Task
 from midwatch_stage.factories import AT, WHOSE
 from midwatch_supervisor.cli import main
+from midwatch_supervisor.present.assignment import Assignment
 
 PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 MIDWATCH = (sys.executable, "-c", PROGRAM)
@@ -42,6 +44,13 @@ async def ask(
     capsys.readouterr()
     assert await midwatch(*argv, "--json") == code
     return objects(capsys)
+
+
+def assignment(task: str = "fix", **fields: Any) -> Assignment:
+    """What is stored of a task that is to pass one check, in a new folder."""
+    wanted = TaskSpec(id=task, goal="x", acceptance=("true",))
+    told: dict[str, Any] = {"worker": "w", "spec": WorkerSpec(), "models": {}, "workspace": None}
+    return Assignment(task=wanted, **{**told, **fields})
 
 
 async def new_task(

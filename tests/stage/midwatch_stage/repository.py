@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_supervisor.present.assignment import Assignment
+from midwatch_stage.command import assignment
 from midwatch_supervisor.workspaces.workspace import prepare
 from midwatch_tools.git import git, run_git
 
@@ -31,6 +30,4 @@ async def worktree_with(folder: Path, name: str, text: str) -> tuple[Path, str]:
     workspace = folder / "home" / "work" / "r1" / "fix-1"
     source = new_repository(folder / "source", {name: text})
     await prepare(workspace, source, branch="midwatch/r1/fix-1", merges=())
-    task = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
-    wanted = Assignment(task=task, worker="w", spec=WorkerSpec(), models={}, workspace=source)
-    return workspace, wanted.model_dump_json()
+    return workspace, assignment(workspace=source).model_dump_json()

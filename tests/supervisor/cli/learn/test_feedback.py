@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Attempt,
@@ -20,9 +20,17 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
 )
-from midwatch_stage.command import ask, midwatch, new_attempt, new_task, objects, read, write
+from midwatch_stage.command import (
+    ask,
+    assignment,
+    midwatch,
+    new_attempt,
+    new_task,
+    objects,
+    read,
+    write,
+)
 from midwatch_stage.factories import AT
-from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
 DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE, reason="it passed")
@@ -44,15 +52,8 @@ def attempted(journal: Journal) -> Attempted:
 
     async def make(*records: Record, name: str = "totals", reflector: str = "") -> Attempt:
         models = {Role.REFLECTOR: ModelSpec(name=reflector)} if reflector else {}
-        spec = Assignment(
-            task=TaskSpec(id=name, goal="Fix the total", acceptance=("true",)),
-            worker="w",
-            spec=WorkerSpec(),
-            models=models,
-            named=tuple(models),
-            workspace=None,
-            project="p",
-        ).model_dump_json()
+        wanted = assignment(name, models=models, named=tuple(models), project="p")
+        spec = wanted.model_dump_json()
         attempt = await new_attempt(journal, await new_task(journal, name, spec=spec, project="p"))
         await write(journal, attempt, AT, *records)
         return attempt

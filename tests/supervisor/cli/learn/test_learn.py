@@ -9,13 +9,12 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.records import Chore, Ending, Study, StudyState, Summary
-from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read
+from midwatch_stage.command import ask, assignment, midwatch, new_attempt, new_task, read
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.learn import nightly
-from midwatch_supervisor.present.assignment import Assignment
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
@@ -58,16 +57,9 @@ async def ended(
 ) -> int:
     """An attempt that is over and summed up, of a task that names its reflector; its id."""
     model = ModelSpec(name=f"scripted:{__name__}", tries=1)
-    assignment = Assignment(
-        task=TaskSpec(id=task, goal="x", acceptance=("true",)),
-        worker="w",
-        spec=WorkerSpec(),
-        models={Role.REFLECTOR: model} if reflector else {},
-        workspace=None,
-        project=project,
-        named=(Role.REFLECTOR,) if reflector else (),
-    )
-    spec = assignment.model_dump_json()
+    models = {Role.REFLECTOR: model} if reflector else {}
+    wanted = assignment(task, models=models, named=tuple(models), project=project)
+    spec = wanted.model_dump_json()
     of = await new_task(past.journal, task, spec=spec, project=project)
     attempt = await new_attempt(past.journal, of)
     over = await past.end(attempt, Ending.DONE)

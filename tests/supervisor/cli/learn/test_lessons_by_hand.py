@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from midwatch_monitor.config.learning import LearningSettings, LessonSettings
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.records import (
     Attempt,
     Group,
@@ -21,11 +20,10 @@ from midwatch_monitor.records import (
     Recall,
     Recalled,
 )
-from midwatch_stage.command import ask, midwatch, read
+from midwatch_stage.command import ask, assignment, midwatch, read
 from midwatch_stage.factories import task_transition
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.recall import RecalledText, RecallRequest, recall
-from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
 
 Capture = pytest.CaptureFixture[str]
@@ -52,15 +50,8 @@ async def given_to(
 ) -> RecalledText:
     """What an attempt is given, and the journal is told."""
     task = await past.journal.task(attempt.task)
-    assignment = Assignment(
-        task=TaskSpec(id=task.name, goal="Draw a chart.", acceptance=("true",)),
-        worker="coder",
-        spec=WorkerSpec(),
-        models={},
-        workspace=None,
-        project=task.project,
-    )
-    request = RecallRequest(task=task, assignment=assignment, attempt=attempt, plan=Plan(steps=()))
+    wanted = assignment(task.name, worker="coder", project=task.project)
+    request = RecallRequest(task=task, assignment=wanted, attempt=attempt, plan=Plan(steps=()))
     found = await recall(past.journal, request, settings, DataBlocks("0badcafe"))
     if found.records:
         await past.say(attempt, *found.records)

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Ending, Lifecycle, Task
 from midwatch_stage import factories as make
-from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.workspaces.workspace import keep, prepare
 from midwatch_tools.git import git
 
@@ -38,11 +36,8 @@ class Room:
         return self.folder / "home" / "work" / "r1" / f"{name}-{number}"
 
     async def new_task(self, name: str) -> Task:
-        wanted = TaskSpec(id=name, goal="x", acceptance=("true",))
-        spec = Assignment(
-            task=wanted, worker="w", spec=WorkerSpec(), models={}, workspace=self.source
-        )
-        return await new_task(self.journal, name, run=self.run, spec=spec.model_dump_json())
+        spec = assignment(name, workspace=self.source).model_dump_json()
+        return await new_task(self.journal, name, run=self.run, spec=spec)
 
     async def task(
         self,

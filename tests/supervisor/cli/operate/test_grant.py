@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.config.tasks import ModelSpec, Role, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
@@ -25,8 +25,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, read
-from midwatch_supervisor.present.assignment import Assignment
+from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read
 
 Capture = pytest.CaptureFixture[str]
 Write = Callable[..., Awaitable[int]]
@@ -155,11 +154,9 @@ async def test_what_can_change_nothing_is_bad_usage(
 async def test_a_switch_goes_to_a_model_that_the_worker_has(
     journal: Journal, capsys: Capture
 ) -> None:
-    spec = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
     worker = WorkerSpec(other_models=(ModelSpec(name="big"),))
-    models = {Role.WORKER: ModelSpec(name="m")}
-    assignment = Assignment(task=spec, worker="coder", spec=worker, models=models, workspace=None)
-    await new_attempt(journal, await new_task(journal, spec=assignment.model_dump_json()))
+    wanted = assignment(worker="coder", spec=worker, models={Role.WORKER: ModelSpec(name="m")})
+    await new_attempt(journal, await new_task(journal, spec=wanted.model_dump_json()))
     assert await midwatch("switch", "fix", "huge") == 2
     assert capsys.readouterr().err == ("the worker of fix#1 has no model `huge`; it has: m, big\n")
     assert await midwatch("switch", "fix", "big", "--dry-run") == 0

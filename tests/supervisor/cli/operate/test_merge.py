@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -16,9 +15,8 @@ from midwatch_monitor.records import (
     Lifecycle,
     TaskTransition,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, read
+from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
 from midwatch_stage.factories import AT
-from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
 BRANCH = "midwatch/r1/totals-1"
@@ -84,24 +82,15 @@ async def finish(
     source: Path | None = None,
 ) -> None:
     """A task `totals` whose only attempt worked in `workspace` and has ended."""
-    wanted = TaskSpec(id="totals", goal="x", acceptance=("true",))
     folder = source or workspace.parents[3] / "repository"
-    assignment = Assignment(
-        task=wanted,
-        worker="w",
-        spec=WorkerSpec(),
-        models={},
-        workspace=folder if workspace.name == "totals-1" else None,
-    )
-    spec = assignment.model_dump_json()
+    made = workspace.name == "totals-1"
+    spec = assignment("totals", workspace=folder if made else None).model_dump_json()
     task = await new_task(journal, "totals", spec=spec)
     attempt = await new_attempt(journal, task, workspace=str(workspace))
     state = AttemptTransition(lifecycle=lifecycle, ending=Ending.DONE)
-    drafts = (
-        Draft(record=state, at=AT, task=task.id, attempt=attempt.id),
-        Draft(record=TaskTransition(lifecycle=lifecycle), at=AT, task=task.id),
-    )
-    await journal.commit(Commit(drafts=drafts))
+    await write(journal, attempt, AT, state)
+    end = Draft(record=TaskTransition(lifecycle=lifecycle), at=AT, task=task.id)
+    await journal.commit(Commit(drafts=(end,)))
 
 
 async def test_a_completed_branch_is_merged(
