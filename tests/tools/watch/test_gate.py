@@ -14,18 +14,16 @@ from midwatch_monitor.config.settings import ErrorSettings, Mode, MonitorSetting
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
-    Action,
     Activity,
     Actor,
     Analysis,
     Cause,
     Change,
     Entry,
-    Intervention,
     Step,
-    StepKind,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
+from midwatch_stage.factories import intervention, step
 from midwatch_stage.reading import records_of, turned_away
 from midwatch_stage.worker import Build, Claim, Perform, Write
 from midwatch_tools.attempt_watch import AttemptWatch
@@ -106,7 +104,7 @@ async def test_nothing_is_refused_where_midwatch_only_records(perform: Perform) 
 async def test_an_operators_word_lets_what_was_called_permanent_be_tried_again(
     perform: Perform, write: Write
 ) -> None:
-    nudge = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="It is mended.")
+    nudge = intervention(by=Actor.OPERATOR, message="It is mended.")
 
     async def read_log() -> str:
         await write(nudge)
@@ -228,7 +226,7 @@ async def test_a_gate_that_cannot_follow_is_left_open(
     entrance = Entrance(journal, recorder.attempt.id, gate)
     recorder.listeners.append(entrance.hear)
     await entrance.rebuild()
-    work = Step(number=0, kind=StepKind.TOOL, tool="put", request=1)
+    work = step(0, "put", request=1)
     assert (await entrance.ask(work, ())).refusal
     await recorder.record(work)
     assert await entrance.ask(work, ()) == ALLOWED
@@ -241,9 +239,9 @@ async def test_what_is_heard_while_a_gate_is_rebuilt_is_taken_in_once(
     recorder = await claim(QUICK)
     entrance = Entrance(journal, recorder.attempt.id, Gate(QUICK.errors, QUICK.plan, attempt=1))
     recorder.listeners.append(entrance.hear)
-    fails = Step(number=0, kind=StepKind.TOOL, tool="put", request=1, ok=False, output="no")
+    fails = step(0, "put", request=1, ok=False, output="no")
     for _ in range(2):
         await recorder.record(fails)
     await entrance.rebuild()
-    verdict = await entrance.ask(Step(number=0, kind=StepKind.TOOL, tool="put", request=2), ())
+    verdict = await entrance.ask(step(0, "put", request=2), ())
     assert verdict.refusal.startswith("`put` failed (no), and nothing")

@@ -15,15 +15,10 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
-    Action,
     Actor,
-    Analysis,
     Attempt,
     AttemptTransition,
-    Cause,
     Completion,
-    Delivery,
-    DeliveryState,
     Ending,
     Entry,
     Intervention,
@@ -31,10 +26,17 @@ from midwatch_monitor.records import (
     Record,
     Result,
     Step,
-    StepKind,
     TaskTransition,
-    Teller,
     Writer,
+)
+from midwatch_stage.factories import (
+    analysis,
+    delivery,
+    ended,
+    intervention,
+    message,
+    step,
+    task_transition,
 )
 from midwatch_stage.reading import records_of
 from midwatch_stage.worker import Build, Claim, Write
@@ -77,7 +79,7 @@ async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_b
     async with asyncio.timeout(120):
         await agent.run("Make it.", capabilities=[watch])
     steps = await records_of(journal, Step)
-    made = [(step.tool, edit.path, edit.writer) for step in steps for edit in step.edits]
+    made = [(each.tool, edit.path, edit.writer) for each in steps for edit in each.edits]
     assert made == [("slow", "made.txt", Writer.WORKER)]
 
 
@@ -109,8 +111,8 @@ async def test_an_agent_that_is_cancelled_while_its_watch_begins_is_not_taken_fo
     ]
     assert work.cancelled()
     assert states[-2:] == [
-        TaskTransition(lifecycle=Lifecycle.CANCELED, reason="cancelled"),
-        AttemptTransition(lifecycle=Lifecycle.CANCELED, reason="cancelled", ending=Ending.CANCELED),
+        task_transition(Lifecycle.CANCELED, reason="cancelled"),
+        ended(Ending.CANCELED, reason="cancelled"),
     ]
 
 
@@ -172,20 +174,16 @@ async def entrance(held: Held, claim: Claim, write: Write) -> Entrance:
     recorder.listeners.append(entrance.hear)
     await entrance.rebuild()
     await recorder.record(_call(1))
-    await recorder.record(Step(number=0, kind=StepKind.MESSAGE, request=2))
-    await recorder.record(
-        Analysis(what="w", cause=Cause.PERMANENT, root="r", remedy="m", by=Teller.WORKER)
-    )
+    await recorder.record(message(0, request=2))
+    await recorder.record(analysis(0))
     assert (await entrance.ask(_call(3), ())).refusal
-    word = await write(Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Mended."))
-    await recorder.record(Delivery(intervention=word, state=DeliveryState.DELIVERED, step=2))
+    word = await write(intervention(by=Actor.OPERATOR, message="Mended."))
+    await recorder.record(delivery(word, step=2))
     return entrance
 
 
 def _call(request: int) -> Step:
-    return Step(
-        number=0, kind=StepKind.TOOL, tool="build", request=request, ok=False, output="no disk"
-    )
+    return step(0, "build", request=request, ok=False, output="no disk")
 
 
 async def test_no_call_of_a_turn_is_judged_before_it_is_known_who_spoke(

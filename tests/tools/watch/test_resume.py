@@ -16,17 +16,17 @@ from pydantic_ai.messages import (
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
-    Action,
-    Actor,
     Attempt,
     Delivery,
-    DeliveryState,
-    Intervention,
     Step,
 )
+from midwatch_stage.factories import delivery, intervention
 from midwatch_stage.reading import guidance, records_of
 from midwatch_stage.watched import uncoded
 from midwatch_stage.worker import Perform, Write
+
+QUIET = Settings.model_validate({"reflect": {"remind_every": 0}})
+NUDGE = intervention(message="Look.")
 
 
 class Machine:
@@ -48,6 +48,10 @@ class Machine:
             await asyncio.Event().wait()
         return "at last"
 
+    @property
+    def tools(self) -> tuple[Callable[..., Awaitable[str]], ...]:
+        return self.act, self.hang
+
     def turn(self, number: int, *calls: tuple[str, dict[str, str]]) -> Callable[[], Any]:
         """A turn that counts how often it was asked for."""
 
@@ -68,7 +72,7 @@ def crash(journal: Journal, machine: Machine, perform: Perform) -> Callable[...,
     """Works until the machine hangs, and ends there as a killed process would."""
 
     async def run(*turns: Any, steps: int = 0) -> None:
-        working = asyncio.create_task(perform(*turns, tools=(machine.act, machine.hang)))
+        working = asyncio.create_task(perform(*turns, tools=machine.tools))
         async with asyncio.timeout(120):
             await machine.hanging.wait()
             while len(await journal.entries(kinds=[Step])) < steps:
@@ -84,7 +88,7 @@ async def test_an_answered_request_is_not_asked_again(
 ) -> None:
     turns: Any = (machine.turn(1, ("act", {"name": "a"})), machine.turn(2, ("hang", {})))
     await crash(*turns)
-    result = await perform(*turns, tools=(machine.act, machine.hang))
+    result = await perform(*turns, tools=machine.tools)
     assert machine.asked == [1, 2]
     assert result.output == "Done."
 
@@ -95,7 +99,7 @@ async def test_a_call_that_was_running_runs_again_with_its_id_and_a_recorded_one
     turn: Any = [("act", {"name": "a"}), ("hang", {})]
     await crash(turn, steps=1)
     recorded = await records_of(journal, Step)
-    result = await perform(turn, tools=(machine.act, machine.hang))
+    result = await perform(turn, tools=machine.tools)
     assert [step.tool for step in recorded] == ["act"]
     assert machine.done == ["a", "hang", "hang"]
     steps = await records_of(journal, Step)
@@ -119,7 +123,7 @@ async def test_a_checkpoint_is_not_said_twice(
     said: dict[str, object] = {"progress_percent": 10, "confidence": 90, "decision": "continue"}
     turn: Any = [("reflect", said), ("hang", {})]
     await crash(turn, steps=1)
-    await perform(turn, tools=(machine.act, machine.hang))
+    await perform(turn, tools=machine.tools)
     assert sum(step.checkpoint is not None for step in await records_of(journal, Step)) == 1
 
 
@@ -130,10 +134,10 @@ async def test_what_was_delivered_before_a_crash_is_not_said_again(
     perform: Perform,
     write: Write,
 ) -> None:
-    await write(Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look."))
+    await write(NUDGE)
     turns: Any = ([("act", {"name": "a"})], [("hang", {})])
     await crash(*turns)
-    result = await perform(*turns, tools=(machine.act, machine.hang))
+    result = await perform(*turns, tools=machine.tools)
     assert len(guidance(result.all_messages())) == 1
 
 
@@ -142,7 +146,7 @@ async def test_the_journal_holds_the_whole_history_once(
 ) -> None:
     turns: Any = ([("act", {"name": "a"})], [("hang", {})], [("act", {"name": "b"})])
     await crash(*turns)
-    result = await perform(*turns, tools=(machine.act, machine.hang))
+    result = await perform(*turns, tools=machine.tools)
     (step, *_) = await journal.entries(kinds=[Step])
     assert step.attempt is not None
     saved = await journal.messages(step.attempt)
@@ -154,15 +158,10 @@ async def test_numbers_go_on_without_gaps(
 ) -> None:
     turns: Any = ([("act", {"name": "a"})], [("hang", {})], [("act", {"name": "b"})])
     await crash(*turns)
-    await perform(*turns, tools=(machine.act, machine.hang))
+    await perform(*turns, tools=machine.tools)
     seqs = [entry.seq for entry in await journal.entries() if entry.seq is not None]
     assert seqs == list(range(1, len(seqs) + 1))
     assert [step.request for step in await records_of(journal, Step)] == [1, 2, 3, 4]
-
-
-QUIET = Settings.model_validate({"reflect": {"remind_every": 0}})
-
-NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look.")
 
 
 def words_of(messages: list[ModelMessage]) -> list[str]:
@@ -181,10 +180,7 @@ def words_of(messages: list[ModelMessage]) -> list[str]:
 
 
 async def test_what_is_said_after_a_crash_is_stored_where_something_was_said_before(
-    journal: Journal,
-    attempt: Attempt,
-    perform: Perform,
-    write: Write,
+    journal: Journal, attempt: Attempt, perform: Perform, write: Write
 ) -> None:
     hanging, going = asyncio.Event(), asyncio.Event()
     issued: list[int] = []
@@ -220,6 +216,5 @@ async def test_what_is_said_after_a_crash_is_stored_where_something_was_said_bef
         *("hang", said[2], "answer"),
     ]
     assert await records_of(journal, Delivery) == [
-        Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
-        for step, id in enumerate(issued, start=1)
+        delivery(id, step=step) for step, id in enumerate(issued, start=1)
     ]
