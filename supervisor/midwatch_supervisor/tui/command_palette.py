@@ -43,7 +43,7 @@ class Refusing(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A command with what it is found by."""
+    """A command as the palette lists it."""
 
     does: str
     run: IgnoreReturnCallbackType

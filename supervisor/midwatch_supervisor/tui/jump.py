@@ -53,7 +53,7 @@ def places(*, in_attempt: bool) -> tuple[JumpTarget, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NamedRow:
-    """A row with what it is found by, in lower case."""
+    """A row, with the lower-case texts that are searched."""
 
     row: Row
     name: str

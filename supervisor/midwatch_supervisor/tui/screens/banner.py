@@ -75,7 +75,7 @@ def failed_parts(faults: Collection[tuple[datetime, Row | None, Fault]]) -> list
 def journal_still(
     rows: Iterable[Row], last_at: datetime | None, now: datetime, *, stale_seconds: float
 ) -> Trouble | None:
-    """That the journal does not grow although somebody works, if it is so."""
+    """The trouble that agents work and the journal does not grow; `None` if there is none."""
     if last_at is None or (now - last_at).total_seconds() < stale_seconds:
         return None
     at_work = sum(works(row) for row in rows)
@@ -88,7 +88,7 @@ def journal_still(
 
 
 def no_node(board: FleetBoard) -> Trouble | None:
-    """That there are tasks of a fleet to be worked on and no node, if it is so."""
+    """The trouble that a fleet has tasks to do and no node; `None` if there is none."""
     if not board.node_list.read or board.node_list.at_work:
         return None
     handed_over, waiting = board.open_since, sum(board.shared(row) for row in board.all_rows())
@@ -101,7 +101,7 @@ def no_node(board: FleetBoard) -> Trouble | None:
 
 
 def no_monitor(board: FleetBoard, now: datetime) -> Trouble | None:
-    """That there are tasks of a fleet to be worked on and no monitor, if it is so."""
+    """The trouble that a fleet has tasks to do and no monitor; `None` if there is none."""
     monitors = board.node_list.monitors
     what = "" if monitors is None else monitor_absent(monitors, now)
     handed_over = board.open_since if what else None
@@ -112,7 +112,7 @@ def no_monitor(board: FleetBoard, now: datetime) -> Trouble | None:
 
 
 def missing_parts(board: FleetBoard, now: datetime) -> Trouble | None:
-    """What a fleet with something to do has not, all of it in one: each alone would hide others."""
+    """What a fleet lacks, as one trouble: the banner shows one, and it would hide the other."""
     found = [each for each in (no_node(board), no_monitor(board, now)) if each is not None]
     if len(found) < 2:
         return found[0] if found else None

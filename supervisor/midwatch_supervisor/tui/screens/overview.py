@@ -49,6 +49,7 @@ class Bars:
 
     @property
     def length(self) -> str:
+        """How long one span is, in words."""
         if self.seconds < 60:
             return f"{self.seconds} seconds"
         if self.seconds == 3600:

@@ -383,7 +383,7 @@ class FleetBoard:
 
     @property
     def several_nodes(self) -> bool:
-        """Whether it says something to name the node of an attempt."""
+        """Whether there is more than one node, so that it helps to name an attempt's."""
         return len(self._places | self.node_list.nodes.keys()) > 1
 
     @property

@@ -51,6 +51,7 @@ class FeedBatch:
 
     @property
     def says(self) -> bool:
+        """Whether it holds any news."""
         told = self.nodes is not None or self.monitors is not None
         return bool(self.entries) or self.again or self.ends or told
 

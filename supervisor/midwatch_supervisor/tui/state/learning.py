@@ -80,7 +80,7 @@ class LearningView:
         return max(formers, key=lambda former: former[:2])[2] if formers else None
 
     def newest(self, known: Known) -> Known:
-        """The same as it is now."""
+        """The same lesson, fact or version as it stands now."""
         every = (*self.lessons, *self.facts, *self.guidelines)
         return next((each for each in every if each.id == known.id), known)
 

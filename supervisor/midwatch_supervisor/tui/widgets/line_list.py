@@ -101,7 +101,7 @@ class LineList(ScrollView, can_focus=True):
         self.refresh()
 
     def go(self, index: int, *, around: bool = False) -> None:
-        """Put the cursor on a line, and see it; with what is `around` it, if it was not seen."""
+        """Move the cursor to a line and into view; `around` centres it if it was out of sight."""
         if around and not self._shows(index):
             self._place(index, reveal=False)
             self.scroll_to(y=max(0, index - self._lines // 2), animate=False)

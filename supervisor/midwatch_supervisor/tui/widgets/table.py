@@ -228,6 +228,7 @@ class Table(Vertical, Generic[T]):
 
     @property
     def wanted(self) -> str:
+        """What is typed in the filter."""
         return self._filter.value
 
     @property
@@ -348,6 +349,7 @@ class Table(Vertical, Generic[T]):
         self.take(self._every)
 
     def see(self, key: object) -> None:
+        """Move the cursor to the item with this key, if it is shown."""
         for place, each in enumerate(self.items):
             if self._key(each) == key:
                 self.list.go(place, around=True)
@@ -361,6 +363,7 @@ class Table(Vertical, Generic[T]):
             self.list.go(found[(after + matches) % len(found)], around=True)
 
     def say(self, nothing: str) -> None:
+        """Change the sentence that stands in an empty table."""
         self._nothing_at_all = nothing
         self._nothing.update(nothing)
 
