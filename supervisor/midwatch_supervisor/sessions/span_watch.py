@@ -80,6 +80,9 @@ class SpanWatch:
                 except StaleIncarnationError:
                     log.warning("%s is followed by another process", name.task)
                     del self._sessions[name]
+                except JournalError:
+                    del self._sessions[name]  # what was taken in, and not stored, is sent again
+                    raise
 
     def _by_session(self, spans: Sequence[Node]) -> Mapping[SessionName, Sequence[Node]]:
         acts = [each for each in spans if span_kind(each) is not None]

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from http.client import HTTPConnection
 from typing import Any
@@ -15,8 +16,9 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Action, Lifecycle, StepKind
+from midwatch_monitor.records import Action, Commit, Entry, Lifecycle, Step, StepKind
 from midwatch_stage.collector import tool_span, tracing
 from midwatch_stage.foreign import ForeignAgents
 from midwatch_supervisor.operator.questions import out_of_reach
@@ -27,13 +29,17 @@ from midwatch_supervisor.telemetry.http_listener import MAX_BODY, serve
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 
 
-@pytest.fixture
-async def port(journal: Journal, agents: ForeignAgents) -> AsyncGenerator[int]:
-    """Where spans are taken."""
+def spans_of(journal: Journal, agents: ForeignAgents) -> AbstractAsyncContextManager[int]:
+    """The port where spans are taken by one who knows only what the journal knows."""
     desk = SessionJournal(
         journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
     )
-    async with serve("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer)) as taken:
+    return serve("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer))
+
+
+@pytest.fixture
+async def port(journal: Journal, agents: ForeignAgents) -> AsyncGenerator[int]:
+    async with spans_of(journal, agents) as taken:
         yield taken
 
 
@@ -250,13 +256,31 @@ async def test_who_comes_next_goes_on_with_the_session(
     journal: Journal, agents: ForeignAgents, port: int
 ) -> None:
     await asyncio.to_thread(loops, port, 2)
-    desk = SessionJournal(
-        journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
-    )
-    async with serve("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer)) as other:
+    async with spans_of(journal, agents) as other:
         await asyncio.to_thread(loops, other, 2)
     assert [each.number for each in await agents.steps()] == [1, 2, 3, 4]
     assert len(await agents.attempts()) == 1
+
+
+class Away(Journal):
+    """A journal that is away for its first commit of a step."""
+
+    times = 1
+
+    async def commit(self, commit: Commit) -> tuple[Entry, ...]:
+        if self.times and any(isinstance(each.record, Step) for each in commit.drafts):
+            self.times -= 1
+            raise JournalError("away")
+        return await super().commit(commit)
+
+
+async def test_spans_that_a_journal_did_not_take_are_taken_in_when_they_are_sent_again(
+    location: str, agents: ForeignAgents
+) -> None:
+    sent = body(span(1, gen_ai__tool__name="find"), span(2, gen_ai__tool__name="find"))
+    async with await Away.open(location) as journal, spans_of(journal, agents) as port:
+        assert [await post(port, sent) for _ in range(3)] == [503, 200, 200]
+    assert [each.number for each in await agents.steps()] == [1, 2]
 
 
 LANGCHAIN = json.dumps({"type": "tool", "data": {"content": "none", "tool_call_id": "c-%d"}})
