@@ -205,11 +205,7 @@ class OperatorActions(_Author):
     ) -> int:
         """Turn down a decision and issue the same act in the operator's own words; its id."""
         instead = replace(
-            held,
-            by=Actor.OPERATOR,
-            author=self.author,
-            message=message,
-            needs_approval=False,
+            held, by=Actor.OPERATOR, author=self.author, message=message, needs_approval=False
         )
         refusal = self._stamp(intervention, DeliveryState.REJECTED, step, "in other words")
         entries = await self._write(attempt, refusal, instead)
@@ -250,57 +246,43 @@ class OperatorActions(_Author):
         """What takes back all that was learned, or is still to be, of a person's rejections."""
         learned = Learned(self._journal)
         said = await self._journal.entries(attempt=attempt.id, kinds=(Feedback,))
-        ours = {each.id for each in said if _spoken(each.record)}
+        ours = {
+            each.id
+            for each in said
+            if isinstance(each.record, Feedback) and each.record.origin is Origin.EXPLICIT
+        }
         # The lessons last: what is drawn meanwhile must be among these or those.
         open_ones = await learned.chores(tries=_ALL, attempt=attempt.id)
         lessons = await learned.lessons(attempt=attempt.id)
-        taught = [
-            each.id
+        retired = [
+            LessonMark(lesson=each.id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)
             for each in lessons
             if each.lesson.origin is Origin.EXPLICIT and not each.obsolete
         ]
-        return [
-            *(
-                LessonMark(lesson=id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)
-                for id in taught
-            ),
-            *(
-                Study(
-                    about=each.about, chore=each.chore, state=StudyState.REFUSED, reason=_ACCEPTED
-                )
-                for each in open_ones
-                if each.chore is Chore.LESSON and each.about in ours
-            ),
+        refused = [
+            Study(about=each.about, chore=each.chore, state=StudyState.REFUSED, reason=_ACCEPTED)
+            for each in open_ones
+            if each.chore is Chore.LESSON and each.about in ours
         ]
+        return [*retired, *refused]
 
     def _stamp(
         self, intervention: int, state: DeliveryState, step: int, comment: str = ""
     ) -> Delivery:
         return Delivery(
-            intervention=intervention,
-            state=state,
-            step=step,
-            author=self.author,
-            comment=comment,
+            intervention=intervention, state=state, step=step, author=self.author, comment=comment
         )
 
     async def _write(self, attempt: Attempt, *records: Record) -> tuple[Entry, ...]:
         at = await self._now()
-        what = Commit(
-            drafts=tuple(
-                Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
-                for record in records
-            )
+        drafts = tuple(
+            Draft(record=each, at=at, task=attempt.task, attempt=attempt.id) for each in records
         )
-        entries = await self._journal.answer(what)
+        entries = await self._journal.answer(Commit(drafts=drafts))
         if entries is None:
             raise UsageError("somebody else has answered that just now")
         self._publish(entries)
         return entries
-
-
-def _spoken(record: Record) -> bool:
-    return isinstance(record, Feedback) and record.origin is Origin.EXPLICIT
 
 
 def grant_request(id: int, request: WorkerRequest, *, author: str) -> Intervention:

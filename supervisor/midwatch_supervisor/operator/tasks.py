@@ -117,20 +117,21 @@ def dependents_first(tasks: Sequence[Task]) -> list[Task]:
     The other way round a node could begin with what depends on one that is withdrawn, to say that
     it has failed by that.
     """
-    assigned = {task.name: assignment_of(task) for task in tasks}
     named = {task.name: task for task in tasks}
+    needs = {
+        task.name: () if (of := assignment_of(task)) is None else of.task.depends_on
+        for task in tasks
+    }
     placed: dict[str, Task] = {}
-
-    def place(name: str) -> None:
-        if name in placed or name not in named:
-            return
-        of = assigned[name]
-        for before in () if of is None else of.task.depends_on:
-            place(before)
-        placed[name] = named[name]
-
     for task in tasks:
-        place(task.name)
+        path = [task.name]
+        while path:  # no recursion: a chain may be longer than Python calls go
+            left = (each for each in needs[path[-1]] if each in named and each not in placed)
+            if before := next(left, ""):
+                path.append(before)
+            else:
+                name = path.pop()
+                placed[name] = named[name]
     return list(placed.values())[::-1]
 
 

@@ -32,11 +32,7 @@ from midwatch_supervisor.run.attempt_end import Ended, end_asked_for
 from midwatch_supervisor.sessions.session_journal import HOOKED, SessionJournal, SessionName
 from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import ONLY_WATCHED
-from midwatch_tools.inbox import (
-    Inbox,
-    stamp,
-    timely,
-)
+from midwatch_tools.inbox import Inbox, stamp, timely
 from midwatch_tools.instructions import intervention_text
 
 _AT_ONCE = 200

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Alert, Record, Step
+from midwatch_monitor.records import Action, Actor, Alert, Commit, Entry, Record, Step
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_files import KEPT
+from midwatch_stage.factories import draft, intervention
 from midwatch_stage.sessions import NOON, Dialect, Lines
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.sessions.session import Reply
@@ -38,6 +40,24 @@ def loop(dialect: Dialect, times: int, *, first: int = 1) -> Lines:
 def asked(dialect: Dialect, text: str = "Mend it.") -> Lines:
     """The beginning of a session."""
     return [*dialect.head, *dialect.prompt(text, NOON)]
+
+
+def hook(name: str, transcript: object) -> dict[str, object]:
+    """A hook of the session that is kept in a file."""
+    return {"hook_event_name": name, "transcript_path": str(transcript)}
+
+
+class Away(Journal):
+    """A journal that is away for the next so many commits of steps."""
+
+    times = 0
+
+    async def commit(self, commit: Commit) -> tuple[Entry, ...]:
+        """Store it, or raise JournalError."""
+        if self.times and any(isinstance(each.record, Step) for each in commit.drafts):
+            self.times -= 1
+            raise JournalError("away")
+        return await super().commit(commit)
 
 
 class ForeignAgents:
@@ -87,6 +107,13 @@ class ForeignAgents:
         assert heard is not None
         self.heard, reply = heard
         return reply
+
+    async def say(self, action: Action, message: str = "Look.") -> None:
+        """What an operator says to the first attempt."""
+        state = (await self.attempts())[0]
+        said = intervention(action, Actor.OPERATOR, author="ann", message=message)
+        said = draft(said, at=self.now, task=state.task, attempt=state.id)
+        await self.journal.commit(Commit(drafts=(said,)))
 
     async def attempts(self) -> list[AttemptState]:
         """Where every attempt stands, oldest first."""

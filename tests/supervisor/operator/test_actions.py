@@ -1,7 +1,6 @@
 """An operator's desk over the journal of a run that another process conducts, without a bus."""
 
 import asyncio
-import json
 import re
 from asyncio.subprocess import Process
 from datetime import timedelta
@@ -11,7 +10,7 @@ from typing import TypeVar
 import pytest
 from pydantic_ai import Agent
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn, play
+from midwatch_agents.scripted import Phase, Script, play
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.records import (
     Action,
@@ -23,6 +22,8 @@ from midwatch_monitor.records import (
     Intervention,
     Lifecycle,
 )
+from midwatch_stage.acting import DONE
+from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.operator.actions import OperatorActions
 
@@ -50,14 +51,12 @@ async def linger() -> str:
     return "lingered"
 
 
-def calls(tool: str, **args: object) -> Turn:
-    return Turn(calls=(Call(tool=tool, args=json.dumps(args)),))
-
-
-DONE = Phase(turns=(Turn(say="Done."),))
-ESCALATE = calls("reflect", progress_percent=10, confidence=60, decision="escalate")
-holder = Agent(play(Script(phases=(Phase(turns=(calls("hold"), *DONE.turns)), DONE))), tools=[hold])
-asker = Agent(play(Script(phases=(Phase(turns=(ESCALATE, calls("linger"))), DONE))), tools=[linger])
+END = Phase(turns=(DONE,))
+ESCALATE = turn(call("reflect", progress_percent=10, confidence=60, decision="escalate"))
+HOLD = Phase(turns=(turn(call("hold")), DONE))
+ASK = Phase(turns=(ESCALATE, turn(call("linger"))))
+holder = Agent(play(Script(phases=(HOLD, END))), tools=[hold])
+asker = Agent(play(Script(phases=(ASK, END))), tools=[linger])
 
 
 def tasks(*names: str) -> str:

@@ -1,27 +1,11 @@
 """What becomes of a task that is withdrawn, by where it stands; in which order many are."""
 
-from datetime import UTC, datetime
-from itertools import count
-
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Attempt,
-    AttemptTransition,
-    Delivery,
-    DeliveryState,
-    Ending,
-    Entry,
-    Intervention,
-    Lifecycle,
-    Record,
-    Task,
-    TaskTransition,
-)
+from midwatch_monitor.records import Action, Actor, Ending, Lifecycle, Record, Task, TaskTransition
 from midwatch_monitor.state.task import TaskState
+from midwatch_stage import factories as make
 from midwatch_supervisor.operator.tasks import (
     Look,
     WithdrawalCourse,
@@ -31,12 +15,8 @@ from midwatch_supervisor.operator.tasks import (
 )
 from midwatch_supervisor.present.assignment import Assignment
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-SUBMITTED = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
-SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
-UNACCEPTED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.UNACCEPTED)
-STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR)
+WORKING, SPLIT = make.transition(), make.ended(Ending.SPLIT)
+STOP = make.intervention(Action.STOP, Actor.OPERATOR)
 
 
 def task(id: int, name: str, *after: str, parent: str = "") -> Task:
@@ -48,18 +28,17 @@ def task(id: int, name: str, *after: str, parent: str = "") -> Task:
         workspace=None,
         parent=parent,
     )
-    return Task(id=id, run=1, name=name, title=name, spec=spec.model_dump_json())
+    return make.task(id, name, spec=spec.model_dump_json())
 
 
 def account(*said: Record) -> TaskState:
     """A task with one attempt, if anything is said of one."""
-    made, ids = TaskState(task=task(1, "a")), count(1)
-    for record in said:
+    made = TaskState(task=task(1, "a"))
+    for id, record in enumerate(said, start=1):
         attempt = None if isinstance(record, TaskTransition) else 7
         if attempt and attempt not in made.attempts:
-            whose = {"worker": "coder", "model": "m", "node": "n", "workspace": "/w"}
-            made.meet(Attempt(id=7, task=1, number=1, started_at=AT, **whose))
-        made.fold(Entry(id=next(ids), record=record, at=AT, task=1, attempt=attempt))
+            made.meet(make.attempt(7))
+        made.fold(make.entry(id, record, attempt=attempt))
     return made
 
 
@@ -67,14 +46,14 @@ def account(*said: Record) -> TaskState:
     ("said", "course"),
     [
         ((), WithdrawalCourse.CANCELED),
-        ((TaskTransition(lifecycle=Lifecycle.WORKING),), WithdrawalCourse.CANCELED),
-        ((SUBMITTED,), WithdrawalCourse.CANCELED),
-        ((UNACCEPTED,), WithdrawalCourse.CANCELED),
+        ((make.task_transition(),), WithdrawalCourse.CANCELED),
+        ((make.transition(Lifecycle.SUBMITTED),), WithdrawalCourse.CANCELED),
+        ((make.ended(Ending.UNACCEPTED),), WithdrawalCourse.CANCELED),
         ((WORKING,), WithdrawalCourse.STOPPING),
-        ((AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED),), WithdrawalCourse.STOPPING),
+        ((make.transition(Lifecycle.INPUT_REQUIRED),), WithdrawalCourse.STOPPING),
         ((SPLIT,), WithdrawalCourse.SPLITTING),
-        ((SPLIT, TaskTransition(lifecycle=Lifecycle.FAILED)), WithdrawalCourse.OVER),
-        ((TaskTransition(lifecycle=Lifecycle.CANCELED),), WithdrawalCourse.OVER),
+        ((SPLIT, make.task_transition(Lifecycle.FAILED)), WithdrawalCourse.OVER),
+        ((make.task_transition(Lifecycle.CANCELED),), WithdrawalCourse.OVER),
     ],
 )
 def test_what_becomes_of_a_task_depends_on_who_is_at_work_on_it(
@@ -99,12 +78,9 @@ def test_a_split_task_ends_with_its_parts_while_there_are_any(
     [
         ((WORKING,), None),
         ((WORKING, STOP), 2),
-        ((WORKING, Intervention(action=Action.NUDGE, by=Actor.OPERATOR)), None),
-        (
-            (WORKING, Intervention(action=Action.STOP, by=Actor.POLICY, needs_approval=True)),
-            None,
-        ),
-        ((WORKING, STOP, Delivery(intervention=2, state=DeliveryState.DELIVERED)), None),
+        ((WORKING, make.intervention(Action.NUDGE, Actor.OPERATOR)), None),
+        ((WORKING, make.intervention(Action.STOP, needs_approval=True)), None),
+        ((WORKING, STOP, make.delivery(2)), None),
     ],
 )
 def test_a_stop_that_will_arrive_is_known(said: tuple[Record, ...], found: int | None) -> None:
@@ -116,7 +92,12 @@ def test_what_depends_on_others_is_withdrawn_before_them() -> None:
     assert [each.name for each in dependents_first(tasks)] == ["d", "c", "b", "a"]
 
 
+def test_a_long_chain_of_tasks_is_withdrawn_from_its_end() -> None:
+    chain = [task(n, f"t{n}", f"t{n + 1}") for n in range(1, 1500)]
+    assert dependents_first(chain) == chain
+
+
 def test_parts_of_a_split_are_left_to_the_whole() -> None:
-    embedded = Task(id=3, run=1, name="x", title="x", spec="{}")
+    embedded = make.task(3, "x", spec="{}")
     tasks = [task(1, "a"), task(2, "a.1", parent="a"), embedded]
     assert wholes(tasks) == [tasks[0], embedded]

@@ -21,11 +21,8 @@ Told = tuple[list[int | None], list[tuple[str, int, str, str]]]
 async def test_by_its_hooks_by_its_session_file_and_over_acp(
     agents: ForeignAgents, harness: RunHarness, tmp_path: Path
 ) -> None:
-    policy = harness.settings.policy
-    patient = policy.model_copy(update={"person": PersonSettings(hold_after=0)})
     # Nothing is said to the worker, as nothing can be said to a session that is only read.
-    held = {"mode": Mode.ADVISE, "policy": patient}
-    harness.settings = harness.settings.model_copy(update=held)
+    harness.set(mode=Mode.ADVISE, policy={"person": PersonSettings(hold_after=0)})
     acts = [{"run": COMMAND}] * TIMES
     assert await harness.run(fake_in(tmp_path)(*acts, GREETS)) == 0
     over_acp = told(await harness.told(Step, attempt=1), await harness.told(Alert, attempt=1))

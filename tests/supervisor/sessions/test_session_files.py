@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Ending, Fault, Lifecycle
-from midwatch_stage.foreign import FILES, ForeignAgents, asked, loop
+from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON
 from midwatch_supervisor.operator.questions import out_of_reach
 
@@ -80,20 +80,15 @@ async def test_a_sub_agent_is_a_task_in_the_run_of_its_session(
     assert [each.last_step for each in await agents.attempts()] == [1, 2]
 
 
-async def test_files_of_long_ago_are_left_alone(agents: ForeignAgents) -> None:
+@pytest.mark.parametrize("named", [False, True])
+async def test_a_file_of_long_ago_is_followed_only_if_it_is_named(
+    agents: ForeignAgents, named: bool
+) -> None:
     agents.now -= timedelta(hours=3)
-    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
+    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
     agents.now += timedelta(hours=3)
-    await agents.another_watch().look()
-    assert await agents.attempts() == []
-
-
-async def test_a_file_that_is_named_is_followed_however_old(agents: ForeignAgents) -> None:
-    agents.now -= timedelta(hours=3)
-    path = agents.write("elsewhere.jsonl", [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    agents.now += timedelta(hours=3)
-    await agents.another_watch(path).look()
-    assert (await agents.attempt()).last_step == 1
+    await agents.another_watch(*[path] * named).look()
+    assert [each.last_step for each in await agents.attempts()] == [1] * named
 
 
 async def test_damage_is_recorded_and_costs_nothing_else(agents: ForeignAgents) -> None:
@@ -124,8 +119,7 @@ async def test_what_cannot_reach_it_is_refused_with_what_would_help(agents: Fore
     state = await agents.attempt()
     assert "midwatch hook install claude-code" in out_of_reach(state, Action.NUDGE)
     assert out_of_reach(state, Action.ACKNOWLEDGE) == ""
-    path = str(agents.file(SESSION))
-    await agents.hook({"hook_event_name": "PreToolUse", "transcript_path": path})
+    await agents.hook(hook("PreToolUse", agents.file(SESSION)))
     state = await agents.attempt()
     assert out_of_reach(state, Action.NUDGE) == ""
     assert out_of_reach(state, Action.STOP) == ""

@@ -10,17 +10,8 @@ import pytest
 from midwatch_agents.hooks.client import hand_over
 from midwatch_agents.hooks.inbox import put_in_inbox, take_inbox
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Commit,
-    Delivery,
-    Draft,
-    Ending,
-    Intervention,
-    Lifecycle,
-)
-from midwatch_stage.foreign import FILES, ForeignAgents, asked, loop
+from midwatch_monitor.records import Action, Delivery, Ending, Lifecycle
+from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON
 from midwatch_supervisor.sessions.hook_listener import listen_for_hooks
 
@@ -34,19 +25,6 @@ async def transcript(agents: ForeignAgents) -> str:
     path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
     await agents.watch.look()
     return str(path)
-
-
-async def say(agents: ForeignAgents, action: Action, message: str = "") -> None:
-    """What an operator says to the only attempt."""
-    state = await agents.attempt()
-    said = Intervention(action=action, by=Actor.OPERATOR, author="ann", message=message)
-    draft = Draft(record=said, at=agents.now, task=state.task, attempt=state.id)
-    await agents.journal.commit(Commit(drafts=(draft,)))
-
-
-def hook(name: str, transcript: str) -> Fields:
-    """A hook of the session that is watched."""
-    return {"hook_event_name": name, "transcript_path": transcript}
 
 
 def before(n: int) -> Fields:
@@ -69,7 +47,7 @@ async def hear(agents: ForeignAgents, *events: Fields) -> None:
 async def test_guidance_is_given_until_the_agent_has_it(
     agents: ForeignAgents, transcript: str
 ) -> None:
-    await say(agents, Action.NUDGE, "Read the error.")
+    await agents.say(Action.NUDGE, "Read the error.")
     lost = await agents.hook(hook("PreToolUse", transcript))
     again = await agents.hook(hook("PreToolUse", transcript))
     assert "Read the error." in lost.text
@@ -82,7 +60,7 @@ async def test_guidance_is_given_until_the_agent_has_it(
 async def test_guidance_waits_for_a_hook_that_passes_it_on(
     agents: ForeignAgents, transcript: str
 ) -> None:
-    await say(agents, Action.NUDGE, "Read the error.")
+    await agents.say(Action.NUDGE, "Read the error.")
     assert (await agents.hook(hook("PostToolUseFailure", transcript))).text == ""
     assert "Read" in (await agents.hook(hook("PreToolUse", transcript))).text
 
@@ -90,7 +68,7 @@ async def test_guidance_waits_for_a_hook_that_passes_it_on(
 async def test_a_stop_ends_the_attempt_once_the_agent_is_silent(
     agents: ForeignAgents, transcript: str
 ) -> None:
-    await say(agents, Action.STOP, "Enough.")
+    await agents.say(Action.STOP, "Enough.")
     reply = await agents.hook(hook("PreToolUse", transcript))
     assert json.loads(reply.text)["continue"] is False
     await agents.heard.note_delivery(reply)
@@ -107,7 +85,7 @@ async def test_a_stop_ends_the_attempt_once_the_agent_is_silent(
 async def test_an_agent_that_does_not_heed_a_stop_is_told_three_times(
     agents: ForeignAgents, transcript: str
 ) -> None:
-    await say(agents, Action.STOP)
+    await agents.say(Action.STOP)
     answers = list[bool]()
     for _ in range(5):
         reply = await agents.hook(hook("PreToolUse", transcript))
@@ -119,7 +97,7 @@ async def test_an_agent_that_does_not_heed_a_stop_is_told_three_times(
 async def test_a_new_prompt_after_a_stop_begins_anew(
     agents: ForeignAgents, transcript: str
 ) -> None:
-    await say(agents, Action.STOP)
+    await agents.say(Action.STOP)
     reply = await agents.hook(hook("PreToolUse", transcript))
     await agents.heard.note_delivery(reply)
     await agents.hook(hook("UserPromptSubmit", transcript))
@@ -184,7 +162,7 @@ async def test_what_hooks_left_in_the_inbox_is_taken_in(
 async def test_a_hook_asks_over_the_socket_and_its_word_is_delivered(
     agents: ForeignAgents, transcript: str, folder: Path
 ) -> None:
-    await say(agents, Action.NUDGE, "Read the error.")
+    await agents.say(Action.NUDGE, "Read the error.")
     event = {"session_id": "s1", "transcript_path": transcript, **before(3)}
     async with listen_for_hooks(folder / "hook.sock", agents.watch):
         payload = json.dumps(event).encode()

@@ -8,21 +8,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import JournalError
-from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Change,
-    Commit,
-    Delivery,
-    Draft,
-    Ending,
-    Entry,
-    Intervention,
-    Lifecycle,
-    Step,
-)
-from midwatch_stage.foreign import FILES, ForeignAgents, asked, loop
+from midwatch_monitor.records import Action, Change, Delivery, Ending, Lifecycle
+from midwatch_stage.foreign import FILES, Away, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON, Lines
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
@@ -32,14 +19,6 @@ CHILD = ".claude/projects/-repo/s1/subagents/agent-a1.jsonl"
 def of_child(times: int) -> Lines:
     """What a sub-agent does."""
     return [{**each, "isSidechain": True, "agentId": "a1"} for each in loop(CLAUDE, times)]
-
-
-async def say(agents: ForeignAgents, action: Action) -> None:
-    """What an operator says to the first attempt."""
-    state = (await agents.attempts())[0]
-    said = Intervention(action=action, by=Actor.OPERATOR, author="ann", message="Look.")
-    draft = Draft(record=said, at=agents.now, task=state.task, attempt=state.id)
-    await agents.journal.commit(Commit(drafts=(draft,)))
 
 
 async def test_two_sub_agents_that_begin_together_have_one_run(agents: ForeignAgents) -> None:
@@ -56,24 +35,11 @@ async def test_a_sub_agent_that_outlives_its_session_begins_no_other_run(
 ) -> None:
     path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
     await agents.watch.look()
-    await agents.hook({"hook_event_name": "SessionEnd", "transcript_path": str(path)})
+    await agents.hook(hook("SessionEnd", path))
     agents.write(CHILD, of_child(1))
     await agents.another_watch().look()
     assert len(await agents.journal.runs()) == 1
     assert [each.last_step for each in await agents.attempts()] == [1, 1]
-
-
-class Away(Journal):
-    """A journal that is away for the next so many commits of steps."""
-
-    times = 0
-
-    async def commit(self, commit: Commit) -> tuple[Entry, ...]:
-        """Store it, or raise JournalError."""
-        if self.times and any(isinstance(each.record, Step) for each in commit.drafts):
-            self.times -= 1
-            raise JournalError("away")
-        return await super().commit(commit)
 
 
 async def test_what_a_journal_did_not_take_is_read_again(location: str, tmp_path: Path) -> None:
@@ -90,7 +56,7 @@ async def test_what_a_journal_did_not_take_is_read_again(location: str, tmp_path
         journal.times = 1
         agents.write(SESSION, loop(CLAUDE, 1, first=4))
         with pytest.raises(JournalError):
-            await agents.hook({"hook_event_name": "Stop", "transcript_path": str(path)})
+            await agents.hook(hook("Stop", path))
         await agents.watch.look()
         assert [each.call for each in await agents.steps()] == ["c1", "c2", "c3", "c4"]
         agents.watch.close()
@@ -143,8 +109,8 @@ async def test_a_file_is_followed_once_by_whatever_path_it_is_named(
     agents.write(SESSION, lines)
     await agents.watch.look()
     (tmp_path / "linked").symlink_to(agents.home)
-    linked = str(tmp_path / "linked" / SESSION)
-    await agents.hook({"hook_event_name": "Stop", "transcript_path": linked})
+    linked = tmp_path / "linked" / SESSION
+    await agents.hook(hook("Stop", linked))
     assert len(await agents.steps()) == 2
     assert len(agents.watch.sessions) == 1
 
@@ -161,7 +127,7 @@ async def test_a_copy_of_a_session_is_one_of_its_own(agents: ForeignAgents) -> N
 
 async def test_a_transcript_with_an_impossible_path_is_none(agents: ForeignAgents) -> None:
     for path in ("x" * 5000, "a\0b"):
-        reply = await agents.hook({"hook_event_name": "Stop", "transcript_path": path})
+        reply = await agents.hook(hook("Stop", path))
         assert reply.text == ""
 
 
@@ -177,13 +143,13 @@ async def test_who_comes_next_says_nothing_again(agents: ForeignAgents) -> None:
 
 async def test_a_file_that_appears_after_a_restart_repeats_nothing(agents: ForeignAgents) -> None:
     call = {"tool_use_id": "c1", "tool_name": "Bash", "tool_input": {"command": "make"}}
-    path = str(agents.file(SESSION))
-    before = {"hook_event_name": "PreToolUse", "transcript_path": path, **call}
+    path = agents.file(SESSION)
+    before = {**hook("PreToolUse", path), **call}
     failed = {**before, "hook_event_name": "PostToolUseFailure", "error": "Exit code 2\nboom"}
     await agents.hook(before)
     await agents.hook(failed)
     agents.another_watch()
-    await agents.hook({"hook_event_name": "SessionStart", "transcript_path": path})
+    await agents.hook(hook("SessionStart", path))
     agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
     await agents.watch.look()
     assert [each.call for each in await agents.steps()] == ["c1", "c2"]
@@ -195,9 +161,8 @@ async def test_what_two_hooks_are_told_at_once_is_delivered_once(
 ) -> None:
     path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
     await agents.watch.look()
-    await say(agents, action)
-    hook = {"hook_event_name": "PreToolUse", "transcript_path": str(path)}
-    replies = [await agents.hook(hook), await agents.hook(hook)]
+    await agents.say(action)
+    replies = [await agents.hook(hook("PreToolUse", path)) for _ in range(2)]
     for reply in replies:
         assert "Look." in reply.text
         await agents.heard.note_delivery(reply)
@@ -207,13 +172,13 @@ async def test_what_two_hooks_are_told_at_once_is_delivered_once(
 async def test_a_stop_that_comes_after_the_end_does_not_end_what_follows(
     agents: ForeignAgents,
 ) -> None:
-    path = str(agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)]))
+    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
     await agents.watch.look()
-    await say(agents, Action.STOP)
-    reply = await agents.hook({"hook_event_name": "PreToolUse", "transcript_path": path})
-    await agents.hook({"hook_event_name": "SessionEnd", "transcript_path": path})
+    await agents.say(Action.STOP)
+    reply = await agents.hook(hook("PreToolUse", path))
+    await agents.hook(hook("SessionEnd", path))
     agents.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 1, first=2)])
     await agents.watch.look()
     await agents.heard.note_delivery(reply)
-    await agents.hook({"hook_event_name": "Stop", "transcript_path": path})
+    await agents.hook(hook("Stop", path))
     assert (await agents.attempts())[1].lifecycle is not Lifecycle.FAILED

@@ -16,11 +16,10 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Action, Commit, Entry, Lifecycle, Step, StepKind
+from midwatch_monitor.records import Action, Lifecycle, StepKind
 from midwatch_stage.collector import tool_span, tracing
-from midwatch_stage.foreign import ForeignAgents
+from midwatch_stage.foreign import Away, ForeignAgents
 from midwatch_supervisor.operator.questions import out_of_reach
 from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.span_watch import SpanWatch
@@ -167,16 +166,14 @@ async def test_each_conversation_is_a_session_and_without_one_each_trace(
     assert [state.last_step for state in await agents.attempts()] == [2, 1, 2]
 
 
+TOOL: dict[str, Any] = {"openinference__span__kind": "TOOL"}
+
+
 @pytest.mark.parametrize(
     "has",
     [
         {"gen_ai__tool__name": "find", "tool_arguments": '{"q": 1}', "tool_response": "none"},
-        {
-            "openinference__span__kind": "TOOL",
-            "tool__name": "find",
-            "input__value": '{"q": 1}',
-            "output__value": "none",
-        },
+        {**TOOL, "tool__name": "find", "input__value": '{"q": 1}', "output__value": "none"},
     ],
     ids=["older names", "OpenInference"],
 )
@@ -262,23 +259,12 @@ async def test_who_comes_next_goes_on_with_the_session(
     assert len(await agents.attempts()) == 1
 
 
-class Away(Journal):
-    """A journal that is away for its first commit of a step."""
-
-    times = 1
-
-    async def commit(self, commit: Commit) -> tuple[Entry, ...]:
-        if self.times and any(isinstance(each.record, Step) for each in commit.drafts):
-            self.times -= 1
-            raise JournalError("away")
-        return await super().commit(commit)
-
-
 async def test_spans_that_a_journal_did_not_take_are_taken_in_when_they_are_sent_again(
     location: str, agents: ForeignAgents
 ) -> None:
     sent = body(span(1, gen_ai__tool__name="find"), span(2, gen_ai__tool__name="find"))
     async with await Away.open(location) as journal, spans_of(journal, agents) as port:
+        journal.times = 1
         assert [await post(port, sent) for _ in range(3)] == [503, 200, 200]
     assert [each.number for each in await agents.steps()] == [1, 2]
 
@@ -294,7 +280,7 @@ async def test_what_openinference_says_of_an_agent_in_langchain_is_judged_as_the
     asks = "llm__input_messages__0__message__"
     asked: dict[str, Any] = {f"{asks}role": "user", f"{asks}content": "How is the weather?"}
     calls: dict[str, Any] = {**asked, f"{PIECE}tool_calls__0__tool_call__function__name": "look_up"}
-    tool: dict[str, Any] = {"openinference__span__kind": "TOOL", "tool__name": "look_up"}
+    tool: dict[str, Any] = {**TOOL, "tool__name": "look_up"}
     rounds = [
         each
         for n in range(6)
