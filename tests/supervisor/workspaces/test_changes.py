@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import WorkspaceError
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.changes import (
     MAX_CHARS,
@@ -18,14 +19,8 @@ from midwatch_supervisor.workspaces.workspace import Workspace, git, keep, prepa
 
 
 @pytest.fixture
-async def source(tmp_path: Path) -> Path:
-    folder = tmp_path / "source"
-    folder.mkdir()
-    (folder / "a.txt").write_text("one\n")
-    await git(folder, "init", "--quiet", "--initial-branch=main")
-    await git(folder, "add", "--all")
-    await git(folder, "commit", "--quiet", "--message", "begin")
-    return folder
+def source(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "source", {"a.txt": "one\n"})
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage.matrix import DATABASES
-from midwatch_stage.repository import commit_all
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import Origin
@@ -116,10 +116,7 @@ def build(tmp_path: Path, journal: Journal, at: datetime) -> Build:
         made = Home(
             path=path, journal=journal, run=run, now=at, settings=settings or FleetSettings()
         )
-        made.clone.mkdir(parents=True)
-        await git(made.clone, "init", "--quiet", "--initial-branch=main")
-        (made.clone / "a.txt").write_text("0")
-        await commit_all(made.clone, "First")
+        new_repository(made.clone, {"a.txt": "0"})
         return made
 
     return home

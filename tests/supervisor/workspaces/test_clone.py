@@ -11,7 +11,7 @@ import pytest
 
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
-from midwatch_stage.repository import commit_all
+from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.fleet.queue.submission import pin_commits
 from midwatch_supervisor.present.assignment import Assignment, assignments
 from midwatch_supervisor.workspaces.clone import Origin, clone_of, origin_of
@@ -20,12 +20,8 @@ from midwatch_tools.git import is_repository
 
 
 @pytest.fixture
-async def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    await git(folder, "init", "--quiet", "--initial-branch=main")
-    await commit(folder, "one")
-    return folder
+def repository(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "shop", {"a.txt": "one"})
 
 
 async def commit(folder: Path, text: str) -> str:

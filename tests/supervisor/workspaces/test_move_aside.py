@@ -11,7 +11,7 @@ import pytest
 
 from midwatch_agents.left_processes import process_mark
 from midwatch_agents.sandbox import MARK
-from midwatch_stage.repository import commit_all
+from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.workspaces.move_aside import Aside, make_way
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
 from midwatch_supervisor.workspaces.workspace import Workspace, git, keep, prepare
@@ -21,13 +21,8 @@ ASIDE = "midwatch/r1/fix-1.aside-1"
 
 
 @pytest.fixture
-async def source(tmp_path: Path) -> Path:
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    await git(folder, "init", "--quiet", "--initial-branch=main")
-    (folder / "a.txt").write_text("one\n")
-    await commit_all(folder, "First")
-    return folder
+def source(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "shop", {"a.txt": "one\n"})
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Delivery, DeliveryState, Intervention, Snapshot, Step
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.matrix import matrix
+from midwatch_stage.repository import new_repository
 from midwatch_stage.watched import uncoded
 from midwatch_supervisor.cli import main
 
@@ -40,12 +41,7 @@ def git(folder: Path, *argv: str) -> str:
 
 def prepare(folder: Path, *names: str, workspace: str = "shop") -> None:
     """A repository `shop`, and a file of tasks, each of which depends on the one before."""
-    shop = folder / "shop"
-    shop.mkdir()
-    git(shop, "init", "--quiet", "--initial-branch", "main")
-    (shop / "a.txt").write_text("one\n")
-    git(shop, "add", "--all")
-    git(shop, "commit", "--quiet", "--message", "First")
+    new_repository(folder / "shop", {"a.txt": "one\n"})
     tasks = [
         f"  - {{id: {name}, goal: Do it., acceptance: [test -s {name}-2.txt],"
         f" workspace: {workspace}, depends_on: [{', '.join(names[max(at - 1, 0) : at])}]}}\n"

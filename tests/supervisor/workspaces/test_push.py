@@ -12,7 +12,7 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt
-from midwatch_stage.repository import commit_all
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import Origin
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
@@ -80,13 +80,8 @@ async def yard(journal: Journal, origin: Path, home: Path, at: datetime) -> Yard
 
 
 @pytest.fixture
-async def origin(tmp_path: Path) -> Path:
-    folder = tmp_path / "origin"
-    folder.mkdir()
-    await git(folder, "init", "--quiet", "--initial-branch=main")
-    (folder / "work.txt").write_text("nothing")
-    await commit_all(folder, "First")
-    return folder
+def origin(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "origin", {"work.txt": "nothing"})
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Snapshot
-from midwatch_stage.repository import commit_all
+from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import Origin, clone_of, fetch
 from midwatch_supervisor.workspaces.snapshot_store import SaveResult, SnapshotStore
@@ -69,15 +69,10 @@ class Node:
 
 
 @pytest.fixture
-async def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "a repository"
-    folder.mkdir()
-    await git(folder, "init", "--quiet", "--initial-branch=main")
-    for name in ("kept", "edited", "staged", "deleted", "renamed"):
-        (folder / f"{name}.txt").write_text(f"{name}\n" * 9)
-    (folder / ".gitignore").write_text("*.pyc\n")
-    await commit_all(folder, "First")
-    return folder
+def repository(tmp_path: Path) -> Path:
+    names = ("kept", "edited", "staged", "deleted", "renamed")
+    files = {f"{name}.txt": f"{name}\n" * 9 for name in names}
+    return new_repository(tmp_path / "a repository", {**files, ".gitignore": "*.pyc\n"})
 
 
 def fleet(

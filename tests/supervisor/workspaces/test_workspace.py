@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_stage.repository import commit_all
+from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.workspaces.merge import plan_merge, rehearse
 from midwatch_supervisor.workspaces.workspace import (
     Workspace,
@@ -21,14 +21,9 @@ from midwatch_tools.git import is_repository
 
 
 @pytest.fixture
-async def repository(tmp_path: Path) -> Path:
+def repository(tmp_path: Path) -> Path:
     """A repository with one file, in a folder that shells find hard."""
-    folder = tmp_path / "a repository's folder"
-    folder.mkdir()
-    await git(folder, "init", "--quiet", "--initial-branch=main")
-    (folder / "a.txt").write_text("one\n")
-    await commit_all(folder, "First")
-    return folder
+    return new_repository(tmp_path / "a repository's folder", {"a.txt": "one\n"})
 
 
 async def branch(repository: Path, name: str, file: str, text: str) -> Workspace:
