@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.records import NodeState, NodeStatus, Run, name_of
+from midwatch_stage.factories import AT
 from midwatch_supervisor.fleet.process import JournalOutageLog, identity
 from midwatch_supervisor.fleet.queue.dispatch import Due, due, loss, rescue
 from midwatch_supervisor.fleet.queue.queue import (
@@ -19,8 +19,6 @@ from midwatch_supervisor.fleet.queue.queue import (
     run_key,
     system_url,
 )
-
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 RUN = Run(id=7, started_at=AT, source="tasks.yaml", settings="{}")
 

@@ -1,6 +1,6 @@
 """The dispatcher over a journal: what it hands out, rescues, and tells people."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,8 @@ from midwatch_monitor.records import (
     Run,
     TaskTransition,
 )
+from midwatch_stage.factories import AT
+from midwatch_stage.reading import records_of
 from midwatch_stage.turns import QueueInMemory
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.nodes.task_failures import TaskFailures
@@ -31,8 +33,6 @@ from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
 from midwatch_supervisor.fleet.queue.queue import QueuedTurn, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
-
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
 class Office:
@@ -65,6 +65,11 @@ class Office:
         draft = Draft(record=record, at=AT, task=task, attempt=attempt)
         await self.journal.commit(Commit(drafts=(draft,)))
 
+    async def enter(self, name: str, *labels: str) -> None:
+        """Let a node with one slot begin."""
+        status = status_of(Identity(name=name, boot="1"), slots=1, labels=labels)
+        await self.nodes.enter(status, alive_seconds=1)
+
     async def began(self, holder: str) -> None:
         """Let a process have the first task's turn, and an attempt at work."""
         self.queue.turns = [
@@ -75,10 +80,6 @@ class Office:
             task=1, number=1, worker="coder", model="m", node="a", workspace="/w", at=AT
         )
         await self.say(AttemptTransition(lifecycle=Lifecycle.WORKING), attempt=1)
-
-    async def faults(self) -> list[Fault]:
-        entries = await self.journal.entries(kinds=(Fault,))
-        return [entry.record for entry in entries if isinstance(entry.record, Fault)]
 
 
 @pytest.fixture
@@ -118,8 +119,7 @@ async def test_a_run_that_a_process_keeps_is_none_of_its_business(office: Office
 async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: Office) -> None:
     await office.submit({"id": "a"})
     await office.dispatcher.look()
-    status = status_of(Identity(name="node-a", boot="1"), slots=1, labels=())
-    await office.nodes.enter(status, alive_seconds=1)
+    await office.enter("node-a")
     await office.began("node-a:1")
     await office.dispatcher.look()
     assert len(office.queue.queued) == 1
@@ -128,14 +128,13 @@ async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: 
     ticket = "night:1-20261121T200000:1:1"
     assert office.queue.queued == [(ticket, ()), (ticket, ())]
     told = Fault(part="node", error="node-a is gone: another node goes on with it")
-    assert await office.faults() == [told]
+    assert await records_of(office.journal, Fault) == [told]
 
 
 async def test_a_lost_node_that_takes_its_turn_again_is_told_of_once(office: Office) -> None:
     await office.submit({"id": "a"})
     await office.dispatcher.look()
-    status = status_of(Identity(name="node-a", boot="1"), slots=1, labels=())
-    await office.nodes.enter(status, alive_seconds=1)
+    await office.enter("node-a")
     await office.began("node-a:1")
     taken = office.queue.turns
     await office.nodes.beat("node-a", "1", busy=0, state=NodeState.LOST)
@@ -143,7 +142,7 @@ async def test_a_lost_node_that_takes_its_turn_again_is_told_of_once(office: Off
         office.queue.turns = taken
         await dispatcher.look()
     assert len(office.queue.queued) == 3  # handed out, and each dispatcher takes it away once
-    assert len(await office.faults()) == 1
+    assert len(await records_of(office.journal, Fault)) == 1
 
 
 async def test_a_turn_that_another_hands_out_meanwhile_is_not_followed_by_a_second_one(
@@ -179,8 +178,7 @@ async def test_a_turn_that_another_rescued_meanwhile_stays_with_the_node_that_to
     await office.began("node-a:1")
     left, office.queue = office.queue.turns, Slow()
     office.queue.turns = left
-    status = status_of(Identity(name="node-b", boot="1"), slots=1, labels=())
-    await office.nodes.enter(status, alive_seconds=1)
+    await office.enter("node-b")
     await office.another().look()
     assert [each.holder for each in office.queue.turns] == ["node-b:1"]
 
@@ -197,8 +195,7 @@ async def test_a_turn_whose_end_was_not_noted_any_more_goes_with_who_had_it(
 ) -> None:
     await office.submit({"id": "a"})
     await office.dispatcher.look()
-    status = status_of(Identity(name="node-a", boot="1"), slots=1, labels=())
-    await office.nodes.enter(status, alive_seconds=1)
+    await office.enter("node-a")
     await office.began("node-a:1")
     await office.say(TaskTransition(lifecycle=Lifecycle.COMPLETED))
     await office.dispatcher.look()
@@ -239,8 +236,7 @@ async def unable(office: Office, node: str, *, live: int | None = None) -> bool:
 async def test_a_task_fails_once_every_node_for_it_has_refused_it(office: Office) -> None:
     await office.submit({"id": "a"})
     for name, labels in (("one", ("gpu",)), ("two", ("big", "gpu")), ("three", ())):
-        status = status_of(Identity(name=name, boot="1"), slots=1, labels=labels)
-        await office.nodes.enter(status, alive_seconds=1)
+        await office.enter(name, *labels)
     assert [await unable(office, name) for name in ("one", "one", "two")] == [False, False, True]
     entries = await office.journal.entries(kinds=(TaskTransition,))
     assert [entry.record for entry in entries][1:] == [
@@ -272,7 +268,9 @@ async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Offic
         Lifecycle.FAILED,
         Lifecycle.FAILED,
     ]
-    assert await office.faults() == 3 * [Fault(part="turn", error="one: KeyError: 'x'")]
+    assert await records_of(office.journal, Fault) == 3 * [
+        Fault(part="turn", error="one: KeyError: 'x'")
+    ]
 
 
 @pytest.mark.parametrize(("taken_over", "ends"), [(True, False), (False, True)])

@@ -1,7 +1,5 @@
 """Which runs have tasks to be handed out, followed from the journal; on both databases."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from midwatch_monitor.errors import UsageError
@@ -9,12 +7,11 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.submission import NewRun, NewTask, moves, submit
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Commit, Draft, Keeper, Lifecycle, Run, TaskTransition
+from midwatch_stage.factories import AT
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
-
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
 @pytest.fixture

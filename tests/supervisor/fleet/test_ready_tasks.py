@@ -1,6 +1,5 @@
 """Which tasks of a run can go on, by what the journal says."""
 
-from datetime import UTC, datetime
 from itertools import count
 
 import pytest
@@ -20,10 +19,10 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
+from midwatch_stage.factories import AT
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
 from midwatch_supervisor.present.assignment import Assignment
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED)
 WAITING = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)

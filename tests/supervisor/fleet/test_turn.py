@@ -1,6 +1,6 @@
 """One turn of a task at a node that cannot reach the repository, or cannot read the run."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
+from midwatch_stage.factories import AT
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.fleet.monitors.run_monitor import RunMonitor
 from midwatch_supervisor.fleet.nodes.node import status_of
@@ -35,7 +36,6 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 SETTINGS = Settings(run=RunSettings(sandbox=Sandbox.OFF))
 
 
