@@ -103,12 +103,15 @@ _ASKS_STATE = Pattern(
 )
 _ASKED_IN = 160
 """Characters of a call that say what it asks for."""
-_FINDS_NOTHING = re.compile(
-    r"(?i)\W*(?:none|null|(?:blank|empty)(?: page)?|(?:\S+ )?\W?(?:loading|spinner)\b.{0,20}"
-    r"|(?:sorry,? )?(?:no|0|zero) (?:\w+ ){0,4}?"
-    r"(?:found|match\w*|results?|hits?|records?|rows?|items?|entries|offers?|data)\b[^\n]{0,80}"
-    r"|nothing (?:found|match\w*).{0,80}|.{0,60}\bnot found\b.{0,40}"
-    r"|\"?(?:results?|items|matches|data|hits|records|rows|offers|list)\"?\s*[:=]\s*\[\s*\].{0,60})?\W*"
+_FINDS_NOTHING = PatternSet(
+    (
+        r"(?i)^\W*(?:none|null|(?:blank|empty)(?: page)?|nothing (?:found|match\w*).{0,80})?\W*$",
+        r"(?i)^\W*(?:\S+ )?\W?(?:loading|spinner)\b.{0,20}$|^\W*.{0,60}\bnot found\b.{0,40}$",
+        r"(?i)^\W*(?:sorry,? )?(?:no|0|zero) (?:\w+ ){0,4}"
+        r"(?:found|match\w*|results?|hits?|records?|rows?|items?|entries|offers?|data)\b.{0,80}$",
+        r"(?i)^\W*(?:results?|items|matches|data|hits|records|rows|offers|list)"
+        r"\"?\s*[:=]\s*\[\s*\].{0,60}$",
+    )
 )
 """Answers of a search that finds nothing, and of a page that shows nothing."""
 
@@ -145,8 +148,10 @@ def is_under_way(step: Step) -> bool:
 
 def finds_nothing(step: Step) -> bool:
     """Whether a search, or a look at a page, had nothing to show."""
+    if len(step.output) > _ANSWER:
+        return False
     output = step.output.strip()
-    return 0 < len(output) <= _ANSWER and _FINDS_NOTHING.fullmatch(output) is not None
+    return bool(output) and bool(_FINDS_NOTHING.within(output))
 
 
 def says_no(step: Step, line: str) -> bool:

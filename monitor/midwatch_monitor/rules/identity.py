@@ -194,6 +194,8 @@ The last one is that of older journals.
 
 _GOES_BACK = re.compile(r"(?i)(?:^|_)(?:go|navigate|history|browser)_?back$")
 """Tools of a browser that show again what was seen before the last step."""
+_KEYS = re.compile(r"(?i)(?:^|_)(?:computer|keys?|press|hotkey)(?:_|$)")
+"""Tools that press keys."""
 _BACK_KEYS = re.compile(r'(?i)"(?:alt|cmd|meta)\+(?:arrow)?left"')
 """The same as keys that are pressed."""
 _KEYS_IN = 80
@@ -257,7 +259,8 @@ def waits(step: Step) -> bool:
 
 def goes_back(step: Step) -> bool:
     """Whether a browser only goes back to where it was."""
-    return _tool(step.tool).back or _BACK_KEYS.search(step.args, 0, _KEYS_IN) is not None
+    tool = _tool(step.tool)
+    return tool.back or (tool.keys and _BACK_KEYS.search(step.args, 0, _KEYS_IN) is not None)
 
 
 class _Tool(NamedTuple):
@@ -266,6 +269,7 @@ class _Tool(NamedTuple):
     waits: bool
     shell: bool
     back: bool
+    keys: bool
 
 
 @lru_cache(maxsize=512)
@@ -274,6 +278,7 @@ def _tool(name: str) -> _Tool:
         waits=_WAITING.search(name) is not None,
         shell=name.lower() in SHELLS,
         back=_GOES_BACK.search(name) is not None,
+        keys=_KEYS.search(name) is not None,
     )
 
 
