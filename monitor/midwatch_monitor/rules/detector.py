@@ -71,7 +71,8 @@ _ELSEWHERE = Echo(Repeat.ELSEWHERE)
 
 _TARGET = re.compile(r"[^\s\"'`,;:(){}\[\]|&<>=\\]*[\d/.@][^\s\"'`,;:(){}\[\]|&<>=\\]*")
 """A word that names a file, a number, an address: what an act is aimed at."""
-_POINTED = re.compile(r'"\w*coordinate": *\[[^\]]*\]|"[xy]": *\d+')
+_POINTS = 'coordinate": ['
+_POINTED = re.compile(r'"\w*coordinate": \[[^\]]*\]')
 """Where on a screen an act points: a little beside it is the same place."""
 _AIMED_IN = 300
 """Characters of arguments that are looked at for it."""
@@ -100,7 +101,7 @@ class Row:
         result = 0 if quiet else act.result or _NOTHING
         before, self._result = self._result, result
         args = args[:_AIMED_IN]
-        said, self._args = self._args, _POINTED.sub("", args) if '": ' in args else args
+        said, self._args = self._args, _POINTED.sub("", args) if _POINTS in args else args
         if not result or result != before:
             self._aims = frozenset()
             return NO_ECHO

@@ -93,13 +93,17 @@ _SAYS_ERROR = PatternSet(
     )
 )
 """How a tool that is no shell says that it did not do what it was asked."""
-_UNDER_WAY = Pattern(
-    r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
-    r"|PodInitializing|not (?:yet )?ready|[1-9]\d* remaining|\d{1,2}(?:\.\d+)? ?%)"
+_UNDER_WAY = PatternSet(
+    (
+        r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
+        r"|PodInitializing|not (?:yet )?ready|[1-9]\d* remaining|\d{1,2}(?:\.\d+)? ?%)",
+    )
 )
-_ASKS_STATE = Pattern(
-    r"(?i)(?:^|[\W_])(?:status|state|checks?|rollout|pods?|jobs?|runs?|logs?|tail|poll|progress"
-    r"|queue|wait|watch|ps)(?:[\W_]|$)"
+_ASKS_STATE = PatternSet(
+    (
+        r"(?i)(?:^|[\W_])(?:status|state|checks?|rollout|pods?|jobs?|runs?|logs?|tail|poll"
+        r"|progress|queue|wait|watch|ps)(?:[\W_]|$)",
+    )
 )
 _ASKED_IN = 160
 """Characters of a call that say what it asks for."""
@@ -141,9 +145,9 @@ def _says_error(step: Step) -> bool:
 
 def is_under_way(step: Step) -> bool:
     """Whether a call asks how something stands outside, and hears that it is not done yet."""
-    if not _ASKS_STATE.findall(f"{step.tool} {step.args[:_ASKED_IN]}"):
+    if not _ASKS_STATE.within(f"{step.tool} {step.args[:_ASKED_IN]}"):
         return False
-    return bool(_UNDER_WAY.findall(step.output[-_END:]))
+    return bool(_UNDER_WAY.within(step.output[-_END:]))
 
 
 def finds_nothing(step: Step) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from zlib import crc32
 
+from midwatch_monitor.patterns import PatternSet
 from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.rules.memory import Memory
 
@@ -39,33 +40,39 @@ _TO_PEOPLE = re.compile(
 """Of these the tools whose answer is no report of work."""
 _REPORTED = 200
 """Characters in which another agent says that it did not succeed."""
-_DECLINES = re.compile(
-    r"(?i)\b(?:fail(?:s|ed|ure)?|unable|refus\w+|den(?:y|ied)|reject\w*|unfortunately|regrettably"
-    r"|invalid|cannot|no (?:success|luck|access)|in vain|turned away|stopped (?:at|by)|blocked"
-    r"|not (?:allowed|authori[sz]ed|permitted|possible|able|granted|available)"
-    r"|(?:could|can|was|is|am|do|does|did)(?: not|n't) (?:be )?"
-    r"(?:complete|find|do|allow|have|get|reach|access|succeed)\w*)\b"
+_DECLINES = PatternSet(
+    (
+        r"(?i)\b(?:fail(?:s|ed|ure)?|unable|refus\w+|den(?:y|ied)|reject\w*|unfortunately|regrettably"
+        r"|invalid|cannot|no (?:success|luck|access)|in vain|turned away|stopped (?:at|by)|blocked"
+        r"|not (?:allowed|authori[sz]ed|permitted|possible|able|granted|available)"
+        r"|(?:could|can|was|is|am|do|does|did)(?: not|n't) (?:be )?"
+        r"(?:complete|find|do|allow|have|get|reach|access|succeed)\w*)\b",
+    )
 )
-_PUTS_OFF = re.compile(
-    r"(?i)\b(?:sorry|apologi[sz]e|unfortunately|regret(?:s|tably)?|afraid|cannot|can't|unable"
-    r"|not (?:able|allowed|possible|permitted)|policy|terms|confirm(?:ation)?|agree to"
-    r"|(?:may|shall|should) i|are you sure|do you want|would you like|wait(?:s|ing)?|as soon as"
-    r"|once (?:i|you|we)|until|before (?:i|we)|ready to|about to|next step|going to"
-    r"|i(?:'ll| will| need| should| must)|let(?:'s| me| us)"
-    r"|moment|bear with|right away|at once|shortly|hold on|patience|look(?:ing)? into"
-    r"|(?:back|over|returned|pass(?:ed|ing)? \w+|assign\w*) to \w+"
-    r"|your (?:side|turn|responsibility)|hand(?:ing|ed)? \w+ (?:back|over))\b"
+_PUTS_OFF = PatternSet(
+    (
+        r"(?i)\b(?:sorry|apologi[sz]e|unfortunately|regret(?:s|tably)?|afraid|cannot|can't|unable"
+        r"|not (?:able|allowed|possible|permitted)|policy|terms|confirm(?:ation)?|agree to"
+        r"|(?:may|shall|should) i|are you sure|do you want|would you like|wait(?:s|ing)?|as soon as"
+        r"|once (?:i|you|we)|until|before (?:i|we)|ready to|about to|next step|going to"
+        r"|i(?:'ll| will| need| should| must)|let(?:'s| me| us)"
+        r"|moment|bear with|right away|at once|shortly|hold on|patience|look(?:ing)? into"
+        r"|(?:back|over|returned|pass(?:ed|ing)? \w+|assign\w*) to \w+"
+        r"|your (?:side|turn|responsibility)|hand(?:ing|ed)? \w+ (?:back|over))\b",
+    )
 )
 """Words that refuse, ask for leave, wait, announce, or pass on: what one says instead of an act."""
-_SAID_BEFORE = re.compile(
-    r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
-    r"(?:said|stated|told|mentioned|written)"
-    r"|like i said|once (?:more|again)|yet again"
-    r"|(?:already|just) (?:said|told|gave|answered|sent|have (?:it|that|this))"
-    r"|(?:said|told|wrote|gave|sent|answered) (?:\w+ ){0,2}?(?:already|above|before|twice)"
-    r"|(?:second|third|fourth|fifth|sixth|\d+th) time|scroll up"
-    r"|same (?:remark|answer|question|point|reason)"
-    r"|(?:my|mine|the) (?:point|answer|position)? ?(?:stays|stands|remains))\b"
+_SAID_BEFORE = PatternSet(
+    (
+        r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
+        r"(?:said|stated|told|mentioned|written)"
+        r"|like i said|once (?:more|again)|yet again"
+        r"|(?:already|just) (?:said|told|gave|answered|sent|have (?:it|that|this))"
+        r"|(?:said|told|wrote|gave|sent|answered) (?:\w+ ){0,2}?(?:already|above|before|twice)"
+        r"|(?:second|third|fourth|fifth|sixth|\d+th) time|scroll up"
+        r"|same (?:remark|answer|question|point|reason)"
+        r"|(?:my|mine|the) (?:point|answer|position)? ?(?:stays|stands|remains))\b",
+    )
 )
 """Words of somebody who says what was said."""
 _SEARCHES = re.compile(r"(?i)(?:^|[\W_])(?:grep|rg|ag|find|search|glob|lookup)(?:[\W_]|$)")
@@ -127,13 +134,13 @@ def plans(step: Step) -> bool:
 def puts_off(step: Step) -> bool:
     """Whether words refuse, ask for leave, wait or announce."""
     said = step.text if step.kind is StepKind.MESSAGE else step.args
-    return _PUTS_OFF.search(said[:_LONGEST]) is not None
+    return bool(_PUTS_OFF.within(said[:_LONGEST]))
 
 
 def said_before(step: Step) -> bool:
     """Whether somebody says, in a turn or as the answer to one, that it was said before."""
     said = step.text if step.kind is StepKind.MESSAGE else step.output
-    return _SAID_BEFORE.search(said[:_REPORTED]) is not None
+    return bool(_SAID_BEFORE.within(said[:_REPORTED]))
 
 
 def questions(step: Step) -> bool:
@@ -157,7 +164,7 @@ def declines(step: Step) -> bool:
     """Whether another agent says, in its own words, that it did not do what it was asked."""
     if not (talks(step.tool) or asks(step)) or to_people(step.tool):
         return False
-    return _DECLINES.search(step.output[:_REPORTED]) is not None
+    return bool(_DECLINES.within(step.output[:_REPORTED]))
 
 
 def searches(step: Step) -> bool:
