@@ -74,6 +74,10 @@ class PatternSet:
         """Which of them are somewhere in a text, by their places. Raises UnicodeEncodeError."""
         return self._match(text) or ()
 
+    def anywhere(self, text: str) -> bool:
+        """Whether one of them is in a text."""
+        return bool(self.within(text))
+
     def within(self, text: str) -> Sequence[int]:
         """The same in their order, of a text that may hold half a surrogate pair."""
         return sorted(self._match(text.encode(errors="surrogatepass")) or ())

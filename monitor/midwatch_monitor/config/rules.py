@@ -169,9 +169,11 @@ class FruitlessSteps(Graded):
     critical_after: Count = 24
     """Critical from this many points on, and the most there are; 0 is off."""
     repeated: Points = 6
-    """Points for a step that could tell nothing new; half of them for what is half a repeat."""
+    """Points for a step that could tell nothing new; half of them for what is half a repeat, and
+    for a search that finds nothing right after another."""
     failed: Points = 2
-    """Points for one that failed or was refused, and for a turn that the harness rejects."""
+    """Points for one that failed or was refused, for a turn that the harness rejects, and for a
+    look at the work of others that shows nothing new."""
     edited: Points = 1
     """Points that an edit takes off."""
     other: Points = 2

@@ -189,7 +189,7 @@ class Act(NamedTuple):
 
     number: int
     work: bool
-    """Whether it counts: a tool call that is no report and does not only wait."""
+    """Whether it counts: a tool call that is no report, and does not only wait or go back."""
     action: int = 0
     result: int = 0
     failed: bool | None = None
@@ -209,7 +209,7 @@ class Act(NamedTuple):
     changes: bool = False
     """Whether files are no longer what they were, also where nothing says which."""
     waits: bool = False
-    """Whether time was given to others: by waiting only, or before it looked, or as they work."""
+    """Whether it gives others time: it waits, alone or before it looks, or looks at their work."""
     swaps: bool = False
     """Whether the whole tree of files became another one, that of another commit perhaps."""
     shell: bool = False

@@ -35,7 +35,8 @@ class Repeat(Enum):
     VERIFIED = 4
     """What succeeded before succeeds, after something was changed: half a repeat.
 
-    Tests that pass again are none at all: that the change broke nothing is news.
+    So is a look at work of others, and what fails again at its first retry after a wait. Tests that
+    pass again are none at all: that the change broke nothing is news.
     """
     ALIKE = 5
     """Another act than the one before, aimed at nothing else, gave the same: half a repeat."""
@@ -72,8 +73,9 @@ _ELSEWHERE = Echo(Repeat.ELSEWHERE)
 _TARGET = re.compile(r"[^\s\"'`,;:(){}\[\]|&<>=\\]*[\d/.@][^\s\"'`,;:(){}\[\]|&<>=\\]*")
 """A word that names a file, a number, an address: what an act is aimed at."""
 _POINTS = 'coordinate": ['
-_POINTED = re.compile(r'"\w*coordinate": \[[^\]]*\]')
-"""Where on a screen an act points: a little beside it is the same place."""
+"""What is in all arguments that have one of these, and sooner looked for."""
+_COORDINATE = re.compile(r'"\w*coordinate": \[[^\]]*\]')
+"""A place on the screen: a little beside it is the same target."""
 _AIMED_IN = 300
 """Characters of arguments that are looked at for it."""
 _MAX_AIMS = 32
@@ -101,7 +103,7 @@ class Row:
         result = 0 if quiet else act.result or _NOTHING
         before, self._result = self._result, result
         args = args[:_AIMED_IN]
-        said, self._args = self._args, _POINTED.sub("", args) if _POINTS in args else args
+        said, self._args = self._args, _COORDINATE.sub("", args) if _POINTS in args else args
         if not result or result != before:
             self._aims = frozenset()
             return NO_ECHO

@@ -84,6 +84,7 @@ _SAYS_ERROR = PatternSet(
         r"(?i)\"(?:error|error_message)\"\s*:\s*(?:\"[^\"]|\{)",
         r"^\W*(?:HTTP\W{0,2}(?:\d\.\d )?)?[45]\d\d\b[\W]+[A-Z]",
         r"\b(?:E(?:CONN|TIMED|HOST|NOT|AI_)[A-Z_]+|net::ERR_\w+|ORA-\d+|\w+_(?:FAILURE|ERROR))\b",
+        # Who says it, and what happened to it.
         r"(?i)\b(?:gateway|connection|session|handshake|lock|pool|upstream|service|server)\b[^.\n]{0,30}"
         r"\b(?:time-?out|timed out|refused|reset|closed|exhausted|unavailable|failed|expired"
         r"|not found|overflow|busy)\b",
@@ -92,7 +93,7 @@ _SAYS_ERROR = PatternSet(
         r"|please (?:enter|provide|choose|select) a valid)\b",
     )
 )
-"""How a tool that is no shell says that it did not do what it was asked."""
+"""How a tool that is no shell answers that it failed."""
 _UNDER_WAY = PatternSet(
     (
         r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
@@ -123,6 +124,7 @@ _FINDS_NOTHING = PatternSet(
 def has_failed(step: Step) -> bool | None:
     """Whether the act failed; `None` where nothing says so. The exit code counts before words."""
     if step.exit_code not in (0, None) or step.ok is False:
+        # `gh pr checks`, for one, exits with 8 while checks are pending.
         return None if is_under_way(step) and not failure_lines(step.output) else True
     if step.exit_code == 0:
         return False
@@ -140,14 +142,14 @@ def _says_error(step: Step) -> bool:
         return False
     if command(step) or changes_unnamed(step.tool, step.args):
         return False
-    return bool(_SAYS_ERROR.within(output))
+    return _SAYS_ERROR.anywhere(output)
 
 
 def is_under_way(step: Step) -> bool:
-    """Whether a call asks how something stands outside, and hears that it is not done yet."""
-    if not _ASKS_STATE.within(f"{step.tool} {step.args[:_ASKED_IN]}"):
+    """Whether a call asks for the state of other work, and is told that it is not done yet."""
+    if not _ASKS_STATE.anywhere(f"{step.tool} {step.args[:_ASKED_IN]}"):
         return False
-    return bool(_UNDER_WAY.within(step.output[-_END:]))
+    return _UNDER_WAY.anywhere(step.output[-_END:])
 
 
 def finds_nothing(step: Step) -> bool:
@@ -155,7 +157,7 @@ def finds_nothing(step: Step) -> bool:
     if len(step.output) > _ANSWER:
         return False
     output = step.output.strip()
-    return bool(output) and bool(_FINDS_NOTHING.within(output))
+    return bool(output) and _FINDS_NOTHING.anywhere(output)
 
 
 def says_no(step: Step, line: str) -> bool:

@@ -18,9 +18,9 @@ from midwatch_monitor.rules.detector import (
 from midwatch_monitor.rules.speech import (
     RecentWords,
     declines,
+    is_question,
     plans,
     puts_off,
-    questions,
     said_before,
     searches,
 )
@@ -64,7 +64,7 @@ class FruitlessStepsDetector(GradedDetector):
         self._place = -1
         """Where among the steps of work the last words were."""
         self._nothing = -1
-        """Where the last step of work was that found nothing."""
+        """Which step of work last found nothing."""
         self._changes = -1
         """How many steps had changed files when one last failed."""
         self._asked = False
@@ -99,25 +99,24 @@ class FruitlessStepsDetector(GradedDetector):
             return self._told_nothing(step, use.repeated)
         if act.error or declines(step):
             return self._fails(step, seen)
-        again = repeat is Repeat.VERIFIED
-        passes = again and (act.failed is False or _RECORDS.search(step.args) is not None)
-        if repeat in HALF and not passes:
+        kept = act.failed is False or _RECORDS.search(step.args) is not None
+        if repeat in HALF and not (repeat is Repeat.VERIFIED and kept):
             return self._told_nothing(step, use.failed if act.waits else use.repeated // 2)
         nothing = act.facets & Facet.NOTHING
         if repeat is Repeat.ELSEWHERE and (nothing or searches(step)):
             return self._told_nothing(step, use.failed // 2)
         if nothing:
-            again, self._nothing = self._nothing == seen.place - 1, seen.place
-            return self._told_nothing(step, use.repeated // 2) if again else -use.other
+            in_a_row, self._nothing = self._nothing == seen.place - 1, seen.place
+            return self._told_nothing(step, use.repeated // 2) if in_a_row else -use.other
         if act.waits:
             return 0  # what others do is not done yet
         return -use.edited if act.changes else -use.other
 
     def _worth_said(self, step: Step, seen: Seen) -> int:
-        """The points of words; of those of a tool also what was answered counts."""
+        """The points of a turn, or of a tool for words together with its answer."""
         use, repeat = self._use, seen.echo.repeat
         stale, goes_on = self._heard.stale(step), self._goes_on(seen)
-        asked, self._asked = self._asked, questions(step)
+        asked, self._asked = self._asked, is_question(step)
         if not goes_on and plans(step):
             return 0  # a plan that is kept up to date while one works
         if repeat in FULL:

@@ -193,13 +193,13 @@ The last one is that of older journals.
 """
 
 _GOES_BACK = re.compile(r"(?i)(?:^|_)(?:go|navigate|history|browser)_?back$")
-"""Tools of a browser that show again what was seen before the last step."""
+"""Tools by which a browser goes back a page."""
 _KEYS = re.compile(r"(?i)(?:^|_)(?:computer|keys?|press|hotkey)(?:_|$)")
 """Tools that press keys."""
 _BACK_KEYS = re.compile(r'(?i)"(?:alt|cmd|meta)\+(?:arrow)?left"')
-"""The same as keys that are pressed."""
+"""Keys by which it does."""
 _KEYS_IN = 80
-"""Characters of arguments in which such keys stand."""
+"""Characters of arguments in which they stand."""
 
 HELD_BACK = "[midwatch] refused: "
 """How the result of a call begins that the watch turned away: it never ran."""
@@ -258,7 +258,7 @@ def waits(step: Step) -> bool:
 
 
 def goes_back(step: Step) -> bool:
-    """Whether a browser only goes back to where it was."""
+    """Whether a call only takes a browser back a page."""
     tool = _tool(step.tool)
     return tool.back or (tool.keys and _BACK_KEYS.search(step.args, 0, _KEYS_IN) is not None)
 

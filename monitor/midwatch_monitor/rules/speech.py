@@ -61,7 +61,7 @@ _PUTS_OFF = PatternSet(
         r"|your (?:side|turn|responsibility)|hand(?:ing|ed)? \w+ (?:back|over))\b",
     )
 )
-"""Words that refuse, ask for leave, wait, announce, or pass on: what one says instead of an act."""
+"""Words that refuse, ask for leave, wait, announce or pass on, said instead of an act."""
 _SAID_BEFORE = PatternSet(
     (
         r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
@@ -74,7 +74,7 @@ _SAID_BEFORE = PatternSet(
         r"|(?:my|mine|the) (?:point|answer|position)? ?(?:stays|stands|remains))\b",
     )
 )
-"""Words of somebody who says what was said."""
+"""Words by which people say that they repeat themselves."""
 _SEARCHES = re.compile(r"(?i)(?:^|[\W_])(?:grep|rg|ag|find|search|glob|lookup)(?:[\W_]|$)")
 _SEARCHED_IN = 80
 """Characters of a command that are looked at."""
@@ -93,7 +93,7 @@ _COURTESY = frozenset(
         " agree agreed aligned indeed exactly absolutely totally precisely consent concur",
     )
 )
-"""Words of farewells and compliments."""
+"""Words of farewells, compliments and agreement."""
 _SPEAKER = re.compile(
     r"\s*(?:\*\*|__)?@?(?:[\[<]([\w .'-]{1,40})[\]>]"
     r"|([A-Z][\w.'-]*(?: (?!says|to )[\w.'-]+){0,3}?)"
@@ -132,18 +132,18 @@ def plans(step: Step) -> bool:
 
 
 def puts_off(step: Step) -> bool:
-    """Whether words refuse, ask for leave, wait or announce."""
+    """Whether words refuse, ask for leave, wait, announce or pass on."""
     said = step.text if step.kind is StepKind.MESSAGE else step.args
-    return bool(_PUTS_OFF.within(said[:_LONGEST]))
+    return _PUTS_OFF.anywhere(said[:_LONGEST])
 
 
 def said_before(step: Step) -> bool:
-    """Whether somebody says, in a turn or as the answer to one, that it was said before."""
+    """Whether a turn, or the answer to one, says that it repeats what was said."""
     said = step.text if step.kind is StepKind.MESSAGE else step.output
-    return bool(_SAID_BEFORE.within(said[:_REPORTED]))
+    return _SAID_BEFORE.anywhere(said[:_REPORTED])
 
 
-def questions(step: Step) -> bool:
+def is_question(step: Step) -> bool:
     """Whether a turn ends with a question."""
     return step.kind is StepKind.MESSAGE and step.text.rstrip().endswith("?")
 
@@ -164,7 +164,7 @@ def declines(step: Step) -> bool:
     """Whether another agent says, in its own words, that it did not do what it was asked."""
     if not (talks(step.tool) or asks(step)) or to_people(step.tool):
         return False
-    return bool(_DECLINES.within(step.output[:_REPORTED]))
+    return _DECLINES.anywhere(step.output[:_REPORTED])
 
 
 def searches(step: Step) -> bool:
