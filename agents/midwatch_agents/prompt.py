@@ -17,7 +17,7 @@ _OF_THE_WHOLE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class PastAttempt:
     """An earlier attempt at the same task, and why it did not do."""
 
     number: int
@@ -41,7 +41,7 @@ def first_prompt(
     plan: str,
     *,
     number: int,
-    past: Sequence[Past],
+    past: Sequence[PastAttempt],
     blocks: DataBlocks,
     learned: str = "",
     board: str = "",
@@ -77,7 +77,7 @@ def first_prompt(
     return "\n\n".join(parts)
 
 
-def _before(number: int, past: Sequence[Past], blocks: DataBlocks) -> str:
+def _before(number: int, past: Sequence[PastAttempt], blocks: DataBlocks) -> str:
     tried = blocks.frame("the attempts before", "\n".join(map(_course, past)), note=EVIDENCE)
     advice = "\n".join(f"Advice for you: {plain(each.advice)}" for each in past if each.advice)
     parts = [
@@ -97,14 +97,14 @@ _FAILED = (
 )
 
 
-def _start(last: Past, blocks: DataBlocks) -> str:
+def _start(last: PastAttempt, blocks: DataBlocks) -> str:
     if not last.kept:
         return "You start from a clean workspace: nothing of that work is in it, on purpose."
     files = blocks.frame("files that were kept", "\n".join(map(plain, last.kept)))
     return f"Of that work these stand in your workspace, the rest was dropped on purpose:\n{files}"
 
 
-def attempt_lines(past: Past) -> str:
+def attempt_lines(past: PastAttempt) -> str:
     """An earlier attempt in lines: why it ended, what was tried, what was advised.
 
     Each is one plain line.
@@ -113,7 +113,7 @@ def attempt_lines(past: Past) -> str:
     return f"{_course(past)}{advice}"
 
 
-def _course(past: Past) -> str:
+def _course(past: PastAttempt) -> str:
     lines = [f"- Attempt {past.number}: {plain(past.reason)}"]
     lines += [f"  Its own analysis: {plain(analysis)}" for analysis in past.analyses]
     lines += [f"  Intervention: {plain(tried)}" for tried in past.tried]

@@ -101,7 +101,7 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class RequestPrompts:
     """What the model was told in one request: prompts only, no result of a tool."""
 
     text: str
@@ -112,7 +112,7 @@ class Replied:
     """One answer that the model gave."""
 
 
-Line = Told | Replied
+Line = RequestPrompts | Replied
 """One message of a history, as far as a script looks at it."""
 
 
@@ -295,7 +295,7 @@ def _output_tool(info: AgentInfo) -> str:
 def _line(message: ModelMessage) -> Line:
     if isinstance(message, ModelResponse):
         return Replied()
-    return Told(text=_prompt_text(message))
+    return RequestPrompts(text=_prompt_text(message))
 
 
 def _prompt_text(request: ModelRequest) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from midwatch_monitor.alerts import Moment
 from midwatch_monitor.config.rules import WorkspaceConflict
 from midwatch_monitor.records import Alert, AlertKey, AlertState, Change, Plan, Step, Task
-from midwatch_monitor.rules.conflict import ConflictDetector, Told
-from midwatch_monitor.rules.detector import Answer, Clear
+from midwatch_monitor.rules.conflict import AttemptAnswer, ConflictDetector
+from midwatch_monitor.rules.detector import Clear, RuleAnswer
 from midwatch_monitor.silence import Alerts, follow
 
 
@@ -18,7 +18,7 @@ class ConcurrentAttempts:
         self._settings = settings
         self._projects: dict[int, str] = {}
         self._conflicts: dict[str, ConflictDetector] = {}
-        self._standing: dict[int, dict[AlertKey, Answer]] = {}
+        self._standing: dict[int, dict[AlertKey, RuleAnswer]] = {}
         self._since: dict[tuple[int, AlertKey], Moment] = {}
 
     def join(self, attempt: int, project: str, name: str = "") -> None:
@@ -76,7 +76,7 @@ class ConcurrentAttempts:
             self._since[(attempt, key)] = known
         return known
 
-    def _take(self, told: Collection[Told]) -> set[int]:
+    def _take(self, told: Collection[AttemptAnswer]) -> set[int]:
         for attempt, answer in told:
             self._standing.setdefault(attempt, {})[answer.key] = answer
             if isinstance(answer, Clear):
@@ -84,7 +84,7 @@ class ConcurrentAttempts:
         return {attempt for attempt, _ in told}
 
 
-def _done(answer: Answer, before: Alert | None) -> bool:
+def _done(answer: RuleAnswer, before: Alert | None) -> bool:
     return isinstance(answer, Clear) and (before is None or not before.firing)
 
 

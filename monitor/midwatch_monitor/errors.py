@@ -35,7 +35,7 @@ class MidwatchError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FilePosition:
     """Where in a file something stands; lines from 1."""
 
     file: Path
@@ -50,7 +50,7 @@ class ConfigError(MidwatchError):
 
     def __init__(
         self,
-        place: Place,
+        place: FilePosition,
         key: str,
         problem: str,
         *,

@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     Judgement,
     Resolution,
 )
-from midwatch_monitor.rules import DETECTORS, EVIDENCE, Answer, Clear, Detector, Moved, Seen
+from midwatch_monitor.rules import DETECTORS, EVIDENCE, Clear, Detector, Moved, RuleAnswer, Seen
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
 from midwatch_monitor.rules.detector import NO_ECHO, UNMOVED, Echo, Movements, Repeats
 from midwatch_monitor.rules.overrides import ToolDetector, for_worker, rule_settings
@@ -62,7 +62,7 @@ class Windows:
         return (self._plan_step, self._revision) != before
 
 
-class Roster(dict[int, tuple[int, ...]]):
+class DetectorRoster(dict[int, tuple[int, ...]]):
     """By facets, the places of a panel that hear one of them: the same for panels of like rules."""
 
     def __init__(self, hears: Sequence[int]) -> None:
@@ -76,8 +76,8 @@ class Roster(dict[int, tuple[int, ...]]):
 
 
 @lru_cache(maxsize=64)
-def _roster(hears: tuple[int, ...]) -> Roster:
-    return Roster(hears)
+def _roster(hears: tuple[int, ...]) -> DetectorRoster:
+    return DetectorRoster(hears)
 
 
 class Panel:
@@ -110,10 +110,10 @@ class Panel:
         hearing = [detectors[place] for place in places]
         return hearing + [each for each in awake if not each.hears & facets] if awake else hearing
 
-    def ask(self, asked: Sequence[Detector], event: Event, seen: Seen) -> Sequence[Answer]:
+    def ask(self, asked: Sequence[Detector], event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """What they say of it."""
         awake: list[Detector] = []
-        answers: list[Answer] = []
+        answers: list[RuleAnswer] = []
         for detector in asked:
             try:
                 answers += detector.observe(event, seen)
@@ -264,7 +264,7 @@ class Judge:
             self._resolve(key, Resolution.ENDED)
         return self._judgement(UNMOVED, ())
 
-    def _take(self, answers: Iterable[Answer]) -> set[AlertKey]:
+    def _take(self, answers: Iterable[RuleAnswer]) -> set[AlertKey]:
         """Keep what now holds; answers what was found to hold at this event."""
         found: set[AlertKey] = set()
         for answer in answers:

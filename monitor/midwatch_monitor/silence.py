@@ -6,7 +6,7 @@ from datetime import datetime
 from midwatch_monitor.alerts import Holding, Moment, advance, resolve
 from midwatch_monitor.config.rules import Rules, RuleSettings
 from midwatch_monitor.records import Alert, AlertKey, AlertState, Event
-from midwatch_monitor.rules.detector import Answer, Clear, Moved
+from midwatch_monitor.rules.detector import Clear, Moved, RuleAnswer
 from midwatch_monitor.rules.silence import SILENT, SilenceDetector
 
 Alerts = Mapping[AlertKey, Alert]
@@ -62,7 +62,7 @@ class SilenceAlerts:
 
 
 def follow(
-    answers: Iterable[Answer],
+    answers: Iterable[RuleAnswer],
     since: Mapping[AlertKey, Moment],
     settings: RuleSettings,
     alerts: Alerts,

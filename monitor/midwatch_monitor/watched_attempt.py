@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.rules import DETECTORS
-from midwatch_monitor.rules.act import Check, Normaliser
+from midwatch_monitor.rules.act import CheckKind, Normaliser
 from midwatch_monitor.rules.detector import Movements
 from midwatch_monitor.silence import SilenceAlerts
 from midwatch_monitor.state.attempt import AttemptState
@@ -146,7 +146,7 @@ class WatchedAttempt:
         else:
             act = self._normaliser.act(event)
             moved, obstacle = self._movements.observe(act), act.blocked
-            checked = act.check is not Check.NONE and act.failed is not None
+            checked = act.check is not CheckKind.NONE and act.failed is not None
             self.unchecked = (self.unchecked and not checked) or act.changes or act.swaps
         if moved.kinds & PROOF:
             self.unhelped = ()

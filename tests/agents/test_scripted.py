@@ -20,8 +20,8 @@ from midwatch_agents.scripted import (
     Line,
     Phase,
     Replied,
+    RequestPrompts,
     Script,
-    Told,
     Turn,
     next_turn,
     play,
@@ -150,12 +150,12 @@ TWO_PHASES = Script(
     phases=(STUCK_PHASE, Phase(turns=(EDIT, DONE))), again=(Phase(turns=(TEST, DONE)),)
 )
 
-GOAL = Told(text="Make it work.")
+GOAL = RequestPrompts(text="Make it work.")
 
-NUDGE = Told(text="[midwatch #7] Look elsewhere.")
+NUDGE = RequestPrompts(text="[midwatch #7] Look elsewhere.")
 
 
-def told_and_replied(first: Told, count: int) -> list[Line]:
+def told_and_replied(first: RequestPrompts, count: int) -> list[Line]:
     return [first, *([Replied()] * count)]
 
 
@@ -174,7 +174,7 @@ def test_guidance_begins_the_next_phase_wherever_the_last_one_was(before: int) -
 
 
 def test_a_reminder_is_no_guidance() -> None:
-    lines = [*told_and_replied(GOAL, 1), Told(text="[midwatch] Please reflect.")]
+    lines = [*told_and_replied(GOAL, 1), RequestPrompts(text="[midwatch] Please reflect.")]
     assert next_turn(TWO_PHASES, lines) == EDIT
 
 
@@ -190,20 +190,20 @@ def test_guidance_that_comes_with_the_first_prompt_belongs_to_it() -> None:
 
 
 def test_guidance_after_the_last_phase_changes_nothing() -> None:
-    late = Told(text="[midwatch #8] Hurry.")
+    late = RequestPrompts(text="[midwatch #8] Hurry.")
     lines = [*told_and_replied(GOAL, 1), NUDGE, Replied(), late]
     assert next_turn(TWO_PHASES, lines) == DONE
 
 
 @pytest.mark.parametrize(("attempt", "turn"), [(1, READ), (2, TEST), (3, TEST)])
 def test_a_later_attempt_has_its_own_phases(attempt: int, turn: Turn) -> None:
-    goal = Told(text=f"Make it work.\nThis is attempt {attempt} of this task.\n")
+    goal = RequestPrompts(text=f"Make it work.\nThis is attempt {attempt} of this task.\n")
     assert next_turn(TWO_PHASES, [goal]) == turn
 
 
 def test_without_phases_of_its_own_a_later_attempt_has_the_same() -> None:
     script = Script(phases=(STUCK_PHASE,))
-    assert next_turn(script, [Told(text="This is attempt 2 of this task")]) == READ
+    assert next_turn(script, [RequestPrompts(text="This is attempt 2 of this task")]) == READ
 
 
 TAUGHT = Script(
@@ -217,7 +217,7 @@ LESSON = "1. (task fix, rejected by a person; untested) Run the tests."
 
 
 def test_a_lesson_that_it_heeds_changes_what_it_does() -> None:
-    lines: list[Line] = [Told(text=f"Make it work.\n{LESSON}")]
+    lines: list[Line] = [RequestPrompts(text=f"Make it work.\n{LESSON}")]
     assert next_turn(TAUGHT, lines) == EDIT
     assert next_turn(TAUGHT, [*lines, Replied()]) == DONE
 
@@ -232,17 +232,20 @@ def test_a_lesson_that_it_heeds_changes_what_it_does() -> None:
     ids=["no lesson", "nobody said it", "another task's"],
 )
 def test_a_lesson_that_it_does_not_heed_changes_nothing(lesson: str) -> None:
-    assert next_turn(TAUGHT, [Told(text=lesson)]) == READ
+    assert next_turn(TAUGHT, [RequestPrompts(text=lesson)]) == READ
 
 
 def test_a_lesson_that_comes_after_the_first_prompt_changes_nothing() -> None:
-    lines = [*told_and_replied(GOAL, 1), Told(text=LESSON)]
+    lines = [*told_and_replied(GOAL, 1), RequestPrompts(text=LESSON)]
     assert next_turn(TAUGHT, lines) == EDIT
     assert next_turn(TAUGHT, [*lines, Replied()]) == TEST
 
 
 def test_a_later_attempt_has_its_own_phases_whatever_it_was_taught() -> None:
-    assert next_turn(TAUGHT, [Told(text=f"This is attempt 2 of this task\n{LESSON}")]) == TEST
+    assert (
+        next_turn(TAUGHT, [RequestPrompts(text=f"This is attempt 2 of this task\n{LESSON}")])
+        == TEST
+    )
 
 
 def test_a_script_that_can_be_taught_says_what_it_heeds() -> None:
@@ -274,7 +277,7 @@ def test_the_count_of_interventions_and_of_those_turned_down_chooses_the_answer(
     script = Script(
         phases=tuple(Phase(turns=(each,)) for each in (READ, EDIT, TEST)), cue=Cue.COUNT
     )
-    assert next_turn(script, [Told(text=f"Interventions so far: {told}\n")]) == turn
+    assert next_turn(script, [RequestPrompts(text=f"Interventions so far: {told}\n")]) == turn
 
 
 def test_a_phase_cannot_repeat_more_turns_than_it_has() -> None:

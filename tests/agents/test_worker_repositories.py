@@ -22,7 +22,7 @@ from midwatch_supervisor.workspaces.changes import (
     take_over_files,
 )
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
-from midwatch_supervisor.workspaces.snapshot import Mark, files_of, take_snapshot
+from midwatch_supervisor.workspaces.snapshot import SnapshotMark, files_of, take_snapshot
 from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 from midwatch_tools.git import git
@@ -99,7 +99,9 @@ async def test_filters_of_a_nested_repository_do_not_run_when_it_is_kept_again(
 
     await keep(workspace, "second")
     (nested / "file").write_text("six\n")
-    taken = await take_snapshot(await files_of(workspace, tmp_path / "private"), Mark(of="it"))
+    taken = await take_snapshot(
+        await files_of(workspace, tmp_path / "private"), SnapshotMark(of="it")
+    )
 
     assert not mark.exists()
     assert not taken.fault

@@ -31,7 +31,7 @@ from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.pauses import Pause, listen
 from midwatch_tools.plan_change import written
 from midwatch_tools.session import Hold, Session
-from midwatch_tools.site import Check, Site
+from midwatch_tools.site import RunChecks, Site
 from midwatch_tools.tool_calls import Acts, Remembered
 from midwatch_tools.tools.board import Board, ReadBoard
 from midwatch_tools.tools.check_plan import CheckPlan
@@ -80,7 +80,7 @@ class AttemptWatch(AbstractCapability[Any]):
         settings: Settings | None = None,
         bus: Bus | None = None,
         seconds: Callable[[], float] = time.monotonic,
-        check: Check | None = None,
+        check: RunChecks | None = None,
         model_for: ModelFor | None = None,
         board: Board | None = None,
         facts: Facts | None = None,

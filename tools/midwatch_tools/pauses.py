@@ -30,13 +30,13 @@ class Pause:
     """Seconds for which a request has been under way, where one is: it is no pause of the work."""
 
 
-Tell = Callable[[Pause | None], Awaitable[None]]
+TellPause = Callable[[Pause | None], Awaitable[None]]
 """Is told of a pause before it begins, and with `None` that the provider answered."""
 
-_listener: ContextVar[Tell | None] = ContextVar("midwatch_pauses", default=None)
+_listener: ContextVar[TellPause | None] = ContextVar("midwatch_pauses", default=None)
 
 
-def listen(tell: Tell) -> None:
+def listen(tell: TellPause) -> None:
     """From here on, in this run, `tell` is told of the pauses of models and of their end."""
     _listener.set(tell)
 

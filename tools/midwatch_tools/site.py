@@ -8,7 +8,7 @@ from midwatch_monitor.records import Acceptance, Writer
 from midwatch_tools.tools.completion import Presence
 from midwatch_tools.tree import Tree
 
-Check = Callable[[Sequence[str]], Awaitable[tuple[Acceptance, ...]]]
+RunChecks = Callable[[Sequence[str]], Awaitable[tuple[Acceptance, ...]]]
 """Runs acceptance commands in the workspace of an attempt."""
 
 _WILD = frozenset("*?[")
@@ -18,7 +18,7 @@ class Site:
     """Looks for files, and has acceptance commands run."""
 
     def __init__(
-        self, root: Path | None = None, tree: Tree | None = None, check: Check | None = None
+        self, root: Path | None = None, tree: Tree | None = None, check: RunChecks | None = None
     ) -> None:
         self._root = root
         self._tree = tree

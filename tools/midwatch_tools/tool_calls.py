@@ -100,7 +100,7 @@ class Remembered:
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[dict[str, Any]], Awaitable[Any]]
+ToolHandler = Callable[[dict[str, Any]], Awaitable[Any]]
 
 UNWATCHED = "Nobody watches just now; go on with the work."
 """The answer of Midwatch's own tools while the journal cannot be written."""
@@ -155,7 +155,7 @@ class Acts:
         await self.session.before_request(ctx)
 
     async def around(
-        self, ctx: RunContext[Any], call: ToolCallPart, args: dict[str, Any], handler: Handler
+        self, ctx: RunContext[Any], call: ToolCallPart, args: dict[str, Any], handler: ToolHandler
     ) -> Any:
         """Run a tool call once, and record it with what it changed before the model hears of it."""
         if (key := self._key(call)) in self._remembered:
@@ -210,7 +210,7 @@ class Acts:
         call: ToolCallPart,
         args: dict[str, Any],
         foreign: tuple[Edit, ...],
-        handler: Handler,
+        handler: ToolHandler,
     ) -> Any:
         try:
             result = await self._run_counted(handler, args)
@@ -222,7 +222,7 @@ class Acts:
         await self._tolerate(self._record(ctx, call, args, foreign, result=result))
         return result
 
-    async def _run_counted(self, handler: Handler, args: dict[str, Any]) -> Any:
+    async def _run_counted(self, handler: ToolHandler, args: dict[str, Any]) -> Any:
         self._writing += 1
         try:
             return await handler(args)

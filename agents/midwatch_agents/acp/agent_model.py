@@ -27,7 +27,13 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
 
-from midwatch_agents.acp.client import AgentSession, CallStart, Event, Question, TurnEnd
+from midwatch_agents.acp.client import (
+    AgentEvent,
+    AgentSession,
+    CallStart,
+    PermissionQuestion,
+    TurnEnd,
+)
 from midwatch_agents.acp.tool_server import Answered, ToolServer
 from midwatch_monitor.errors import WorkerError
 from midwatch_tools.foreign_calls import FOREIGN
@@ -44,7 +50,7 @@ _TOLD_CALLS = 40
 _TOLD_CHARS = 200
 _COMPLAINT_CHARS = 600
 
-Permit = Callable[[str, str, Question], Awaitable[bool]]
+Permit = Callable[[str, str, PermissionQuestion], Awaitable[bool]]
 """Whether a tool may do something, in words, unless the question is done before an answer."""
 
 
@@ -117,7 +123,7 @@ class AgentModel(Model[None]):
             event, text = await self._session.events.get()
         return self._response(event, text)
 
-    def _was_cut(self, event: Event) -> bool:
+    def _was_cut(self, event: AgentEvent) -> bool:
         """Whether the agent ended its turn at a limit of its own, and is to go on."""
         if not isinstance(event, TurnEnd):
             self._cut = 0
@@ -165,7 +171,7 @@ class AgentModel(Model[None]):
             words = [*[*filter(None, rules)][:1], *_account(history), *words]
         await self._session.say("\n\n".join(words))
 
-    def _response(self, event: Event, text: str) -> ModelResponse:
+    def _response(self, event: AgentEvent, text: str) -> ModelResponse:
         session = self._session
         parts: list[ModelResponsePart] = [TextPart(text)] if text else []
         usage = RequestUsage()

@@ -26,7 +26,7 @@ from midwatch_agents.acp.updates import (
     tokens_of,
 )
 from midwatch_monitor.errors import WorkerError
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ _CANCEL_SECONDS = 10
 _SETTLE_SECONDS = 0.5
 """How long the arguments of a call are waited for: some agents tell them later, some never."""
 
-Question = asyncio.Future[bool | None]
+PermissionQuestion = asyncio.Future[bool | None]
 """Whether something is permitted; `None` once the answer does not matter any more."""
 
 
@@ -45,17 +45,17 @@ class CallStart:
 
     def __init__(self, call: AgentCall) -> None:
         self.call = call
-        self.asked: asyncio.Queue[Question | None] = asyncio.Queue()
+        self.asked: asyncio.Queue[PermissionQuestion | None] = asyncio.Queue()
         """The permissions that it waits for; `None` once it is over."""
         self.told = False
         """Whether whoever attends to the session has heard of it."""
         self.settling: asyncio.TimerHandle | None = None
         """Has it told even if no more of its arguments come."""
-        self._questions: list[Question] = []
+        self._questions: list[PermissionQuestion] = []
 
     async def permission(self) -> bool | None:
         """Ask whoever attends to the call; `None` if it is over before an answer."""
-        asked = Question()
+        asked = PermissionQuestion()
         self._questions.append(asked)
         self.asked.put_nowait(asked)
         return await asked
@@ -88,7 +88,7 @@ class TurnEnd:
     """Why it broke off, if it did."""
 
 
-Event = CallStart | ToolCallPart | TurnEnd
+AgentEvent = CallStart | ToolCallPart | TurnEnd
 """A part is the call of one of Midwatch's tools."""
 
 
@@ -105,7 +105,7 @@ class AgentSession:
         self._connection = Connection(self._hear, transport)
         self._steering = steering
         self._allows = allows
-        self.events: asyncio.Queue[tuple[Event, str]] = asyncio.Queue()
+        self.events: asyncio.Queue[tuple[AgentEvent, str]] = asyncio.Queue()
         """What happens, each with what the agent said before it."""
         self.answers: dict[str, asyncio.Future[Answered]] = {}
         """Of Midwatch's tools, by the id of the call: what the agent waits for."""
@@ -196,10 +196,10 @@ class AgentSession:
 
     async def _ask(
         self, method: str, params: Mapping[str, object], *, seconds: float | None = _START_SECONDS
-    ) -> Node:
+    ) -> JsonNode:
         try:
             async with asyncio.timeout(seconds):
-                return Node(await self._connection.send_request(method, params))
+                return JsonNode(await self._connection.send_request(method, params))
         except TimeoutError:
             raise WorkerError(f"the agent did not answer `{method}` within {seconds} s") from None
         except RequestError as error:
@@ -232,12 +232,12 @@ class AgentSession:
             self._end(*self._calls.values())
             self._put(end)
 
-    def _put(self, event: Event) -> None:
+    def _put(self, event: AgentEvent) -> None:
         self.events.put_nowait((event, self._text))
         self._text = ""
 
     async def _hear(self, method: str, params: object, notified: bool) -> Any:
-        said = Node(params)
+        said = JsonNode(params)
         if method == "session/request_permission":
             return await self._permit(said)
         if method == "session/update" and self.id:  # before, it tells its whole history again
@@ -246,7 +246,7 @@ class AgentSession:
             raise RequestError.method_not_found(method)
         return None
 
-    def _learn(self, update: Node) -> None:
+    def _learn(self, update: JsonNode) -> None:
         kind = update["sessionUpdate"].text
         if kind == "agent_message_chunk":
             self._text += text_of(update["content"])
@@ -255,7 +255,7 @@ class AgentSession:
         elif kind in {"tool_call", "tool_call_update"}:
             self._follow(update)
 
-    async def _permit(self, asked: Node) -> dict[str, object]:
+    async def _permit(self, asked: JsonNode) -> dict[str, object]:
         call = asked["toolCall"]
         # A command can be called whatever its author likes.
         ours = call["kind"].text in {"", "other"} and is_ours(call["title"].text, self.ours)
@@ -269,7 +269,7 @@ class AgentSession:
         taken = {"outcome": "selected", "optionId": option}
         return {"outcome": {"outcome": "cancelled"} if option is None else taken}
 
-    def _follow(self, said: Node) -> CallStart | None:
+    def _follow(self, said: JsonNode) -> CallStart | None:
         """Take in what is said of a call; `None` if it names none, or one that is over."""
         id = said["toolCallId"].text
         if not id or id in self._over:

@@ -18,7 +18,7 @@ from acp.exceptions import RequestError
 from pydantic_ai.tools import ToolDefinition
 
 from midwatch_agents.acp.transport import LONGEST, LineTransport
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 
 NAME = "midwatch"
 _PROTOCOL = "2025-06-18"
@@ -33,14 +33,14 @@ class Answered:
     failed: bool = False
 
 
-Call = Callable[[str, Mapping[str, object]], Awaitable[Answered]]
+CallTool = Callable[[str, Mapping[str, object]], Awaitable[Answered]]
 """Has a tool called by its name, with its arguments."""
 
 
 class ToolServer:
     """Serves tools to whoever connects to its socket."""
 
-    def __init__(self, folder: Path, call: Call) -> None:
+    def __init__(self, folder: Path, call: CallTool) -> None:
         self.folder = folder
         """Holds the socket and the program that connects to it: what the agent must see."""
         self.tools: Sequence[ToolDefinition] = ()
@@ -56,7 +56,7 @@ class ToolServer:
         """Answer a request. Raises RequestError for what is no method of a server of tools."""
         if notified:
             return None
-        said = Node(params)
+        said = JsonNode(params)
         match method:
             case "initialize":
                 return {
@@ -73,7 +73,7 @@ class ToolServer:
             case _:
                 raise RequestError.method_not_found(method)
 
-    async def _call_tool(self, params: Node) -> dict[str, object]:
+    async def _call_tool(self, params: JsonNode) -> dict[str, object]:
         name = params["name"].text
         if name in {each.name for each in self.tools}:
             found = await self._call(name, params["arguments"].members)
@@ -93,7 +93,7 @@ def _describe(tool: ToolDefinition) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def serve(call: Call) -> AsyncGenerator[ToolServer]:
+async def serve(call: CallTool) -> AsyncGenerator[ToolServer]:
     """A server in a folder of its own; its calls are given up at the end of the block."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="midwatch-tools-")))

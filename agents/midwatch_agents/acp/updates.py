@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _OUTPUTS = (
@@ -34,7 +34,7 @@ class AgentCall:
     exit_code: int | None = None
     status: str = ""
 
-    def tell(self, said: Node) -> None:
+    def tell(self, said: JsonNode) -> None:
         """Take in an update, or the call of a request for permission; what it lacks stays."""
         content, result = said["content"], said["rawOutput"]
         self.status = said["status"].text or self.status
@@ -93,7 +93,7 @@ class AgentCall:
         return " \u23ce ".join(words.split("\n"))
 
 
-def _tool(said: Node) -> str:
+def _tool(said: JsonNode) -> str:
     """The tool's name where the agent says it, else of what kind it is."""
     title, kind = said["title"].text.strip(), said["kind"].text
     if named := _find(said["_meta"], "toolName").text:
@@ -103,22 +103,22 @@ def _tool(said: Node) -> str:
     return kind or title or "tool"
 
 
-def _find(said: Node, key: str) -> Node:
+def _find(said: JsonNode, key: str) -> JsonNode:
     """What stands under a key, or under it in one of the members."""
     if key in said:
         return said[key]
-    below = (Node(each)[key] for each in said.members.values())
-    return next((each for each in below if each.value is not None), Node())
+    below = (JsonNode(each)[key] for each in said.members.values())
+    return next((each for each in below if each.value is not None), JsonNode())
 
 
-def text_of(content: Node) -> str:
+def text_of(content: JsonNode) -> str:
     """The text of a content block, or of a list of them."""
     if content.is_object:
         return content["text"].text or text_of(content["content"])
     return content.text or "\n".join(filter(None, map(text_of, content)))
 
 
-def _output(result: Node) -> str:
+def _output(result: JsonNode) -> str:
     if not result.is_object:
         return result.text
     texts = [result[key].text for key in _OUTPUTS if result[key].text]
@@ -131,7 +131,7 @@ def is_ours(tool: str, ours: Sequence[str]) -> bool:
     return any(words == each or (each in words and "midwatch" in words) for each in ours)
 
 
-def choose_option(options: Node, *, allow: bool) -> str | None:
+def choose_option(options: JsonNode, *, allow: bool) -> str | None:
     """The answer to take: once rather than for ever, and the first of a kind. `None` for none.
 
     By its kind and never by its id, which every agent names as it likes.
@@ -141,14 +141,14 @@ def choose_option(options: Node, *, allow: bool) -> str | None:
     return next((id for want in wanted for kind, id in known if kind == want), None)
 
 
-def cost_of(update: Node) -> float | None:
+def cost_of(update: JsonNode) -> float | None:
     """US dollars that the session has cost so far, if the update says so."""
     cost = update["cost"]
     told = "amount" in cost and cost["currency"].text in {"", "USD"}
     return cost["amount"].amount if told else None
 
 
-def tokens_of(answer: Node) -> tuple[int, int]:
+def tokens_of(answer: JsonNode) -> tuple[int, int]:
     """Input and output tokens of a turn, as far as the answer to its prompt says; else 0."""
     usage = answer["usage"]
     return usage["inputTokens"].count, usage["outputTokens"].count

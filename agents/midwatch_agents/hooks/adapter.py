@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.session_files import KEPT
 
 
@@ -30,7 +30,7 @@ class HookEvent:
     folder: str
     sub_agent: str
     """The id of the sub-agent that is at work."""
-    payload: Node
+    payload: JsonNode
 
     @property
     def name(self) -> str:

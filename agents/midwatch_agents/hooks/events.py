@@ -5,10 +5,10 @@ import re
 
 from midwatch_agents.hooks.adapter import HookEvent, HookKind, StopForm
 from midwatch_agents.hooks.adapters import ADAPTERS
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 
 
-def read_event(agent: str, payload: Node) -> HookEvent | None:
+def read_event(agent: str, payload: JsonNode) -> HookEvent | None:
     """The event that a hook was called with.
 
     `None` where it names no session, or the agent is not known.
@@ -62,7 +62,7 @@ def _stop(name: str, form: StopForm, reason: str) -> dict[str, object]:
             return {"decision": "deny", "reason": reason}
 
 
-def as_lines(event: HookEvent) -> tuple[Node, ...]:
+def as_lines(event: HookEvent) -> tuple[JsonNode, ...]:
     """The lines of a transcript that tell the same, for `midwatch_monitor.traces.claude_code`.
 
     None for what is no part of a conversation, and for agents whose hooks are not laid out as
@@ -89,7 +89,7 @@ def as_lines(event: HookEvent) -> tuple[Node, ...]:
             return ()
 
 
-def _result(event: HookEvent) -> Node:
+def _result(event: HookEvent) -> JsonNode:
     said, pattern = event.payload, ADAPTERS[event.agent].exit_code
     response = said["tool_response"]
     thrown = event.name == "PostToolUseFailure"
@@ -110,7 +110,7 @@ def _result(event: HookEvent) -> Node:
     return _line(event, "user", [result], kept=kept)
 
 
-def _output(response: Node) -> str:
+def _output(response: JsonNode) -> str:
     """What came back, as far as hooks tell what the model is shown."""
     if "stdout" in response:
         return "\n".join(filter(None, [response["stdout"].text, response["stderr"].text]))
@@ -118,9 +118,9 @@ def _output(response: Node) -> str:
     return next(filter(None, (each.said for each in shown)), "") or response.canonical
 
 
-def _line(event: HookEvent, role: str, content: object, *, kept: object = None) -> Node:
+def _line(event: HookEvent, role: str, content: object, *, kept: object = None) -> JsonNode:
     ends = "end_turn" if event.kind is HookKind.TURN_END else None
-    return Node(
+    return JsonNode(
         {
             "type": role,
             "sessionId": event.session,

@@ -9,7 +9,7 @@ from typing import cast
 
 from midwatch_agents.hooks.adapter import HookAdapter
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 
 _TIMEOUT = 5
 """Seconds that an agent waits for a hook. Ours ends before that."""
@@ -60,9 +60,9 @@ def _parse(text: str, adapter: HookAdapter, command: str) -> Json:
         settings: Json = json.loads(text, object_pairs_hook=_without_twins)
     except (ValueError, RecursionError) as error:
         raise _refusal(f"are no plain JSON ({error})", adapter, command) from error
-    if not Node(settings).is_object:
+    if not JsonNode(settings).is_object:
         raise _refusal("are no JSON object", adapter, command)
-    hooks = Node(settings.get("hooks", {}))
+    hooks = JsonNode(settings.get("hooks", {}))
     if not hooks.is_object or not all(isinstance(each, list) for each in hooks.members.values()):
         raise _refusal("have `hooks` in another layout", adapter, command)
     return settings
@@ -96,13 +96,13 @@ def _command_of(adapter: HookAdapter) -> str:
 
 
 def _is_ours(hook: object, adapter: HookAdapter) -> bool:
-    command = Node(hook)["command"].text
+    command = JsonNode(hook)["command"].text
     # The path to the program may be quoted.
     return bool(re.search(rf"midwatch['\"]? hook {re.escape(adapter.name)}(?![\w-])", command))
 
 
 def _calls_us(group: object, adapter: HookAdapter) -> bool:
-    return any(_is_ours(hook.value, adapter) for hook in Node(group)["hooks"])
+    return any(_is_ours(hook.value, adapter) for hook in JsonNode(group)["hooks"])
 
 
 def _take_out(settings: Json, adapter: HookAdapter) -> bool:
@@ -122,8 +122,8 @@ def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
     """A group without our hook; nothing if it held no other."""
     if not _calls_us(group, adapter):
         return [group]
-    left = [hook.value for hook in Node(group)["hooks"] if not _is_ours(hook.value, adapter)]
-    return [{**Node(group).members, "hooks": left}] if left else []
+    left = [hook.value for hook in JsonNode(group)["hooks"] if not _is_ours(hook.value, adapter)]
+    return [{**JsonNode(group).members, "hooks": left}] if left else []
 
 
 def _write(settings: Json, before: str) -> str:

@@ -32,7 +32,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastIntervention:
+class CaseIntervention:
     """An intervention that reached the attempt, and what came of it."""
 
     action: Action
@@ -73,7 +73,7 @@ class Case:
     analyses: tuple[Analysis, ...] = ()
     """The worker's own, oldest first."""
     alarms: tuple[Alarm, ...] = ()
-    interventions: tuple[PastIntervention, ...] = ()
+    interventions: tuple[CaseIntervention, ...] = ()
     turns: int = 0
     """How often its model answered."""
     steps: int = 0
@@ -185,7 +185,7 @@ def _analysis(each: Analysis) -> str:
     return f"- {line(each.what)}{about}; cause: {line(each.root)}; next: {line(each.remedy)}"
 
 
-def _help(each: PastIntervention) -> str:
+def _help(each: CaseIntervention) -> str:
     outcome = each.outcome or "not judged"
     reason = f" ({line(each.reason)})" if each.reason else ""
     return f"- {each.action} by {each.by}: {line(each.message)} → {outcome}{reason}"

@@ -113,7 +113,7 @@ class Reflected(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
+class AttemptAside:
     """What is told of an attempt beside its summary."""
 
     attempt: int
@@ -124,7 +124,7 @@ class Aside:
 
 
 def reflection_prompt(
-    summaries: Sequence[KnownSummary], asides: Sequence[Aside], *, blocks: DataBlocks
+    summaries: Sequence[KnownSummary], asides: Sequence[AttemptAside], *, blocks: DataBlocks
 ) -> str:
     """The first question: the attempts, each with its number, task, topics and turns."""
     lines = [line for each in summaries for line in _lines(each, asides)]
@@ -132,7 +132,7 @@ def reflection_prompt(
     return f"{blocks.head}\n\n# The attempts\n\n{shown}"
 
 
-def _lines(known: KnownSummary, asides: Iterable[Aside]) -> list[str]:
+def _lines(known: KnownSummary, asides: Iterable[AttemptAside]) -> list[str]:
     """All that is told of one attempt."""
     topics = ", ".join(map(plain, known.summary.topics)) or "none"
     about = f"task {plain(known.task_name, 80)}; {known.summary.turns} turns; topics: {topics}"
@@ -248,7 +248,7 @@ async def reflect_on_runs(
     model: Model,
     config: GuidelinesSettings,
     *,
-    asides: Sequence[Aside],
+    asides: Sequence[AttemptAside],
     earlier: Sequence[str],
     seconds: float,
 ) -> ReflectionResult:

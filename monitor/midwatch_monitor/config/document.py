@@ -17,7 +17,7 @@ from yaml.reader import Reader, ReaderError
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
-from midwatch_monitor.errors import ConfigError, Place
+from midwatch_monitor.errors import ConfigError, FilePosition
 
 Keys = tuple[str | int, ...]
 """Where in a document a value stands: keys, and positions in lists from 0."""
@@ -79,7 +79,7 @@ def read_document(file: Path, text: str | None = None) -> Document:
 
 
 def _refuse(document: Document, line: int | None, problem: str) -> None:
-    document.problems.append(ConfigError(Place(file=document.file, line=line), "", problem))
+    document.problems.append(ConfigError(FilePosition(file=document.file, line=line), "", problem))
 
 
 _PLAIN = {
@@ -183,7 +183,7 @@ class _Reading:
                 return text
 
     def _refuse(self, node: Node, path: Keys, problem: str) -> None:
-        place = Place(file=self._document.file, line=node.start_mark.line + 1)
+        place = FilePosition(file=self._document.file, line=node.start_mark.line + 1)
         self._document.problems.append(ConfigError(place, dotted_path(path), problem))
 
 

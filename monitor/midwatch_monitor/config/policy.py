@@ -12,7 +12,7 @@ from midwatch_monitor.records import Action, Diagnosis, Severity
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Row(Section):
+class PolicyRow(Section):
     """One row of the policy table. What it does not name, it fits whatever that is."""
 
     rule: RuleName | None = None
@@ -83,40 +83,40 @@ class PolicySettings(Section):
         }
     )
     """Orders for single rules, whatever the cause: a rule reaches only what stands here."""
-    table: tuple[Row, ...] = (
-        Row(
+    table: tuple[PolicyRow, ...] = (
+        PolicyRow(
             rule="explicit_escalation",
             diagnosis=Diagnosis.INFEASIBLE,
             actions=(Action.ASK_OPERATOR, Action.STOP),
         ),
-        Row(
+        PolicyRow(
             rule="silence",
             diagnosis=Diagnosis.PROVIDER,
             actions=(Action.SWITCH_MODEL, Action.ASK_OPERATOR, Action.STOP),
         ),
-        Row(diagnosis=Diagnosis.FALSE_ALARM, actions=(Action.OBSERVE, Action.ASK_OPERATOR)),
-        Row(
+        PolicyRow(diagnosis=Diagnosis.FALSE_ALARM, actions=(Action.OBSERVE, Action.ASK_OPERATOR)),
+        PolicyRow(
             diagnosis=Diagnosis.PROVIDER,
             actions=(Action.OBSERVE, Action.SWITCH_MODEL, Action.ASK_OPERATOR),
         ),
-        Row(
+        PolicyRow(
             diagnosis=Diagnosis.ENVIRONMENT,
             actions=(Action.NUDGE, Action.ASK_OPERATOR, Action.STOP),
         ),
-        Row(
+        PolicyRow(
             diagnosis=Diagnosis.MISSING_DEPENDENCY,
             actions=(Action.NUDGE, Action.ASK_OPERATOR, Action.STOP),
         ),
-        Row(diagnosis=Diagnosis.INFEASIBLE, actions=(Action.ASK_OPERATOR, Action.STOP)),
-        Row(
+        PolicyRow(diagnosis=Diagnosis.INFEASIBLE, actions=(Action.ASK_OPERATOR, Action.STOP)),
+        PolicyRow(
             diagnosis=Diagnosis.NEEDS_SPLIT,
             actions=(Action.REPLAN, Action.SPLIT, Action.ASK_OPERATOR),
         ),
-        Row(
+        PolicyRow(
             diagnosis=Diagnosis.WRONG_WORKER,
             actions=(Action.RESTART, Action.ASK_OPERATOR),
         ),
-        Row(
+        PolicyRow(
             diagnosis=Diagnosis.BUDGET,
             actions=(Action.NUDGE, Action.GRANT_BUDGET, Action.ASK_OPERATOR),
         ),

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from midwatch_monitor.config.document import Keys, dotted_path
 from midwatch_monitor.config.section import Refusal, nearest_to
-from midwatch_monitor.errors import ConfigError, Place
+from midwatch_monitor.errors import ConfigError, FilePosition
 
 _EXPECTED = {
     "int": "a whole number",
@@ -32,15 +32,15 @@ _BROKER = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class ValueOrigin:
     """Where a value comes from."""
 
-    place: Place
+    place: FilePosition
     key: str = ""
     """What its author calls it, if that is not its path: an environment variable."""
 
 
-Origins = Mapping[Keys, Origin]
+Origins = Mapping[Keys, ValueOrigin]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Scope:
 
     model: type[BaseModel]
     origins: Origins
-    otherwise: Place
+    otherwise: FilePosition
     """Of what nobody wrote."""
     prefix: Keys = ()
 
@@ -76,11 +76,11 @@ class Scope:
                 path = (*path, part)
         return path
 
-    def _origin(self, path: Keys) -> Origin:
+    def _origin(self, path: Keys) -> ValueOrigin:
         for end in range(len(path), 0, -1):
             if origin := self.origins.get(path[:end]):
                 return origin
-        return Origin(place=self.otherwise)
+        return ValueOrigin(place=self.otherwise)
 
     def _problem(self, detail: ErrorDetails, path: Keys) -> tuple[str, str]:
         kind, value = detail["type"], detail["input"]

@@ -8,27 +8,27 @@ from typing import Any, NoReturn, cast
 from pydantic import ValidationError
 
 from midwatch_monitor.config.document import Document, Keys, dotted_path, read_document
-from midwatch_monitor.config.problem import Origin, Origins, Scope
+from midwatch_monitor.config.problem import Origins, Scope, ValueOrigin
 from midwatch_monitor.config.rules import RuleSettings
 from midwatch_monitor.config.section import Section, nearest_to
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile
-from midwatch_monitor.errors import ConfigError, Place
+from midwatch_monitor.errors import ConfigError, FilePosition
 
 log = logging.getLogger(__name__)
 
 _PREFIX = "MIDWATCH_"
-ENVIRONMENT = Place(file=Path("environment"))
+ENVIRONMENT = FilePosition(file=Path("environment"))
 """The place of what a variable says."""
 
 
-def variables(environ: Mapping[str, str]) -> dict[Keys, Origin]:
+def variables(environ: Mapping[str, str]) -> dict[Keys, ValueOrigin]:
     """The settings that the environment sets, by their keys.
 
     A name without `__` sets nothing (`MIDWATCH_CONFIG` is none of them), except `MIDWATCH_MODE`.
     """
     return {
-        keys: Origin(place=ENVIRONMENT, key=name)
+        keys: ValueOrigin(place=ENVIRONMENT, key=name)
         for name in environ
         if name.startswith(_PREFIX)
         and (keys := tuple(name.removeprefix(_PREFIX).lower().split("__")))
@@ -68,7 +68,7 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
     """
     documents = [read_document(file) for file in files]
     data = cast("dict[str, object]", Settings().model_dump(mode="json"))
-    origins: dict[Keys, Origin] = {}
+    origins: dict[Keys, ValueOrigin] = {}
     for document in documents:
         data = _merge(data, document.data)
         origins |= _origins(document)
@@ -112,9 +112,9 @@ def load_tasks(file: Path, text: str | None = None) -> TaskFile:
     document = read_document(file, text)
     data = {key: value for key, value in document.data.items() if not _blank(key, value)}
     if not data and not document.problems:
-        raise ConfigError(Place(file=file), "", "is empty: a task file names its `tasks`")
+        raise ConfigError(FilePosition(file=file), "", "is empty: a task file names its `tasks`")
     origins = _task_origins(document)
-    scope = Scope(model=TaskFile, origins=origins, otherwise=Place(file=file))
+    scope = Scope(model=TaskFile, origins=origins, otherwise=FilePosition(file=file))
     try:
         tasks = TaskFile.model_validate(data)
     except ValidationError as found:
@@ -155,14 +155,14 @@ def _refuse(errors: list[ConfigError], files: Sequence[Path]) -> NoReturn:
     )
 
 
-def _origins(document: Document) -> dict[Keys, Origin]:
+def _origins(document: Document) -> dict[Keys, ValueOrigin]:
     return {
-        keys: Origin(place=Place(file=document.file, line=line))
+        keys: ValueOrigin(place=FilePosition(file=document.file, line=line))
         for keys, line in document.lines.items()
     }
 
 
-def _task_origins(document: Document) -> dict[Keys, Origin]:
+def _task_origins(document: Document) -> dict[Keys, ValueOrigin]:
     """The origins of a task file, in which a task's default leads to where it is written."""
     origins = _origins(document)
     own = dict(origins)
@@ -170,7 +170,7 @@ def _task_origins(document: Document) -> dict[Keys, Origin]:
     for at in range(len(cast("list[object]", tasks)) if isinstance(tasks, list) else 0):
         for keys, origin in own.items():
             if keys[0] == "defaults" and len(keys) > 1 and ("tasks", at, keys[1]) not in own:
-                place = Origin(place=origin.place, key=dotted_path(keys))
+                place = ValueOrigin(place=origin.place, key=dotted_path(keys))
                 origins.setdefault(("tasks", at, *keys[1:]), place)
     return origins
 
@@ -214,7 +214,7 @@ def _overrides(settings: Settings, origins: Origins) -> list[ConfigError]:
             except ValidationError as found:
                 errors += scope.errors(found)
             if "workers" in own:
-                at = origins.get((*prefix, "workers"), Origin(place=ENVIRONMENT))
+                at = origins.get((*prefix, "workers"), ValueOrigin(place=ENVIRONMENT))
                 errors.append(
                     ConfigError(at.place, ".".join(prefix), "has no `workers` of its own")
                 )

@@ -133,7 +133,7 @@ MIN_USES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class LessonEffect:
     """What became of the attempts that were given one lesson, by the verdicts of one origin."""
 
     lesson: int
@@ -162,7 +162,7 @@ class LessonFigures:
     """Lessons given, each counted once in each attempt."""
     methods: tuple[tuple[Method, int], ...] = ()
     """The uses by why the lesson was found."""
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[LessonEffect, ...] = ()
     """Of lessons with at least three judged uses; the most useful first."""
     seconds: float | None = None
     """How long it took to find what these attempts were given: the median; `None` of none."""
@@ -235,12 +235,12 @@ class LessonUse:
         }
 
 
-def _effects(uses: dict[tuple[int, int], Method], verdicts: Verdicts) -> tuple[Effect, ...]:
+def _effects(uses: dict[tuple[int, int], Method], verdicts: Verdicts) -> tuple[LessonEffect, ...]:
     attempts: dict[int, list[int]] = {}
     for lesson, attempt in uses:
         attempts.setdefault(lesson, []).append(attempt)
     found = [
-        Effect(lesson=lesson, origin=origin, accepted=accepted)
+        LessonEffect(lesson=lesson, origin=origin, accepted=accepted)
         for lesson, given in attempts.items()
         for origin in Origin
         if (accepted := verdicts.share(given, origin)).of >= MIN_USES
@@ -257,7 +257,7 @@ Same = Callable[[int], Hashable]
 """What is equal for the same task in several runs: lots are drawn for a task once and for all."""
 
 
-class Answer(StrEnum):
+class ComparisonResult(StrEnum):
     """What a comparison says."""
 
     FEW = "not enough to tell: fewer than 10 different tasks in a group"
@@ -288,7 +288,7 @@ class ComparisonFigures:
     control: ComparedGroup
     difference: Interval | None
     """Of the rates, treatment minus control; `None` where a group is empty."""
-    answer: Answer
+    answer: ComparisonResult
 
 
 class Cohort(StrEnum):
@@ -322,7 +322,7 @@ class SavingFigures:
     """`attempts` or `tokens`."""
     difference: float
     interval: Interval | None
-    answer: Answer
+    answer: ComparisonResult
 
 
 @dataclass(slots=True)
@@ -382,12 +382,12 @@ def _compare(
     )
 
 
-def _answer(apart: Interval | None, tasks: int) -> Answer:
+def _answer(apart: Interval | None, tasks: int) -> ComparisonResult:
     if apart is None or tasks < MIN_TASKS:
-        return Answer.FEW
+        return ComparisonResult.FEW
     if apart.low <= 0 <= apart.high:
-        return Answer.OPEN
-    return Answer.HIGHER if apart.low > 0 else Answer.LOWER
+        return ComparisonResult.OPEN
+    return ComparisonResult.HIGHER if apart.low > 0 else ComparisonResult.LOWER
 
 
 def cohorts(

@@ -18,7 +18,7 @@ _NONE = Share(hits=0, of=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class RetryComparison:
     """How many tries succeeded, of those after an analysis and of those without one."""
 
     analysed: Share = _NONE
@@ -36,8 +36,8 @@ class RetryFigures:
     for who writes an analysis: the difference of the two shares need not come from it.
     """
 
-    acts: Comparison = Comparison()
-    attempts: Comparison = Comparison()
+    acts: RetryComparison = RetryComparison()
+    attempts: RetryComparison = RetryComparison()
     causes: tuple[tuple[Cause, int], ...] = ()
     """What the workers' analyses said, by cause."""
     provider: int = 0
@@ -143,9 +143,9 @@ class Retries:
         )
 
 
-def _comparison(retries: Counter[tuple[bool, bool]]) -> Comparison:
+def _comparison(retries: Counter[tuple[bool, bool]]) -> RetryComparison:
     analysed, unanalysed = (
         Share(hits=retries[said, True], of=retries[said, True] + retries[said, False])
         for said in (True, False)
     )
-    return Comparison(analysed=analysed, unanalysed=unanalysed)
+    return RetryComparison(analysed=analysed, unanalysed=unanalysed)

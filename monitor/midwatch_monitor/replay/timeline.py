@@ -37,23 +37,23 @@ from midwatch_monitor.config.document import read_document
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.section import Section
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import ConfigError, Place
+from midwatch_monitor.errors import ConfigError, FilePosition
 from midwatch_monitor.records import Alert, Step
 from midwatch_monitor.replay.replay import Replay
 from midwatch_monitor.rules import rule_settings
-from midwatch_monitor.traces.native import STATE, Reader
+from midwatch_monitor.traces.native import STATE, LineReader
 
 BUILT_IN = Rules()
 
 
-class Entry(Section):
+class TimelineEntry(Section):
     """One event of a timeline, with what fires after it; or several, and how often they come."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     firing: tuple[str, ...] = ()
     repeat: Annotated[int, Field(ge=1, le=1000)] = 1
-    of: tuple["Entry", ...] = ()
+    of: tuple["TimelineEntry", ...] = ()
 
     @property
     def line(self) -> dict[str, object]:
@@ -78,7 +78,7 @@ class Timeline(Section):
     worker: str = ""
     alarm: Literal["never"] | Annotated[int, Field(ge=1)] | None = None
     """The last step by which an alarm must fire, in place of what fires after each entry."""
-    timeline: tuple[Entry, ...] = Field(min_length=1)
+    timeline: tuple[TimelineEntry, ...] = Field(min_length=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ def read_timeline(path: Path) -> Timeline:
     try:
         return Timeline.model_validate(document.data)
     except ValidationError as error:
-        raise ConfigError(Place(file=path), "", f"not a timeline: {error}") from error
+        raise ConfigError(FilePosition(file=path), "", f"not a timeline: {error}") from error
 
 
 def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
@@ -132,9 +132,9 @@ def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
         settings = Settings(rules=_rules(timeline, rules))
         moments = tuple(_play(timeline, Replay(settings, worker=timeline.worker)))
     except ValidationError as error:
-        raise ConfigError(Place(file=path), "rules", str(error)) from error
+        raise ConfigError(FilePosition(file=path), "rules", str(error)) from error
     except ValueError as error:
-        raise ConfigError(Place(file=path), "timeline", str(error)) from error
+        raise ConfigError(FilePosition(file=path), "timeline", str(error)) from error
     return tuple(_entries(moments) if timeline.alarm is None else _alarm(moments, timeline.alarm))
 
 
@@ -150,7 +150,7 @@ def _rules(timeline: Timeline, rules: Rules) -> Rules:
 
 
 def _play(timeline: Timeline, run: Replay) -> Iterator[_Moment]:
-    reader, step = Reader(), 0
+    reader, step = LineReader(), 0
     entries = (each for entry in timeline.timeline for each in _unroll(entry))
     for number, entry in enumerate(entries, start=1):
         numbered: dict[str, object] = {} if entry.line.get("kind") == STATE else {"step": step + 1}
@@ -170,7 +170,7 @@ def _clock(line: dict[str, object]) -> bool:
     return line.keys() == {"at"}
 
 
-def _unroll(entry: Entry) -> Iterator[Entry]:
+def _unroll(entry: TimelineEntry) -> Iterator[TimelineEntry]:
     """Every round of an entry, with the numbers of the innermost round in its texts."""
     inner = [one for each in entry.of for one in _unroll(each)] if entry.of else [entry]
     if "repeat" not in entry.model_fields_set:
@@ -179,7 +179,7 @@ def _unroll(entry: Entry) -> Iterator[Entry]:
     for n in range(1, entry.repeat + 1):
         for one in inner:
             told = {"firing": list(one.firing), **one.line}
-            yield Entry.model_validate(_fill(told, str(n), str(entry.repeat - n)))
+            yield TimelineEntry.model_validate(_fill(told, str(n), str(entry.repeat - n)))
 
 
 def _fill(value: object, n: str, left: str) -> object:

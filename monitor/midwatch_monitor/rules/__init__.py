@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from midwatch_monitor.rules import allowance, edits, failing, fruitless, loops, reports
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Evidence, Moved, Seen
+from midwatch_monitor.rules.detector import Clear, Detector, EvidenceKind, Moved, RuleAnswer, Seen
 from midwatch_monitor.rules.overrides import rule_settings
 
 _ALL: tuple[type[Detector], ...] = (
@@ -35,9 +35,9 @@ DETECTORS: Mapping[str, Callable[[Any], Detector]] = MappingProxyType(
 )
 """What detects a rule event by event, made of the settings of that rule."""
 
-EVIDENCE: Mapping[str, Evidence] = MappingProxyType(
+EVIDENCE: Mapping[str, EvidenceKind] = MappingProxyType(
     {each.rule: each.evidence for each in _ALL}
-    | {"silence": Evidence.TIME, "workspace_conflict": Evidence.CONCURRENT}
+    | {"silence": EvidenceKind.TIME, "workspace_conflict": EvidenceKind.CONCURRENT}
 )
 """What each rule looks at; what two notices of different evidence agree on is a warning."""
 
@@ -45,11 +45,11 @@ EVIDENCE: Mapping[str, Evidence] = MappingProxyType(
 __all__ = [
     "DETECTORS",
     "EVIDENCE",
-    "Answer",
     "Clear",
     "Detector",
-    "Evidence",
+    "EvidenceKind",
     "Moved",
+    "RuleAnswer",
     "Seen",
     "rule_settings",
 ]

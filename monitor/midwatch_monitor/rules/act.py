@@ -29,7 +29,7 @@ from midwatch_monitor.rules.identity import (
     shell_call,
     waits,
 )
-from midwatch_monitor.rules.memory import Mark, Memory, marks
+from midwatch_monitor.rules.memory import EditMark, Memory, marks
 from midwatch_monitor.rules.speech import speaks, to_people
 from midwatch_monitor.shell import reverts
 from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates
@@ -98,7 +98,7 @@ _SHORT = 500
 """Characters of a command that is remembered: what is short comes again, in every attempt."""
 
 
-class Check(Enum):
+class CheckKind(Enum):
     """What an act tells of the work."""
 
     NONE = 0
@@ -110,7 +110,7 @@ class Check(Enum):
 class CommandFacts(NamedTuple):
     """What a command tells."""
 
-    check: Check = Check.NONE
+    check: CheckKind = CheckKind.NONE
     """Whether it looks if the work is right."""
     reverts: tuple[str, ...] = ()
     """What it puts back to a state under version control."""
@@ -135,20 +135,20 @@ def _command_facts(line: str) -> CommandFacts:
 
 def _read(line: str) -> CommandFacts:
     tests, runs, swaps, returns = map(_COMMAND.within(line).__contains__, range(4))
-    check = Check.TESTS if tests else Check.RUN if runs else Check.NONE
+    check = CheckKind.TESTS if tests else CheckKind.RUN if runs else CheckKind.NONE
     put_back = reverts(line) if returns and "git" in line else ()
     return CommandFacts(check, put_back, swaps and not put_back, line.startswith("sleep "))
 
 
 @lru_cache(maxsize=512)
-def check_of_tool(tool: str) -> Check:
+def check_of_tool(tool: str) -> CheckKind:
     """Whether a tool without a command runs tests, by its name."""
-    return Check.TESTS if _TEST_TOOL.search(tool) else Check.NONE
+    return CheckKind.TESTS if _TEST_TOOL.search(tool) else CheckKind.NONE
 
 
 def runs_tests(tool: str, line: str) -> bool:
     """Whether a call runs tests."""
-    return (command_facts(line).check if line else check_of_tool(tool)) is Check.TESTS
+    return (command_facts(line).check if line else check_of_tool(tool)) is CheckKind.TESTS
 
 
 _ACTS = 64
@@ -201,7 +201,7 @@ class Act(NamedTuple):
     """What of the surroundings stood in the way."""
     edits: tuple[Edit, ...] = ()
     """The worker's own, the last one of each file."""
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[EditMark, ...] = ()
     """Everybody's, as they are compared."""
     reverted: tuple[str, ...] = ()
     """What a command put back to a state under version control."""
@@ -214,7 +214,7 @@ class Act(NamedTuple):
     """Whether the whole tree of files became another one, that of another commit perhaps."""
     shell: bool = False
     """Whether it was a command: its words need not say what it wrote."""
-    check: Check = Check.NONE
+    check: CheckKind = CheckKind.NONE
     """Whether it looked if the work is right."""
     failed_before: bool | None = None
     """Whether the same act failed when it was last done."""
@@ -262,7 +262,7 @@ class Normaliser:
         error = bool(fails) and not says_no(step, line)
         check = told.check if line else check_of_tool(step.tool)
         said = claims(step)
-        polls = known is not None and check is Check.NONE and is_under_way(step)
+        polls = known is not None and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         return Act(  # in their order: by name it takes more than twice as long
             step.number,
@@ -286,7 +286,7 @@ class Normaliser:
             said,
             (Facet.EDIT if changes else 0)
             | (Facet.FAILURE if fails else 0)
-            | (Facet.CHECK if check is not Check.NONE else 0)
+            | (Facet.CHECK if check is not CheckKind.NONE else 0)
             | (Facet.CLAIM if said else 0)
             | (Facet.NOTHING if not changes and finds_nothing(step) else 0)
             | (Facet.SPEECH if speaks(step) else 0),
@@ -295,7 +295,7 @@ class Normaliser:
         )
 
 
-class Past(NamedTuple):
+class ActPast(NamedTuple):
     """How the same act went before, small enough for one number of the memory."""
 
     failed: bool | None = None
@@ -306,17 +306,17 @@ class Past(NamedTuple):
     """The fewest places in which it failed."""
 
     @classmethod
-    def read(cls, number: int) -> "Past":
+    def read(cls, number: int) -> "ActPast":
         """The past that a number of the memory stands for."""
         fewest = number >> 3
         failed = (None, False, True)[number & 3]
         return cls(failed, bool(number & 4), fewest - 1 if fewest else None)
 
-    def then(self, failed: bool | None, count: int | None) -> "Past":
+    def then(self, failed: bool | None, count: int | None) -> "ActPast":
         """The past once the act was done again; a result that tells nothing changes nothing."""
         known = [each for each in (self.fewest, count) if each is not None]
         last = self.failed if failed is None else failed
-        return Past(last, self.passed or failed is False, min(known, default=None))
+        return ActPast(last, self.passed or failed is False, min(known, default=None))
 
     @property
     def written(self) -> int:
@@ -333,13 +333,13 @@ class Past(NamedTuple):
 
 # Most acts have one of a handful of pasts.
 @lru_cache(maxsize=1024)
-def _past(number: int) -> Past:
-    return Past.read(number)
+def _past(number: int) -> ActPast:
+    return ActPast.read(number)
 
 
 @lru_cache(maxsize=1024)
 def _after(number: int, failed: bool | None, count: int | None) -> int:
-    return Past.read(number).then(failed, count).written
+    return ActPast.read(number).then(failed, count).written
 
 
 def _held_back(step: Step) -> Act:

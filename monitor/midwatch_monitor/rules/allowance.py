@@ -6,7 +6,7 @@ from midwatch_monitor.budget import done_percent, outlook
 from midwatch_monitor.config.rules import BudgetBurn, StepsOnPlanStep
 from midwatch_monitor.records import Budget, Change, Event
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Evidence, GradedDetector, Seen
+from midwatch_monitor.rules.detector import EvidenceKind, GradedDetector, RuleAnswer, Seen
 
 
 class BudgetBurnDetector(GradedDetector):
@@ -18,7 +18,7 @@ class BudgetBurnDetector(GradedDetector):
 
     __slots__ = ("_budget", "_percent", "_plan_step", "_plan_steps", "_slack")
     rule = "budget_burn"
-    evidence = Evidence.ALLOWANCE
+    evidence = EvidenceKind.ALLOWANCE
     hears = Facet.CHECKPOINT | Facet.CHANGE
 
     def __init__(self, settings: BudgetBurn) -> None:
@@ -28,7 +28,7 @@ class BudgetBurnDetector(GradedDetector):
         self._plan_step, self._plan_steps = 1, 0
         self._percent: int | None = None
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while the tightest limit is used up to a threshold and progress lags behind."""
         if isinstance(event, Change):
             self._change(event)
@@ -65,7 +65,7 @@ class StepsOnPlanStepDetector(GradedDetector):
 
     __slots__ = ("_configured", "_count", "_first", "_planned", "_share")
     rule = "steps_on_plan_step"
-    evidence = Evidence.ALLOWANCE
+    evidence = EvidenceKind.ALLOWANCE
     hears = Facet.CHANGE
     windowed = True
 
@@ -77,7 +77,7 @@ class StepsOnPlanStepDetector(GradedDetector):
         self._count = 0
         self._first = 0
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding from a threshold on, where there is a plan."""
         if isinstance(event, Change):
             self._change(event)

@@ -7,7 +7,7 @@ from posixpath import normpath
 
 from midwatch_monitor.config.rules import WorkspaceConflict
 from midwatch_monitor.records import AlertKey, Edit, Finding, Step, Writer
-from midwatch_monitor.rules.detector import Answer, Clear
+from midwatch_monitor.rules.detector import Clear, RuleAnswer
 from midwatch_monitor.rules.memory import remember
 
 _FILES = 1_000
@@ -17,7 +17,7 @@ _NAMED = 3
 _PATTERN = frozenset("*?[")
 """What makes a path a pattern: it names no file that one could mean to change."""
 
-Told = tuple[int, Answer]
+AttemptAnswer = tuple[int, RuleAnswer]
 """An attempt, and what is to be said of it."""
 
 
@@ -72,7 +72,7 @@ class ConflictDetector:
         """What an attempt is called where the others are told of it, such as `task fix`."""
         self._names[attempt] = name
 
-    def observe(self, attempt: int, step: Step) -> Sequence[Told]:
+    def observe(self, attempt: int, step: Step) -> Sequence[AttemptAnswer]:
         """The findings for all whom the files concern that this step changes."""
         edits = {edit.path: edit for edit in step.edits if edit.writer is Writer.WORKER}
         return [
@@ -81,7 +81,7 @@ class ConflictDetector:
             for told in self._take_edit(attempt, edit, step.number)
         ]
 
-    def _take_edit(self, attempt: int, edit: Edit, step: int) -> Iterator[Told]:
+    def _take_edit(self, attempt: int, edit: Edit, step: int) -> Iterator[AttemptAnswer]:
         file = self._file(edit.path)
         if attempt not in file.changed:
             file.changed[attempt] = step
@@ -94,7 +94,7 @@ class ConflictDetector:
         else:
             file.changed[attempt] = step
 
-    def plan(self, attempt: int, files: Collection[str]) -> Sequence[Told]:
+    def plan(self, attempt: int, files: Collection[str]) -> Sequence[AttemptAnswer]:
         """What follows from the files that an attempt means to change from here on."""
         meant = {normpath(each) for each in files if each and not _PATTERN & set(each)}
         known = self._files.items()
@@ -105,27 +105,27 @@ class ConflictDetector:
             *(each for path in sorted(meant) for each in self._take_intention(attempt, path)),
         ]
 
-    def _take_intention(self, attempt: int, path: str) -> Iterator[Told]:
+    def _take_intention(self, attempt: int, path: str) -> Iterator[AttemptAnswer]:
         file = self._file(path)
         known = attempt in file.changed or attempt in file.meant
         file.meant.add(attempt)
         if not known:
             yield from self._findings(path, file)
 
-    def _given_up(self, attempt: int, path: str) -> Iterator[Told]:
+    def _given_up(self, attempt: int, path: str) -> Iterator[AttemptAnswer]:
         file = self._files[path]
         before = file.stages
         file.meant.discard(attempt)
         yield from self._clears(path, file, before)
 
-    def end(self, attempt: int) -> Sequence[Told]:
+    def end(self, attempt: int) -> Sequence[AttemptAnswer]:
         """An attempt is over: who is now alone with a file is no longer in conflict."""
         files = tuple(self._files)
         told = [each for path in files for each in self._forget(attempt, path)]
         self._names.pop(attempt, None)
         return [(who, answer) for who, answer in told if who != attempt]
 
-    def _forget(self, attempt: int, path: str) -> Iterator[Told]:
+    def _forget(self, attempt: int, path: str) -> Iterator[AttemptAnswer]:
         file = self._files[path]
         before = file.stages
         file.changed.pop(attempt, None)
@@ -138,7 +138,7 @@ class ConflictDetector:
         remember(self._files, path, file, _FILES)
         return file
 
-    def _clears(self, path: str, file: _File, before: _Stages) -> Iterator[Told]:
+    def _clears(self, path: str, file: _File, before: _Stages) -> Iterator[AttemptAnswer]:
         """Who is no longer in conflict, or no longer in one that has come as far."""
         after = file.stages
         if not after:
@@ -147,7 +147,7 @@ class ConflictDetector:
             if after.get(each, _Stage.NONE) < before[each]:
                 yield each, Clear(key=_key(path))
 
-    def _findings(self, path: str, file: _File) -> Iterator[Told]:
+    def _findings(self, path: str, file: _File) -> Iterator[AttemptAnswer]:
         stages = file.stages
         for each in sorted(stages):
             if stages[each] is not _Stage.NONE:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from midwatch_monitor.config.rules import Graded
 from midwatch_monitor.records import AlertKey, Change, Event, Finding, Movement, Resolution
-from midwatch_monitor.rules.act import Act, Check
+from midwatch_monitor.rules.act import Act, CheckKind
 from midwatch_monitor.rules.memory import Contents, Memory, Touch
 
 _PAIRS = 128
@@ -83,7 +83,7 @@ _NOTHING = 1
 """The result of an act that answers nothing."""
 
 
-class Row:
+class EqualResults:
     """Follows results that are the same in a row, whatever was done for them."""
 
     __slots__ = ("_aims", "_args", "_result")
@@ -99,7 +99,7 @@ class Row:
 
         To lint one file after another is no repetition, however often all is well.
         """
-        quiet = act.changes or (act.check is not Check.NONE and not act.failed)
+        quiet = act.changes or (act.check is not CheckKind.NONE and not act.failed)
         result = 0 if quiet else act.result or _NOTHING
         before, self._result = self._result, result
         args = args[:_AIMED_IN]
@@ -125,7 +125,7 @@ class Repeats:
         self.changes = 0
         """How many of them changed files."""
         self._last = 0
-        self._row = Row()
+        self._row = EqualResults()
         self._waited = False
         self._swapped = 0
 
@@ -169,7 +169,7 @@ def _kind(act: Act, unchanged: bool) -> Repeat:
         return Repeat.UNCHANGED
     if act.changes:
         return Repeat.VERIFIED if act.shell else Repeat.REDONE
-    if act.check is Check.TESTS and not act.failed:
+    if act.check is CheckKind.TESTS and not act.failed:
         return Repeat.NONE
     return Repeat.FAILED_AGAIN if act.failed else Repeat.VERIFIED
 
@@ -183,7 +183,7 @@ class Clear:
     """`RESTARTED` if the detector had to forget the subject; that is no recovery."""
 
 
-Answer = Finding | Clear
+RuleAnswer = Finding | Clear
 """What a detector says of one subject. A finding stands until it is cleared or restarted."""
 
 
@@ -218,7 +218,7 @@ class Seen(NamedTuple):
     """Whether the windows begin anew with this event."""
 
 
-class Evidence(Enum):
+class EvidenceKind(Enum):
     """What a rule looks at. Two rules that look at the same thing do not confirm each other."""
 
     REPORT = "report"
@@ -238,7 +238,7 @@ class Detector(ABC):
     __slots__ = ()
     rule: str
     """Its name in the configuration."""
-    evidence: Evidence
+    evidence: EvidenceKind
     hears: int = 0
     """The facets of events that it is fed."""
     windowed: bool = False
@@ -250,7 +250,7 @@ class Detector(ABC):
         return False
 
     @abstractmethod
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """The answers that this event gives; a subject without an answer stays as it was."""
 
     def restart(self) -> None:  # noqa: B027 - most have no window
@@ -292,7 +292,7 @@ class GradedDetector(Detector):
 
     def find(
         self, value: float, summary: str, evidence: tuple[int, ...] = (), *, subject: str = ""
-    ) -> Sequence[Answer]:
+    ) -> Sequence[RuleAnswer]:
         """The finding of a value, and the end of the one before if that was of another subject."""
         severity = self._settings.grade(value)
         if severity is None:
@@ -304,7 +304,7 @@ class GradedDetector(Detector):
         )
         return (finding,) if before in (None, key) else (Clear(key=before), finding)
 
-    def clear(self) -> Sequence[Answer]:
+    def clear(self) -> Sequence[RuleAnswer]:
         """The condition no longer holds."""
         if self._standing is None:
             return ()

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from midwatch_monitor.config.rules import RepeatedEdits, RevertChurn
 from midwatch_monitor.records import AlertKey, Event, Finding, Movement, Resolution
-from midwatch_monitor.rules.act import Act, Check, Facet
+from midwatch_monitor.rules.act import Act, CheckKind, Facet
 from midwatch_monitor.rules.detector import (
     BETTER,
-    Answer,
     Clear,
     Detector,
-    Evidence,
+    EvidenceKind,
     GradedDetector,
     Repeat,
+    RuleAnswer,
     Seen,
 )
 from midwatch_monitor.rules.identity import digest
@@ -53,7 +53,7 @@ class RepeatedEditsDetector(Detector):
 
     __slots__ = ("_failures", "_files", "_lowest", "_made", "_settings")
     rule = "repeated_edits"
-    evidence = Evidence.EDITS
+    evidence = EvidenceKind.EDITS
     hears = Facet.EDIT | Facet.CHECK | Facet.MOVED
     windowed = True
 
@@ -64,13 +64,13 @@ class RepeatedEditsDetector(Detector):
         self._failures = Memory(_FAILURES)
         self._made = Memory(_MADE)
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding for each file whose count stands at a threshold after this step's edits.
 
         The edits of a step come after its check: they are the first of the new count.
         """
-        answers: list[Answer] = []
-        if seen.act.check is not Check.NONE or seen.moved.kinds:
+        answers: list[RuleAnswer] = []
+        if seen.act.check is not CheckKind.NONE or seen.moved.kinds:
             answers += self._check(seen)
         for touch in seen.moved.touches:
             made = self._makes(touch.path, seen.act)
@@ -81,7 +81,7 @@ class RepeatedEditsDetector(Detector):
     def restart(self) -> None:
         self._files.clear()
 
-    def _check(self, seen: Seen) -> Iterator[Answer]:
+    def _check(self, seen: Seen) -> Iterator[RuleAnswer]:
         better = bool(seen.moved.kinds & BETTER)
         news = self._news(seen)
         passes = better or (bool(news) and seen.act.failed is False)
@@ -103,18 +103,18 @@ class RepeatedEditsDetector(Detector):
 
         A program that writes may be the edit itself, and says nothing of what it wrote.
         """
-        writes = seen.act.check is Check.RUN and seen.act.changes and not whole
+        writes = seen.act.check is CheckKind.RUN and seen.act.changes and not whole
         own = {touch.path for touch in seen.moved.touches} if writes else frozenset[str]()
         return [path for path in self._files if path not in own]
 
     def _news(self, seen: Seen) -> bool | None:
         """Whether a check told what none told before; `None` where there was none."""
         act = seen.act
-        if act.check is Check.NONE:
+        if act.check is CheckKind.NONE:
             return None
         if act.failed:
             return not (act.failure and self._failures.put(act.failure, 1) is not None)
-        passed = act.failed is False and act.check is Check.TESTS
+        passed = act.failed is False and act.check is CheckKind.TESTS
         return passed or seen.echo.repeat is Repeat.NONE
 
     def _value(self, file: _File) -> int:
@@ -131,7 +131,7 @@ class RepeatedEditsDetector(Detector):
             self._made.put(key, known)
         return known == 1
 
-    def _take(self, touch: Touch, act: Act, made: bool) -> Sequence[Answer]:
+    def _take(self, touch: Touch, act: Act, made: bool) -> Sequence[RuleAnswer]:
         path = touch.path
         file = self._files.pop(path, None) or _File(made)
         weight = self._settings.return_weight if touch.back else 1
@@ -154,7 +154,7 @@ class RepeatedEditsDetector(Detector):
         )
         return (*gone, finding)
 
-    def _drop(self) -> Sequence[Answer]:
+    def _drop(self) -> Sequence[RuleAnswer]:
         """Forget the file least recently edited: what was found of it is not looked at again."""
         oldest = next(iter(self._files))
         found = self._value(self._files.pop(oldest)) >= self._lowest
@@ -169,7 +169,7 @@ class RevertChurnDetector(GradedDetector):
 
     __slots__ = ("_returns", "_window")
     rule = "revert_churn"
-    evidence = Evidence.EDITS
+    evidence = EvidenceKind.EDITS
     hears = Facet.RETURN
     windowed = True
 
@@ -178,7 +178,7 @@ class RevertChurnDetector(GradedDetector):
         self._window = settings.window
         self._returns: dict[str, tuple[int, ...]] = {}
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while one file went back often enough in the last steps."""
         touched = [touch.path for touch in seen.moved.touches if touch.back]
         back = dict.fromkeys((*seen.act.reverted, *touched))
@@ -190,7 +190,7 @@ class RevertChurnDetector(GradedDetector):
         """What stands is forgotten after a while."""
         return self.stands
 
-    def _went_back(self, path: str, number: int) -> Sequence[Answer]:
+    def _went_back(self, path: str, number: int) -> Sequence[RuleAnswer]:
         steps = (*self._recent(path, number), number)
         remember(self._returns, path, steps, MAX_FILES)
         if self.rests(len(steps), about=path):
@@ -198,7 +198,7 @@ class RevertChurnDetector(GradedDetector):
         summary = f"{path} went back to what it was {len(steps)} times in {self._window} steps"
         return self.find(len(steps), summary, steps, subject=path)
 
-    def _look(self, number: int) -> Sequence[Answer]:
+    def _look(self, number: int) -> Sequence[RuleAnswer]:
         """Whether what stood is so old by now that it no longer does."""
         path = self.subject
         return () if path is None or self._recent(path, number) else self.clear()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameFailure
 from midwatch_monitor.records import Event, Step
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Evidence, GradedDetector, Recent, Seen
+from midwatch_monitor.rules.detector import EvidenceKind, GradedDetector, Recent, RuleAnswer, Seen
 from midwatch_monitor.rules.failure import failure_line
 from midwatch_monitor.rules.identity import digest, mask_lines
 from midwatch_monitor.rules.memory import Memory, remember
@@ -27,7 +27,7 @@ class ErrorStreakDetector(GradedDetector):
 
     __slots__ = ("_recent", "_window")
     rule = "error_streak"
-    evidence = Evidence.FAILURE
+    evidence = EvidenceKind.FAILURE
     hears = Facet.FAILURE
     windowed = True
 
@@ -36,7 +36,7 @@ class ErrorStreakDetector(GradedDetector):
         self._window = settings.window
         self._recent = Recent(settings.window)
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while enough of the window failed."""
         recent, act = self._recent, seen.act
         count = recent.add(seen.place, act.number) if act.error else recent.count(seen.place)
@@ -83,7 +83,7 @@ class SameFailureDetector(GradedDetector):
 
     __slots__ = ("_action", "_edited", "_known", "_steps", "_told")
     rule = "same_failure"
-    evidence = Evidence.FAILURE
+    evidence = EvidenceKind.FAILURE
     hears = Facet.FAILURE | Facet.MOVED | Facet.EDIT
     windowed = True
 
@@ -94,10 +94,10 @@ class SameFailureDetector(GradedDetector):
         """The file that was changed last."""
         self._forget()
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while a failure has outlived enough changes."""
         act = seen.act
-        answers: Sequence[Answer] = ()
+        answers: Sequence[RuleAnswer] = ()
         if act.failure and (act.shell or not act.edits) and isinstance(event, Step):
             answers = self._take_failure(event, seen)
         elif act.failed is False and act.action == self._action:
@@ -107,7 +107,7 @@ class SameFailureDetector(GradedDetector):
             self._edited = act.edits[-1].path
         return answers
 
-    def _take_failure(self, event: Step, seen: Seen) -> Sequence[Answer]:
+    def _take_failure(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
         failure, stamp = seen.act.failure, seen.changes & _STAMP
         number = self._known.get(failure)
         known = _Outlived(stamp=stamp) if number is None else _Outlived.read(number)
@@ -154,7 +154,7 @@ class BlockedEnvironmentDetector(GradedDetector):
 
     __slots__ = ("_met",)
     rule = "blocked_environment"
-    evidence = Evidence.SURROUNDINGS
+    evidence = EvidenceKind.SURROUNDINGS
     hears = Facet.FAILURE
     windowed = True
 
@@ -162,7 +162,7 @@ class BlockedEnvironmentDetector(GradedDetector):
         super().__init__(settings)
         self._met: dict[str, tuple[int, ...]] = {}
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while the same obstacle was met often enough of late."""
         number, blocked = seen.act.number, seen.act.blocked
         if not blocked:

@@ -9,10 +9,10 @@ from midwatch_monitor.rules.act import Facet
 from midwatch_monitor.rules.detector import (
     FULL,
     HALF,
-    Answer,
-    Evidence,
+    EvidenceKind,
     GradedDetector,
     Repeat,
+    RuleAnswer,
     Seen,
 )
 from midwatch_monitor.rules.speech import (
@@ -53,7 +53,7 @@ class FruitlessStepsDetector(GradedDetector):
         "_use",
     )
     rule = "fruitless_steps"
-    evidence = Evidence.REPETITION
+    evidence = EvidenceKind.REPETITION
     hears = Facet.REPEAT | Facet.FAILURE | Facet.NOTHING | _WORDS
     windowed = True
 
@@ -71,7 +71,7 @@ class FruitlessStepsDetector(GradedDetector):
         """Whether the last words were a question."""
         self._forget()
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while the points are enough; work that gets better begins anew."""
         act = seen.act
         if not isinstance(event, Step) or not (act.work or act.facets & _WORDS):

@@ -7,11 +7,11 @@ from midwatch_monitor.records import Event, Step
 from midwatch_monitor.rules.act import Facet
 from midwatch_monitor.rules.detector import (
     FULL,
-    Answer,
-    Evidence,
+    EvidenceKind,
     GradedDetector,
     Recent,
     Repeat,
+    RuleAnswer,
     Seen,
 )
 
@@ -27,7 +27,7 @@ class RedundantStepsDetector(GradedDetector):
 
     __slots__ = ("_full", "_half", "_window")
     rule = "redundant_steps"
-    evidence = Evidence.REPETITION
+    evidence = EvidenceKind.REPETITION
     hears = Facet.REPEAT | Facet.MOVED
     windowed = True
 
@@ -37,7 +37,7 @@ class RedundantStepsDetector(GradedDetector):
         self._full = Recent(settings.window)
         self._half = Recent(settings.window)
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while enough of the window repeats; work that gets better begins it anew."""
         if seen.act.better:
             self._forget()
@@ -72,7 +72,7 @@ class RepeatedCallDetector(GradedDetector):
 
     __slots__ = ("_count", "_first", "_place")
     rule = "repeated_call"
-    evidence = Evidence.REPETITION
+    evidence = EvidenceKind.REPETITION
     hears = Facet.REPEAT
     windowed = True
 
@@ -83,7 +83,7 @@ class RepeatedCallDetector(GradedDetector):
         self._place = 0
         """Where among the steps of work the last call of the row stands."""
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while the calls in a row are enough; any other call clears it."""
         if not seen.act.work or not isinstance(event, Step):
             return ()
@@ -120,7 +120,7 @@ class CycleDetector(GradedDetector):
 
     __slots__ = ("_longest", "_period", "_place", "_run", "_since_miss")
     rule = "cycle"
-    evidence = Evidence.REPETITION
+    evidence = EvidenceKind.REPETITION
     hears = Facet.REPEAT
     windowed = True
 
@@ -131,7 +131,7 @@ class CycleDetector(GradedDetector):
         """Where among the steps of work the last one stands that fitted."""
         self._forget()
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while the steps go round; the value is how often they did."""
         if not seen.act.work:
             return ()

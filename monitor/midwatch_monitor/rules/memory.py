@@ -69,7 +69,7 @@ _GONE = "(deleted)"
 _HALF = 0xFFFFFFFF
 
 
-class Mark(NamedTuple):
+class EditMark(NamedTuple):
     """An edit as it is compared: digests instead of a path and a content."""
 
     path: str
@@ -83,14 +83,14 @@ class Mark(NamedTuple):
     """The content of this very file."""
 
 
-def marks(edits: Sequence[Edit]) -> tuple[Mark, ...]:
+def marks(edits: Sequence[Edit]) -> tuple[EditMark, ...]:
     """Edits as they are compared."""
     return tuple(_mark(edit) for edit in edits)
 
 
-def _mark(edit: Edit) -> Mark:
+def _mark(edit: Edit) -> EditMark:
     content = _GONE if edit.deleted else edit.digest
-    return Mark(
+    return EditMark(
         edit.path,
         edit.writer is Writer.WORKER,
         edit.deleted,
@@ -121,7 +121,7 @@ class Contents:
         self._now = Memory(_FILES)
         self._known = Memory(_CONTENTS)
 
-    def observe(self, edits: Sequence[Mark]) -> tuple[Touch, ...]:
+    def observe(self, edits: Sequence[EditMark]) -> tuple[Touch, ...]:
         """What the worker's edits of a step did, the last one of each file. All are learned."""
         if len(edits) == 1:
             touch = self._touch(edits[0])
@@ -133,7 +133,7 @@ class Contents:
                 touches[edit.path] = touch
         return tuple(touches.values())
 
-    def _touch(self, edit: Mark) -> Touch:
+    def _touch(self, edit: EditMark) -> Touch:
         before = self._now.put(edit.file, edit.content)
         if not edit.content:
             return Touch(edit.path)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from midwatch_monitor.config.rules import Graded, Rules, RuleSettings
 from midwatch_monitor.records import Change, Event
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
+from midwatch_monitor.rules.detector import Clear, Detector, RuleAnswer, Seen
 
 _THRESHOLDS = ("notice_after", "warn_after", "critical_after")
 
@@ -76,7 +76,7 @@ class ToolDetector(Detector):
     def awake(self) -> bool:
         return self._detector.awake
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """What the detector finds, graded anew; nothing of a tool that it is off for."""
         if isinstance(event, Change):
             return self._detector.observe(event, seen)
@@ -89,7 +89,7 @@ class ToolDetector(Detector):
         self._detector.restart()
 
 
-def _regrade(answer: Answer, settings: RuleSettings) -> Answer:
+def _regrade(answer: RuleAnswer, settings: RuleSettings) -> RuleAnswer:
     """A finding as these thresholds have it; a clear where they are not reached."""
     if isinstance(answer, Clear) or not isinstance(settings, Graded):
         return answer

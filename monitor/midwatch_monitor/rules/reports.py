@@ -29,8 +29,15 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_monitor.rules.act import Check, Facet
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Evidence, GradedDetector, Seen
+from midwatch_monitor.rules.act import CheckKind, Facet
+from midwatch_monitor.rules.detector import (
+    Clear,
+    Detector,
+    EvidenceKind,
+    GradedDetector,
+    RuleAnswer,
+    Seen,
+)
 from midwatch_monitor.rules.speech import speaker, to_oneself
 
 S = TypeVar("S", bound=RuleSettings)
@@ -40,7 +47,7 @@ class CheckpointDetector(Detector, Generic[S]):
     """Judges one number of the last checkpoints, or of the last one."""
 
     __slots__ = ("_kept", "_settings", "_severity", "_window")
-    evidence = Evidence.REPORT
+    evidence = EvidenceKind.REPORT
     hears = Facet.CHECKPOINT
 
     def __init__(self, settings: S, severity: Severity, *, window: int = 1) -> None:
@@ -49,7 +56,7 @@ class CheckpointDetector(Detector, Generic[S]):
         self._window = window
         self._kept: tuple[tuple[int, int], ...] = ()
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding or a clear once the window is full. A pivot that ends a window is in none."""
         if isinstance(event, Change) or event.checkpoint is None:
             return ()
@@ -85,7 +92,7 @@ def _make_finding(
 
 
 @lru_cache(maxsize=64)
-def _clear_answer(rule: str) -> Sequence[Answer]:
+def _clear_answer(rule: str) -> Sequence[RuleAnswer]:
     """What nearly every checkpoint is answered with: one for all attempts."""
     return (Clear(key=AlertKey(rule=rule)),)
 
@@ -116,12 +123,12 @@ class ConfidenceDetector(CheckpointDetector[S]):
         super().__init__(settings, severity, window=window)
         self._counts = True
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         if isinstance(event, Change):
             return self._change(event)
         return super().observe(event, seen) if self._counts else ()
 
-    def _change(self, change: Change) -> Sequence[Answer]:
+    def _change(self, change: Change) -> Sequence[RuleAnswer]:
         counted = self._counts
         if change.model is not None:  # nothing is said of another model yet
             self._counts = True
@@ -225,7 +232,7 @@ class MissedCheckpointDetector(GradedDetector):
 
     __slots__ = ("_halves", "_interval", "_offered", "_parked", "_request", "_since")
     rule = "missed_checkpoint"
-    evidence = Evidence.REPORT
+    evidence = EvidenceKind.REPORT
     hears = Facet.CHECKPOINT | Facet.CHANGE
 
     def __init__(self, settings: MissedCheckpoint) -> None:
@@ -237,7 +244,7 @@ class MissedCheckpointDetector(GradedDetector):
         self._request = 0
         self._since = 0
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while too many intervals have passed, and a clear where it no longer stands."""
         if isinstance(event, Change):
             return self._change(event)
@@ -257,7 +264,7 @@ class MissedCheckpointDetector(GradedDetector):
         """Every request without a checkpoint counts, where one could have been given."""
         return self._offered
 
-    def _change(self, change: Change) -> Sequence[Answer]:
+    def _change(self, change: Change) -> Sequence[RuleAnswer]:
         if change.lifecycle is not None:
             self._parked = change.lifecycle is Lifecycle.INPUT_REQUIRED
         if change.reflect is not None and change.reflect != self._offered:
@@ -267,7 +274,7 @@ class MissedCheckpointDetector(GradedDetector):
             self._interval = change.reflect_every
         return () if self._offered and self._interval else self.clear()
 
-    def _count(self, step: int, request: int, *, new: bool) -> Sequence[Answer]:
+    def _count(self, step: int, request: int, *, new: bool) -> Sequence[RuleAnswer]:
         """One for each request, however many steps it has; half of one for a step of none known.
 
         The rest of the request that held the checkpoint is not counted.
@@ -290,7 +297,7 @@ class MonologueDetector(GradedDetector):
 
     __slots__ = ("_count", "_first", "_speaker", "_thoughts", "_turns")
     rule = "monologue"
-    evidence = Evidence.SPEECH
+    evidence = EvidenceKind.SPEECH
     hears = Facet.MESSAGE | Facet.SPEECH
 
     def __init__(self, settings: Monologue) -> None:
@@ -304,7 +311,7 @@ class MonologueDetector(GradedDetector):
         self._first = 0
         self._speaker = ""
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding while only words come; any other call ends it, and so does an answer."""
         if not isinstance(event, Step):
             return () if event.lifecycle is None else self._end()
@@ -326,7 +333,7 @@ class MonologueDetector(GradedDetector):
         first = max(self._first, event.number - turns + 1)
         return self.find(value, summary, (first, event.number))
 
-    def _end(self) -> Sequence[Answer]:
+    def _end(self) -> Sequence[RuleAnswer]:
         self._count = self._turns = self._thoughts = 0
         return self.clear()
 
@@ -341,7 +348,7 @@ class UnsupportedClaimDetector(Detector):
 
     __slots__ = ("_failed_at", "_severity", "_standing")
     rule = "unsupported_claim"
-    evidence = Evidence.SPEECH
+    evidence = EvidenceKind.SPEECH
     hears = Facet.CHECK | Facet.CLAIM
 
     def __init__(self, settings: UnsupportedClaim) -> None:
@@ -349,12 +356,12 @@ class UnsupportedClaimDetector(Detector):
         self._failed_at = 0
         self._standing = False
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """A finding at a claim against the last test run; a run that passes clears it."""
         act = seen.act
         failed_at = self._failed_at
-        if act.check is not Check.NONE:
-            self._failed_at = act.number if act.failed and act.check is Check.TESTS else 0
+        if act.check is not CheckKind.NONE:
+            self._failed_at = act.number if act.failed and act.check is CheckKind.TESTS else 0
             if not self._failed_at:
                 standing, self._standing = self._standing, False
                 return _clear_answer(self.rule) if standing else ()

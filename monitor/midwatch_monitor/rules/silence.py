@@ -16,7 +16,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_monitor.rules.detector import Answer, Clear, Moved
+from midwatch_monitor.rules.detector import Clear, Moved, RuleAnswer
 
 SILENT = AlertKey(rule="silence")
 UNMOVED = AlertKey(rule="silence", subject="no movement")
@@ -98,11 +98,11 @@ class SilenceDetector:
         """The last sign of life."""
         return self._heard_at
 
-    def look(self, now: datetime) -> Sequence[Answer]:
+    def look(self, now: datetime) -> Sequence[RuleAnswer]:
         """What holds at this moment of both subjects."""
         return (self._silent(now), self._check_checkpoint(now))
 
-    def _silent(self, now: datetime) -> Answer:
+    def _silent(self, now: datetime) -> RuleAnswer:
         seconds = _seconds_since(self._heard_at, now)
         if self._waits or not _reached(self._limit(), seconds):
             return Clear(key=SILENT)
@@ -110,7 +110,7 @@ class SilenceDetector:
         summary = f"nothing was heard for {_minutes(seconds)}; {doing}"
         return self._make_finding(SILENT, self._settings.severity, seconds, summary)
 
-    def _check_checkpoint(self, now: datetime) -> Answer:
+    def _check_checkpoint(self, now: datetime) -> RuleAnswer:
         seconds = _seconds_since(self._moved_at, now)
         if self._waits or not _reached(self._settings.unmoved, seconds):
             return Clear(key=UNMOVED)

@@ -49,7 +49,7 @@ class Secrets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundSecret:
     """Where a secret stands in a text."""
 
     start: int
@@ -70,7 +70,7 @@ class Finder:
         self._kinds = frozenset({*values.values(), *patterns.values(), _NAMED})
         self._set = PatternSet((*values, *patterns, HINTS))
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[FoundSecret]:
         """All secrets in a text, one after the other. Raises UnicodeEncodeError for half a pair."""
         if len(text) < _SHORTEST:
             return []
@@ -80,23 +80,23 @@ class Finder:
         found = list(self._hit(text, hits))
         return _without_overlaps(self._outside_marks(text, found)) if found else found
 
-    def _hit(self, text: str, hits: Collection[int]) -> Iterator[Found]:
+    def _hit(self, text: str, hits: Collection[int]) -> Iterator[FoundSecret]:
         for hit in sorted(hits):
             if hit >= len(self._shapes):
                 for start, end in named_values(text):
-                    yield Found(start=start, end=end, kind=_NAMED)
+                    yield FoundSecret(start=start, end=end, kind=_NAMED)
                 return
             kind, pattern = self._shapes[hit]
             for start, end in pattern.spans(text):
                 if hit < self._values or _is_meant(text[start:end], part=pattern.is_part):
-                    yield Found(start=start, end=end, kind=kind)
+                    yield FoundSecret(start=start, end=end, kind=kind)
 
-    def _outside_marks(self, text: str, found: list[Found]) -> list[Found]:
+    def _outside_marks(self, text: str, found: list[FoundSecret]) -> list[FoundSecret]:
         """Without what stands in a mark."""
         marks = [each.span() for each in _MARK.finditer(text) if each[1] in self._kinds]
         starts = [start for start, _ in marks]
 
-        def in_mark(each: Found) -> bool:
+        def in_mark(each: FoundSecret) -> bool:
             place = bisect_right(starts, each.start) - 1
             return place >= 0 and each.end <= marks[place][1]
 
@@ -120,9 +120,9 @@ def _is_meant(secret: str, *, part: bool) -> bool:
     return any(map(str.isdigit, secret)) or (secret != secret.lower() != secret.upper())
 
 
-def _without_overlaps(found: list[Found]) -> list[Found]:
+def _without_overlaps(found: list[FoundSecret]) -> list[FoundSecret]:
     """Without overlaps: of two, the first to be found says the kind."""
-    joined: list[Found] = []
+    joined: list[FoundSecret] = []
     for each in sorted(found, key=lambda each: each.start):
         if joined and each.start < joined[-1].end:
             if each.end > joined[-1].end:

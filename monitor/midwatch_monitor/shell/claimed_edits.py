@@ -16,7 +16,7 @@ def digest(content: str) -> str:
     return blake2b(content.encode(errors="replace"), digest_size=16).hexdigest()
 
 
-Arguments = Mapping[str, object] | str
+CallArguments = Mapping[str, object] | str
 """The arguments of a call: an object, or a text that is none."""
 
 _LONGEST = 80
@@ -52,12 +52,12 @@ _APPENDING = re.compile(r"[^\n]*>>")
 _WRITING = re.compile(r"(?<![>&\d-])>(?![>&=])")
 
 
-def claims_edit(tool: str, args: Arguments) -> bool:
+def claims_edit(tool: str, args: CallArguments) -> bool:
     """Whether a call says that it changes a file: by its tool, and by the command of an editor."""
     return changing(tool) and not _only_looks(tool, args)
 
 
-def claimed_edits(tool: str, args: Arguments, *, path: str = "") -> tuple[Edit, ...]:
+def claimed_edits(tool: str, args: CallArguments, *, path: str = "") -> tuple[Edit, ...]:
     """The edits that a call claims; none where it names no file.
 
     `path` is the file that the source names beside the arguments.
@@ -76,7 +76,7 @@ def changes_unnamed(tool: str, args: str) -> bool:
     return claims_edit(tool, given) and not edits_named(tool, given)
 
 
-def edits_named(tool: str, args: Arguments, *, path: str = "") -> tuple[Edit, ...]:
+def edits_named(tool: str, args: CallArguments, *, path: str = "") -> tuple[Edit, ...]:
     """The edits of a call that is known to be one: of the file that it names, or of its patch.
 
     Only a whole new content has a digest; a change of a part counts as one, whatever it did.
@@ -95,13 +95,13 @@ def edits_named(tool: str, args: Arguments, *, path: str = "") -> tuple[Edit, ..
     return tuple({edit.path: edit for edit in edits}.values())
 
 
-def named_path(args: Arguments) -> str:
+def named_path(args: CallArguments) -> str:
     """The file that the arguments name, or nothing."""
     named = [] if isinstance(args, str) else [args.get(key) for key in _PATH_KEYS]
     return next((path for path in named if path and isinstance(path, str)), "")
 
 
-def whole_content(tool: str, args: Arguments) -> str | None:
+def whole_content(tool: str, args: CallArguments) -> str | None:
     """All of the file after the call, where its arguments say it."""
     if isinstance(args, str) or _appends(args):
         return None
@@ -149,13 +149,13 @@ def _changes(tool: str) -> bool:
     return not words & _LOOKING or "replace" in words
 
 
-def looks(tool: str, args: Arguments) -> bool:
+def looks(tool: str, args: CallArguments) -> bool:
     """Whether a call is named for looking, so that it changes nothing."""
     words = _words(tool)
     return bool(words & _LOOKING and "replace" not in words) or _only_looks(tool, args)
 
 
-def _read(args: str) -> Arguments:
+def _read(args: str) -> CallArguments:
     """The object that a text stands for, or the text."""
     if not args.startswith("{"):
         return args
@@ -166,7 +166,7 @@ def _read(args: str) -> Arguments:
     return cast("dict[str, object]", raw) if isinstance(raw, dict) else args
 
 
-def _only_looks(tool: str, args: Arguments) -> bool:
+def _only_looks(tool: str, args: CallArguments) -> bool:
     """Whether an editor has a command that changes nothing: `view`."""
     if isinstance(args, str):
         is_editor = bool(_words(tool) & {"editor", "anthropic"})
@@ -175,7 +175,7 @@ def _only_looks(tool: str, args: Arguments) -> bool:
     return bool(command) and not _words(command) & _CHANGING
 
 
-def _deletes(tool: str, args: Arguments) -> bool:
+def _deletes(tool: str, args: CallArguments) -> bool:
     command = "" if isinstance(args, str) else _command(args)
     return bool((_words(command) or _words(tool)) & _DELETING)
 
@@ -194,7 +194,7 @@ def _appends(args: Mapping[str, object]) -> bool:
     return bool(args.get("append")) or str(args.get("mode", "")).startswith("a")
 
 
-def _patches(args: Arguments) -> list[str]:
+def _patches(args: CallArguments) -> list[str]:
     """The texts of a call that may be patches."""
     if isinstance(args, str):
         return [args]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from midwatch_monitor.shell.target import EVERYTHING, Target, into
+from midwatch_monitor.shell.target import EVERYTHING, WriteTarget, into
 
 
 def positional(arguments: Sequence[str], valued: str = "", named: str = "") -> list[str]:
@@ -43,7 +43,7 @@ def option_value(arguments: Sequence[str], *options: str) -> str:
     return ""
 
 
-def _sed(arguments: Sequence[str]) -> Iterator[Target]:
+def _sed(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     in_place = script = False
     left: list[str] = []
     rest = iter(arguments)
@@ -78,7 +78,7 @@ def _sed_letters(letters: str) -> tuple[bool, str]:
     return False, ""
 
 
-def _perl(arguments: Sequence[str]) -> Iterator[Target]:
+def _perl(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     in_place = script = False
     left: list[str] = []
     rest = iter(arguments)
@@ -111,16 +111,16 @@ def _perl_letters(letters: str) -> tuple[bool, bool, bool]:
     return False, False, False
 
 
-def _awk(arguments: Sequence[str]) -> Iterator[Target]:
+def _awk(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     if option_value(arguments, "-i", "--include") == "inplace":
         left = positional(arguments, "ivFfE", "include assign field-separator file")
         program = option_value(arguments, "-f", "--file")
         yield from _edit_targets(left if program else left[1:])
 
 
-def _rm(arguments: Sequence[str]) -> Iterator[Target]:
+def _rm(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     for path in positional(arguments):
-        yield Target(path=path, deleted=True)
+        yield WriteTarget(path=path, deleted=True)
 
 
 def pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -137,15 +137,15 @@ def pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield source, into(source, place)
 
 
-def _install(arguments: Sequence[str]) -> Iterator[Target]:
+def _install(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     yield from _edit_targets([place for _, place in pairs(arguments)])
 
 
-def _last(arguments: Sequence[str]) -> Iterator[Target]:
+def _last(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     yield from _edit_targets(positional(arguments, "cpS", "prompt")[-1:])
 
 
-def _vim(arguments: Sequence[str]) -> Iterator[Target]:
+def _vim(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     """Only where it is told to write: else it is opened to read."""
     orders = [a[1:] for a in arguments if a.startswith("+")]
     orders += [b for a, b in pairwise(arguments) if a in {"-c", "--cmd"}]
@@ -155,20 +155,20 @@ def _vim(arguments: Sequence[str]) -> Iterator[Target]:
         )
 
 
-def _dd(arguments: Sequence[str]) -> Iterator[Target]:
+def _dd(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     yield from _edit_targets(a.removeprefix("of=") for a in arguments if a.startswith("of="))
 
 
-def _truncate(arguments: Sequence[str]) -> Iterator[Target]:
+def _truncate(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     yield from _edit_targets(positional(arguments, "sr", "size reference"))
 
 
-def _edit_targets(paths: Iterable[str]) -> Iterator[Target]:
+def _edit_targets(paths: Iterable[str]) -> Iterator[WriteTarget]:
     for path in paths:
-        yield Target(path=path)
+        yield WriteTarget(path=path)
 
 
-WRITERS: Mapping[str, Callable[[Sequence[str]], Iterator[Target]]] = {
+WRITERS: Mapping[str, Callable[[Sequence[str]], Iterator[WriteTarget]]] = {
     "sed": _sed,
     "gsed": _sed,
     "perl": _perl,
@@ -192,7 +192,7 @@ _FILE = re.compile(r"(?!v?\d+(?:\.\d+)*$)(?:.*/)?\.?[^/]*\.[^/]*")
 """What names a file, where it could also name a branch or a tag."""
 
 
-def git_targets(arguments: Sequence[str]) -> Iterator[Target]:
+def git_targets(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     """The files that `git` with these arguments changes in the working tree."""
     rest = list(arguments)
     directory = ""
@@ -209,7 +209,7 @@ def git_targets(arguments: Sequence[str]) -> Iterator[Target]:
                 yield replace(target, path=posixpath.join(directory, target.path))
 
 
-def _checkout(arguments: Sequence[str]) -> Iterator[Target]:
+def _checkout(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     if "--" in arguments:
         yield from _restore_targets(arguments[arguments.index("--") + 1 :])
         return
@@ -220,47 +220,47 @@ def _checkout(arguments: Sequence[str]) -> Iterator[Target]:
     if first or len(left) > 1:
         yield from _restore_targets([*first, *left[1:]])
     elif {"-f", "--force"} & set(arguments):
-        yield Target(path=EVERYTHING, restored=True)
+        yield WriteTarget(path=EVERYTHING, restored=True)
 
 
-def _restore(arguments: Sequence[str]) -> Iterator[Target]:
+def _restore(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     given = set(arguments)
     if not given & {"--staged", "-S"} or given & {"--worktree", "-W"}:
         yield from _restore_targets(positional(arguments, "s", "source"))
 
 
-def _stash(arguments: Sequence[str]) -> Iterator[Target]:
+def _stash(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     order = next((a for a in arguments if not a.startswith("-")), "push")
     if order == "push" and "--" in arguments:
         yield from _restore_targets(arguments[arguments.index("--") + 1 :])
     elif order in {"push", "save"}:
-        yield Target(path=EVERYTHING, restored=True)
+        yield WriteTarget(path=EVERYTHING, restored=True)
 
 
-def _reset(arguments: Sequence[str]) -> Iterator[Target]:
+def _reset(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     if "--hard" in arguments:
-        yield Target(path=EVERYTHING, restored=True)
+        yield WriteTarget(path=EVERYTHING, restored=True)
 
 
-def _git_rm(arguments: Sequence[str]) -> Iterator[Target]:
+def _git_rm(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     if "--cached" not in arguments:
         for path in positional(arguments):
-            yield Target(path=path, deleted=True)
+            yield WriteTarget(path=path, deleted=True)
 
 
-def _git_mv(arguments: Sequence[str]) -> Iterator[Target]:
+def _git_mv(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     *sources, place = positional(arguments) or [""]
     for source in sources:
-        yield Target(path=source, deleted=True)
-        yield Target(path=into(source, place))
+        yield WriteTarget(path=source, deleted=True)
+        yield WriteTarget(path=into(source, place))
 
 
-def _restore_targets(paths: Sequence[str]) -> Iterator[Target]:
+def _restore_targets(paths: Sequence[str]) -> Iterator[WriteTarget]:
     for path in paths:
-        yield Target(path=path, restored=True)
+        yield WriteTarget(path=path, restored=True)
 
 
-_GIT_COMMANDS: Mapping[str, Callable[[Sequence[str]], Iterator[Target]]] = {
+_GIT_COMMANDS: Mapping[str, Callable[[Sequence[str]], Iterator[WriteTarget]]] = {
     "checkout": _checkout,
     "restore": _restore,
     "stash": _stash,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from midwatch_monitor.shell.syntax import UNKNOWN
-from midwatch_monitor.shell.target import MAX_TARGETS, Target, into
+from midwatch_monitor.shell.target import MAX_TARGETS, WriteTarget, into
 
 MAX_TEXT = 200_000
 """Characters; a longer program is not read."""
@@ -34,7 +34,7 @@ _MODE = re.compile(r"[rwaxbtU+]{1,4}")
 class Program:
     """What a Python program does to files, and the shell commands that it runs."""
 
-    targets: tuple[Target, ...] = ()
+    targets: tuple[WriteTarget, ...] = ()
     commands: tuple[str, ...] = ()
 
 
@@ -70,7 +70,7 @@ class _Reader(ast.NodeVisitor):
     ) -> None:
         self.values: dict[str, list[str]] = {}
         self.arguments: dict[str, list[str]] = {}
-        self.targets: list[Target] = []
+        self.targets: list[WriteTarget] = []
         self.commands: list[str] = []
         self._given = arguments
         self._known = known or {}
@@ -173,7 +173,9 @@ class _Reader(ast.NodeVisitor):
 
     def _add(self, path: str, *, deleted: bool = False) -> None:
         if len(self.targets) < 4 * MAX_TARGETS:
-            self.targets.append(Target(path=posixpath.join(self._directory, path), deleted=deleted))
+            self.targets.append(
+                WriteTarget(path=posixpath.join(self._directory, path), deleted=deleted)
+            )
 
     def _run(self, node: ast.expr) -> None:
         if isinstance(node, ast.List | ast.Tuple):

@@ -48,7 +48,7 @@ class PartKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class WordPart:
     """A piece of a word; for a variable, `text` is its name."""
 
     kind: PartKind
@@ -73,7 +73,7 @@ class Token(NamedTuple):
     raw: str
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[WordPart, ...]:
         """The pieces of a word."""
         return _Word(self.raw, 0).parts
 
@@ -137,7 +137,7 @@ class _Word:
     def __init__(self, text: str, at: int) -> None:
         self._text = text
         self._at = at
-        self._parts: list[Part] = []
+        self._parts: list[WordPart] = []
         if text.startswith(("<(", ">("), at):
             self._at = find_closing(text, at + 2)
             self._put(PartKind.QUOTED, UNKNOWN)
@@ -145,7 +145,7 @@ class _Word:
             pass
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[WordPart, ...]:
         return tuple(self._parts)
 
     @property
@@ -180,7 +180,7 @@ class _Word:
         return found.group()
 
     def _put(self, kind: PartKind, text: str) -> None:
-        self._parts.append(Part(kind=kind, text=text))
+        self._parts.append(WordPart(kind=kind, text=text))
 
     def _escaped(self) -> None:
         after = self._text[self._at + 1 : self._at + 2]
@@ -300,7 +300,7 @@ class Redirect:
     operator: str
     """Without the number before it."""
     descriptor: int
-    target: tuple[Part, ...] = ()
+    target: tuple[WordPart, ...] = ()
     body: str | None = None
     """Of a here-document."""
     literal: bool = False
@@ -311,7 +311,7 @@ class Redirect:
 class Command:
     """A simple command, with keywords and assignments still among its words."""
 
-    words: tuple[tuple[Part, ...], ...] = ()
+    words: tuple[tuple[WordPart, ...], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     piped: bool = False
     """Whether it reads what the one before it writes."""
@@ -322,7 +322,7 @@ def parse(text: str) -> list[Command | Bracket]:
     read = tokens(text)
     bodies = iter([token.raw for token in read if token.kind is TokenKind.BODY])
     commands: list[Command | Bracket] = []
-    words: list[tuple[Part, ...]] = []
+    words: list[tuple[WordPart, ...]] = []
     redirects: list[Redirect] = []
     piped = False
     rest = iter(read)
@@ -345,7 +345,7 @@ def parse(text: str) -> list[Command | Bracket]:
     return commands
 
 
-def expand(word: tuple[Part, ...], variables: Mapping[str, str]) -> list[str]:
+def expand(word: tuple[WordPart, ...], variables: Mapping[str, str]) -> list[str]:
     """The words that a word becomes; `UNKNOWN` stands in them for what is not known."""
     if len(word) == 1 and word[0].kind is PartKind.QUOTED:
         return [word[0].text]
@@ -371,7 +371,7 @@ def expand_document(body: str, variables: Mapping[str, str]) -> str:
     return _EXPANDING.sub(fill, body)
 
 
-def _choices(part: Part, variables: Mapping[str, str]) -> list[str]:
+def _choices(part: WordPart, variables: Mapping[str, str]) -> list[str]:
     if part.kind is PartKind.QUOTED:
         return [part.text]
     if part.kind is PartKind.BARE:

@@ -15,7 +15,7 @@ EVERYTHING = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class WriteTarget:
     """What is done to one file. `$1` in its path is the script's first argument."""
 
     path: str
@@ -115,15 +115,15 @@ _BLOCK = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$"
 _NOWHERE = "/dev/null"
 
 
-def patched_files(text: str) -> tuple[Target, ...]:
+def patched_files(text: str) -> tuple[WriteTarget, ...]:
     """The files of a unified diff, their `a/` and `b/` still before them."""
     return tuple(_patched_files(text))[:MAX_TARGETS]
 
 
-def patch_blocks(text: str) -> tuple[Target, ...]:
+def patch_blocks(text: str) -> tuple[WriteTarget, ...]:
     """The files of a patch in patch_blocks (`*** Update File: …`)."""
     made = [
-        Target(path=found[2].strip(), deleted=found[1] == "Delete File")
+        WriteTarget(path=found[2].strip(), deleted=found[1] == "Delete File")
         for found in _BLOCK.finditer(text)
     ]
     return tuple(made[:MAX_TARGETS])
@@ -136,13 +136,13 @@ def without_components(path: str, components: int | None) -> str:
     return "/".join(path.split("/")[components:])
 
 
-def _patched_files(text: str) -> Iterator[Target]:
+def _patched_files(text: str) -> Iterator[WriteTarget]:
     old = ""
     for found in _HEADER.finditer(text):
         path = found[2].strip()
         if found[1] == "---":
             old = path
         elif path != _NOWHERE:
-            yield Target(path=path)
+            yield WriteTarget(path=path)
         elif old not in {"", _NOWHERE}:
-            yield Target(path=old, deleted=True)
+            yield WriteTarget(path=old, deleted=True)

@@ -24,7 +24,7 @@ from midwatch_monitor.shell.target import (
     EVERYTHING,
     MAX_TARGETS,
     Stream,
-    Target,
+    WriteTarget,
     echo,
     patch_blocks,
     patched_files,
@@ -32,14 +32,20 @@ from midwatch_monitor.shell.target import (
     printf,
     without_components,
 )
-from midwatch_monitor.shell.written import Script, Scripts, WrittenFiles, python_script, script_of
+from midwatch_monitor.shell.written import (
+    Scripts,
+    WrittenFiles,
+    WrittenScript,
+    python_script,
+    script_of,
+)
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh"})
 _DRY = frozenset({"--check", "--stat", "--numstat", "--summary", "--cached", "--dry-run"})
 
 
-class Calls:
+class ProgramCalls:
     """Calls the programs of one command line; `nested` follows a text with its arguments."""
 
     def __init__(self, written: WrittenFiles, nested: Callable[[str, Sequence[str]], None]) -> None:
@@ -103,7 +109,7 @@ class Calls:
         if stdin.crafted:
             appended = bool({"-a", "--append"} & set(arguments))
             for path in positional(arguments):
-                self._written.add(Target(path=path, text=stdin.text, appended=appended))
+                self._written.add(WriteTarget(path=path, text=stdin.text, appended=appended))
         return stdin
 
     def _cp(self, arguments: Sequence[str], stdin: Stream) -> None:
@@ -113,7 +119,7 @@ class Calls:
     def _mv(self, arguments: Sequence[str], stdin: Stream) -> None:
         for source, place in pairs(arguments):
             self._written.copy(source, place)
-            self._written.add(Target(path=source, deleted=True))
+            self._written.add(WriteTarget(path=source, deleted=True))
 
     def _git(self, arguments: Sequence[str], stdin: Stream) -> Stream | None:
         self._written.add_all(git_targets(arguments))
@@ -127,7 +133,7 @@ class Calls:
         if _DRY & set(arguments):
             return
         if left:
-            self._written.add(Target(path=left[0]))
+            self._written.add(WriteTarget(path=left[0]))
         else:
             given = option_value(arguments, "-i", "--input")
             self._apply([given] if given else [], arguments, stdin)
@@ -187,7 +193,7 @@ class Calls:
     def _file(self, path: str, arguments: Sequence[str]) -> None:
         self._run(self._written.scripts.get(self._written.place_path(path)), arguments)
 
-    def _run(self, script: Script | None, arguments: Sequence[str]) -> None:
+    def _run(self, script: WrittenScript | None, arguments: Sequence[str]) -> None:
         if script is None or script.patch:
             return
         self._written.add_all(script.targets_for(arguments))
@@ -218,7 +224,7 @@ class Walk:
     def __init__(self, written: WrittenFiles, *, depth: int = 0) -> None:
         self._written = written
         self._depth = depth
-        self._calls = Calls(written, self._walk_nested)
+        self._calls = ProgramCalls(written, self._walk_nested)
         self._scopes: list[_Scope] = []
         self._out = EMPTY
         self._closed = False
@@ -337,7 +343,7 @@ class Walk:
         if self._out.crafted:
             path = "".join(expand(redirect.target, self._written.variables))
             appended = redirect.operator == ">>"
-            self._written.add(Target(path=path, text=self._out.text, appended=appended))
+            self._written.add(WriteTarget(path=path, text=self._out.text, appended=appended))
             self._out = EMPTY
 
 
@@ -382,7 +388,7 @@ class Shell:
         self._settle(cwd)
         written = WrittenFiles(directory=cwd, root=self._root, scripts=self._scripts)
         Walk(written).follow(command)
-        last: dict[str, Target] = {}
+        last: dict[str, WriteTarget] = {}
         for target in written.written:
             path = place_path(target.path, directory="", root=self._root)
             if path and not _folder(target):
@@ -412,7 +418,7 @@ def reverts(command: str, *, cwd: str = "") -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in paths if path))
 
 
-def _after(before: Target | None, target: Target) -> Target:
+def _after(before: WriteTarget | None, target: WriteTarget) -> WriteTarget:
     """The last writing of a file, with the whole content where the command holds it."""
     if not target.appended:
         return target
@@ -421,7 +427,7 @@ def _after(before: Target | None, target: Target) -> Target:
     return replace(target, text=whole)
 
 
-def _edit(path: str, target: Target) -> Edit:
+def _edit(path: str, target: WriteTarget) -> Edit:
     return Edit(path=path, digest=_digest(target.text), deleted=target.deleted)
 
 
@@ -431,6 +437,6 @@ def _digest(text: str | None) -> str:
     return digest(text)
 
 
-def _folder(target: Target) -> bool:
+def _folder(target: WriteTarget) -> bool:
     """Whether it names a folder, or all there is."""
     return target.path == EVERYTHING or posixpath.basename(target.path) in {"", ".", ".."}

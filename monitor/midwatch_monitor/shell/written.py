@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 from midwatch_monitor.shell import python
 from midwatch_monitor.shell.syntax import UNKNOWN
-from midwatch_monitor.shell.target import EVERYTHING, MAX_TARGETS, Target, patched_files, place_path
+from midwatch_monitor.shell.target import (
+    EVERYTHING,
+    MAX_TARGETS,
+    WriteTarget,
+    patched_files,
+    place_path,
+)
 
 MAX_SCRIPTS = 32
 """Scripts that are known at a time; the one least recently written is dropped."""
@@ -18,15 +24,15 @@ _ARGUMENT = re.compile(r"\$(\d)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class WrittenScript:
     """What a file would write if it is run or, as a patch, applied."""
 
-    targets: tuple[Target, ...] = ()
+    targets: tuple[WriteTarget, ...] = ()
     commands: tuple[str, ...] = ()
     """Shell commands that it runs."""
     patch: bool = False
 
-    def targets_for(self, arguments: Sequence[str]) -> list[Target]:
+    def targets_for(self, arguments: Sequence[str]) -> list[WriteTarget]:
         """Its targets where it is called with these arguments."""
 
         def fill(found: re.Match[str]) -> str:
@@ -40,13 +46,13 @@ class Scripts:
     """The scripts of one run, by path."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Script] = {}
+        self._known: dict[str, WrittenScript] = {}
 
-    def get(self, path: str) -> Script | None:
+    def get(self, path: str) -> WrittenScript | None:
         """What is known of the file at a path."""
         return self._known.get(path)
 
-    def put(self, path: str, script: Script | None) -> None:
+    def put(self, path: str, script: WrittenScript | None) -> None:
         """The file is this script now; `None`: it is none any more."""
         self._known.pop(path, None)
         if script is None:
@@ -60,7 +66,7 @@ class Scripts:
         known = {name(path): script for path, script in self._known.items()}
         self._known = {path: script for path, script in known.items() if path}
 
-    def extend(self, path: str, script: Script | None) -> None:
+    def extend(self, path: str, script: WrittenScript | None) -> None:
         """The file does this as well from now on."""
         known = self._known.get(path)
         if known is None or script is None:
@@ -72,27 +78,27 @@ class Scripts:
         self.put(path, both)
 
 
-def script_of(path: str, text: str) -> Script | None:
+def script_of(path: str, text: str) -> WrittenScript | None:
     """What a file with this text would write; `None` if nothing, or if it is no script."""
     first = text[:200].partition("\n")[0]
     shebang = first.startswith("#!")
     extension = posixpath.splitext(path)[1]
     if extension in {".patch", ".diff"} or first.startswith(("--- ", "diff ")):
-        script = Script(targets=patched_files(text), patch=True)
+        script = WrittenScript(targets=patched_files(text), patch=True)
     elif extension in {".py", ".pyw"} or (shebang and "python" in first):
         script = python_script(text)
     elif (extension in {"", ".sh", ".bash"} or shebang) and len(text) <= MAX_COMMANDS_TEXT:
-        script = Script(commands=(text,))
+        script = WrittenScript(commands=(text,))
     else:
         return None
     return script if script.targets or script.commands else None
 
 
-def python_script(text: str) -> Script:
+def python_script(text: str) -> WrittenScript:
     """What a Python program would write."""
     program = python.program(text)
     commands = [text for text in program.commands if len(text) <= MAX_COMMANDS_TEXT]
-    return Script(targets=program.targets, commands=tuple(commands))
+    return WrittenScript(targets=program.targets, commands=tuple(commands))
 
 
 _MAX_WRITTEN = 256
@@ -106,7 +112,7 @@ class WrittenFiles:
     """The state of one command line on its way. Paths in `written` hold the folders gone to."""
 
     def __init__(self, *, directory: str, root: str, scripts: Scripts) -> None:
-        self.written: list[Target] = []
+        self.written: list[WriteTarget] = []
         self.variables: dict[str, str] = {}
         self.scripts = scripts
         self.directory = directory
@@ -133,12 +139,12 @@ class WrittenFiles:
         """The path as an edit would name it; empty for what is no file of the work."""
         return place_path(path, directory=self.directory, root=self._root)
 
-    def add_all(self, targets: Iterable[Target]) -> None:
+    def add_all(self, targets: Iterable[WriteTarget]) -> None:
         """These files are written."""
         for target in targets:
             self.add(target)
 
-    def add(self, target: Target) -> None:
+    def add(self, target: WriteTarget) -> None:
         """A file is written; if it is a script, a later command may run it."""
         if len(self.written) >= _MAX_WRITTEN:
             return
@@ -162,6 +168,6 @@ class WrittenFiles:
         known = posixpath.join(self.directory, source)
         last = next((each for each in reversed(self.written) if each.path == known), None)
         script = self.scripts.get(self.place_path(source))
-        self.add(Target(path=place, text=last.text if last and not last.appended else None))
+        self.add(WriteTarget(path=place, text=last.text if last and not last.appended else None))
         if path := self.place_path(place):
             self.scripts.put(path, script)

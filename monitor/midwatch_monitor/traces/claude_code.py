@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from midwatch_monitor.records import Event, Step
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.json_stream import first_lines
 from midwatch_monitor.traces.session_reader import SessionReader, typed_text
 from midwatch_monitor.traces.tool_calls import Tools, finish_call
@@ -45,7 +45,7 @@ class ClaudeCodeSession(SessionReader):
         super().__init__()
         self._sidechain: bool | None = None
 
-    def take(self, line: Node) -> Iterator[Event]:
+    def take(self, line: JsonNode) -> Iterator[Event]:
         """The events that are complete with this line."""
         id = line["agentId"].text or line["sessionId"].text or line["session_id"].text
         self.heading.add(id=id)
@@ -57,14 +57,14 @@ class ClaudeCodeSession(SessionReader):
         else:
             yield from self._read_user_line(line)
 
-    def _own(self, line: Node) -> bool:
+    def _own(self, line: JsonNode) -> bool:
         sidechain = bool(line["isSidechain"] or line["parent_tool_use_id"])
         if self._sidechain is None:
             self._sidechain = sidechain
             self._attended = not sidechain
         return sidechain == self._sidechain and not line["isMeta"]
 
-    def _read_user_line(self, line: Node) -> Iterator[Event]:
+    def _read_user_line(self, line: JsonNode) -> Iterator[Event]:
         """Results of calls, or the words of a person."""
         at, content = line["timestamp"].time, line["message"]["content"]
         for block in content:
@@ -77,7 +77,7 @@ class ClaudeCodeSession(SessionReader):
             self.heading.add(prompt=said)
             yield from self._to_model(at)
 
-    def _answer(self, line: Node) -> Iterator[Event]:
+    def _answer(self, line: JsonNode) -> Iterator[Event]:
         message, at = line["message"], line["timestamp"].time
         if line["isApiErrorMessage"] or message["model"].text == "<synthetic>":
             return
@@ -94,7 +94,7 @@ class ClaudeCodeSession(SessionReader):
             yield from self._message()
             yield from self._to_person(at)
 
-    def _result(self, line: Node, block: Node) -> Iterator[Step]:
+    def _result(self, line: JsonNode, block: JsonNode) -> Iterator[Step]:
         step = self._calls.close(block["tool_use_id"].text)
         if step is None:
             return
@@ -104,14 +104,14 @@ class ClaudeCodeSession(SessionReader):
         yield self._calls.number(done)
 
 
-def _ends(message: Node) -> bool:
+def _ends(message: JsonNode) -> bool:
     """Whether the model is done. Its thoughts have a line of their own, before what it says."""
     content = message["content"]
     thinks = content and all(block["type"].text in _THINKING for block in content)
     return message["stop_reason"].text == "end_turn" and (bool(content.text) or not thinks)
 
 
-def _exit_code(line: Node, output: str, *, failed: bool) -> int | None:
+def _exit_code(line: JsonNode, output: str, *, failed: bool) -> int | None:
     """Of a command; `None` where it was refused, stopped, or goes on in the background.
 
     Also where it succeeded and a bare text is kept of it: hooks of some agents tell no more.
@@ -123,11 +123,11 @@ def _exit_code(line: Node, output: str, *, failed: bool) -> int | None:
     return int(found[1]) if found else None
 
 
-def _speaks(line: Node) -> bool:
+def _speaks(line: JsonNode) -> bool:
     return line["type"].text in _SPEAKERS and "content" in line["message"]
 
 
-def _output(line: Node, block: Node) -> str:
+def _output(line: JsonNode, block: JsonNode) -> str:
     """What came back, as the model saw it; else as it was kept beside."""
     content, kept = block["content"], line["toolUseResult"]
     return content.said or "\n".join(filter(None, [kept["stdout"].text, kept["stderr"].text]))

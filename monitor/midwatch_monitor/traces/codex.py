@@ -16,10 +16,10 @@ from posixpath import join
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell.target import patch_blocks
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.json_stream import first_lines
 from midwatch_monitor.traces.session_reader import SessionReader, typed_text
-from midwatch_monitor.traces.tool_calls import Answer, finish_call
+from midwatch_monitor.traces.tool_calls import ModelAnswer, finish_call
 
 _KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg"})
 _SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
@@ -46,7 +46,7 @@ class CodexSession(SessionReader):
         self._tokens = 0
         """Those that no step has yet."""
 
-    def take(self, line: Node) -> Iterator[Event]:
+    def take(self, line: JsonNode) -> Iterator[Event]:
         """The events that are complete with this line."""
         payload, at = line["payload"], line["timestamp"].time
         match line["type"].text:
@@ -68,13 +68,13 @@ class CodexSession(SessionReader):
         yield from self._end_answer()
         yield from map(self._add_tokens, self._calls.rest())
 
-    def _begin(self, meta: Node) -> None:
+    def _begin(self, meta: JsonNode) -> None:
         source = meta["source"]["subagent"] or meta["thread_source"].text == "subagent"
         self._attended = self._attended and not source
         self.heading.add(id=meta["id"].text)
         self._enter(meta["cwd"].text)
 
-    def _respond(self, item: Node, at: datetime | None) -> Iterator[Step]:
+    def _respond(self, item: JsonNode, at: datetime | None) -> Iterator[Step]:
         """What the model said and called, and what it was told of its calls."""
         key = item["call_id"].text
         match item["type"].text:
@@ -91,7 +91,7 @@ class CodexSession(SessionReader):
             case _:
                 return
 
-    def _happen(self, event: Node, at: datetime | None) -> Iterator[Event]:
+    def _happen(self, event: JsonNode, at: datetime | None) -> Iterator[Event]:
         """What Codex says of itself."""
         match event["type"].text:
             case "task_started" | "turn_started":
@@ -108,7 +108,7 @@ class CodexSession(SessionReader):
             case _:
                 return
 
-    def _complete(self, item: Node, at: datetime | None) -> Iterator[Step]:
+    def _complete(self, item: JsonNode, at: datetime | None) -> Iterator[Step]:
         kind, key = item["type"].text, item["id"].text
         if kind == "UserMessage":
             self.heading.add(prompt=typed_text(item["content"].said))
@@ -121,7 +121,7 @@ class CodexSession(SessionReader):
         if step := self._calls.close(key):
             yield self._number(_as_seen(step, item, at))
 
-    def _answer(self, at: datetime | None) -> Answer:
+    def _answer(self, at: datetime | None) -> ModelAnswer:
         """The answer that is being given."""
         return self._current or self._begin_answer(at)
 
@@ -129,7 +129,7 @@ class CodexSession(SessionReader):
         yield from map(self._add_tokens, self._message())
         self._current = None
 
-    def _count(self, usage: Node) -> Iterator[Step]:
+    def _count(self, usage: JsonNode) -> Iterator[Step]:
         """What all answers until now have cost; the current one is over."""
         total = usage["total_tokens"].count
         self._tokens += max(total - self._total, 0)
@@ -143,7 +143,7 @@ class CodexSession(SessionReader):
         tokens, self._tokens = self._tokens, 0
         return replace(step, tokens=tokens)
 
-    def _call(self, kind: str, item: Node, at: datetime | None) -> Step:
+    def _call(self, kind: str, item: JsonNode, at: datetime | None) -> Step:
         """The call as it waits."""
         if kind == "local_shell_call":
             tool, given = "local_shell", item["action"]
@@ -158,7 +158,7 @@ class CodexSession(SessionReader):
             return self._patch(step, given.text or given["input"].text)
         return replace(step, args=given.canonical)
 
-    def _read_unrequested_call(self, item: Node, at: datetime | None) -> Step:
+    def _read_unrequested_call(self, item: JsonNode, at: datetime | None) -> Step:
         """A call of which no line tells that the model made it."""
         step = Step(number=0, kind=StepKind.TOOL, at=at, call=item["id"].text)
         match item["type"].text:
@@ -184,7 +184,7 @@ class CodexSession(SessionReader):
         return replace(step, args=patch, path=edits[0].path if edits else "", edits=edits)
 
 
-def _command(given: Node) -> str:
+def _command(given: JsonNode) -> str:
     """The command's text; of a shell that runs a script, the script."""
     words = [word.text for word in given["command"]]
     if len(words) == 3 and words[1] in {"-c", "-lc"}:
@@ -192,7 +192,7 @@ def _command(given: Node) -> str:
     return given["cmd"].text or given["command"].text or shlex.join(words)
 
 
-def _as_seen(step: Step, item: Node, at: datetime | None) -> Step:
+def _as_seen(step: Step, item: JsonNode, at: datetime | None) -> Step:
     """The call with what Codex saw of it."""
     ok, code = item["status"].text == "completed", None
     result = item["result"]
@@ -207,7 +207,7 @@ def _as_seen(step: Step, item: Node, at: datetime | None) -> Step:
     return finish_call(step, at=at, ok=ok, exit_code=code, output=output)
 
 
-def _as_told(step: Step, output: Node, at: datetime | None) -> Step:
+def _as_told(step: Step, output: JsonNode, at: datetime | None) -> Step:
     """The call with what the model was told of it."""
     kept, text, ok = output.decoded, output.said, None
     code = kept["metadata"]["exit_code"].whole

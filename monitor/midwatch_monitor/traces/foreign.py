@@ -15,23 +15,23 @@ from midwatch_monitor.time_range import plausible
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JsonNode:
     """A JSON value, or `None` for one that is not there."""
 
     value: object = None
 
-    def __getitem__(self, key: str) -> "Node":
+    def __getitem__(self, key: str) -> "JsonNode":
         """The value under a key; empty where there is none."""
-        return Node(self.members.get(key))
+        return JsonNode(self.members.get(key))
 
     def __contains__(self, key: str) -> bool:
         return key in self.members
 
-    def __iter__(self) -> Iterator["Node"]:
+    def __iter__(self) -> Iterator["JsonNode"]:
         """The elements of an array; none for anything else."""
         # isinstance alone leaves the type of the elements unknown.
         value = self.value
-        return map(Node, cast("list[object]", value) if isinstance(value, list) else ())
+        return map(JsonNode, cast("list[object]", value) if isinstance(value, list) else ())
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -42,10 +42,10 @@ class Node:
         value = self.value
         return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
-    def without(self, names: Set[str]) -> "Node":
+    def without(self, names: Set[str]) -> "JsonNode":
         """The object without these members, and without those that are null."""
         members = self.members.items()
-        return Node(
+        return JsonNode(
             {key: value for key, value in members if key not in names and value is not None}
         )
 
@@ -107,12 +107,12 @@ class Node:
         return moment if moment and plausible(moment) else None
 
     @property
-    def decoded(self) -> "Node":
+    def decoded(self) -> "JsonNode":
         """What a text of JSON says; anything else as it is."""
         if not isinstance(self.value, str):
             return self
         try:
-            return Node(json.loads(self.value))
+            return JsonNode(json.loads(self.value))
         except (ValueError, RecursionError):
             return self
 
@@ -128,11 +128,11 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class TraceItem:
     """One entry of a trace: its place, counted from 1, and what it says."""
 
     number: int
-    node: Node
+    node: JsonNode
 
 
 _HUGE = 1e18
@@ -206,7 +206,7 @@ MAX_OPEN = 256
 _MAX_CLOSED = 1024
 
 
-class Calls:
+class CallNumbers:
     """Numbers the steps of a run in the order of completion, in bounded memory."""
 
     def __init__(self) -> None:

@@ -13,10 +13,10 @@ from datetime import datetime
 from pathlib import Path
 
 from midwatch_monitor.records import Event, Step
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.json_stream import first_lines
 from midwatch_monitor.traces.session_reader import SessionReader, typed_text
-from midwatch_monitor.traces.tool_calls import Answer, Tools, finish_call
+from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools, finish_call
 
 _TOOLS = Tools(
     shell="run_shell_command",
@@ -52,7 +52,7 @@ def project_folder(path: Path) -> str:
 class GeminiSession(SessionReader):
     """One session as it is read. `folder`: where it works, which its lines do not tell."""
 
-    def take(self, line: Node) -> Iterator[Event]:
+    def take(self, line: JsonNode) -> Iterator[Event]:
         """The events that are complete with this line."""
         match line["type"].text:
             case "gemini":
@@ -64,13 +64,13 @@ class GeminiSession(SessionReader):
             case _:
                 return
 
-    def _begin(self, line: Node) -> None:
+    def _begin(self, line: JsonNode) -> None:
         self._attended = line["kind"].text != "subagent"
         folder = next((each.text for each in line["directories"]), "")
         self.heading.add(id=line["sessionId"].text)
         self._enter(self.heading.folder or folder)
 
-    def _read_user_line(self, line: Node) -> Iterator[Event]:
+    def _read_user_line(self, line: JsonNode) -> Iterator[Event]:
         yield from self._message()
         if any("functionResponse" in part for part in line["content"]):
             return
@@ -79,7 +79,7 @@ class GeminiSession(SessionReader):
             self.heading.add(prompt=said)
             yield from self._to_model(line["timestamp"].time)
 
-    def _answer(self, line: Node) -> Iterator[Event]:
+    def _answer(self, line: JsonNode) -> Iterator[Event]:
         key, at = line["id"].text, line["timestamp"].time
         answer = yield from self._answer_for(key, at)
         if not answer.called:
@@ -92,13 +92,13 @@ class GeminiSession(SessionReader):
         elif answer.step.text and not answer.called:
             yield from self._to_person(at)
 
-    def _call(self, answer: Answer, call: Node, at: datetime | None) -> Iterator[Step]:
+    def _call(self, answer: ModelAnswer, call: JsonNode, at: datetime | None) -> Iterator[Step]:
         yield from self._open_call(answer, _TOOLS, call, call["args"], at)
         if call["status"].text in _ENDED and (step := self._calls.close(call["id"].text)):
             yield self._calls.number(_with_result(step, call, at))
 
 
-def response_text(parts: Node) -> str:
+def response_text(parts: JsonNode) -> str:
     """What the model is told of a call, as the parts of a message hold it."""
     responses = (part["functionResponse"]["response"] for part in parts)
     return "\n".join(
@@ -106,7 +106,7 @@ def response_text(parts: Node) -> str:
     )
 
 
-def _with_result(step: Step, call: Node, at: datetime | None) -> Step:
+def _with_result(step: Step, call: JsonNode, at: datetime | None) -> Step:
     told, shown = response_text(call["result"]), call["resultDisplay"].text
     failed, shell = call["status"].text != "success", step.tool == _TOOLS.shell
     found = _EXIT_CODE.search(told) if shell else None

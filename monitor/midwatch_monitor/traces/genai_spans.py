@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Event, Step, StepKind
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.session_reader import SessionReader
-from midwatch_monitor.traces.tool_calls import Answer, Tools, finish_call
+from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools, finish_call
 
 if TYPE_CHECKING:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -52,7 +52,7 @@ _MESSAGE_PIECE = re.compile(r"llm\.(input|output)_messages\.(\d+)\.message\.([^.
 """OpenInference has an attribute for each piece of a message."""
 
 
-def spans_in(body: bytes, *, json: bool) -> list[Node]:
+def spans_in(body: bytes, *, json: bool) -> list[JsonNode]:
     """The spans of a request, as they ended, each with its attributes as one object.
 
     Raises TraceError for what is no request of OTLP.
@@ -80,10 +80,10 @@ def _request(body: bytes, *, json: bool) -> "ExportTraceServiceRequest":
         raise TraceError(f"no spans of OTLP: {error}") from error
 
 
-def _span(span: "Span", service: str) -> Node:
+def _span(span: "Span", service: str) -> JsonNode:
     exceptions = (_attributes(each.attributes) for each in span.events)
     problems = span.status.message, *(each["exception.message"].text for each in exceptions)
-    return Node(
+    return JsonNode(
         {
             "trace": _id(span.trace_id, 16),
             "span": _id(span.span_id, 8),
@@ -103,8 +103,8 @@ def _id(raw: bytes, size: int) -> str:
     return text if re.fullmatch(rf"[0-9a-f]{{{2 * size}}}", text) else ""
 
 
-def _attributes(pairs: "Iterable[KeyValue]") -> Node:
-    return Node({pair.key: _plain(pair.value) for pair in pairs})
+def _attributes(pairs: "Iterable[KeyValue]") -> JsonNode:
+    return JsonNode({pair.key: _plain(pair.value) for pair in pairs})
 
 
 def _plain(value: "AnyValue") -> object:
@@ -119,14 +119,14 @@ def _plain(value: "AnyValue") -> object:
             return None
 
 
-def span_kind(span: Node) -> SpanKind | None:
+def span_kind(span: JsonNode) -> SpanKind | None:
     """What a span is of; `None` for one that is no act of an agent."""
     has = span["attributes"]
     said = has["gen_ai.operation.name"].text or has["openinference.span.kind"].text.upper()
     return _KINDS.get(said) if said else SpanKind.TOOL if _first(has, _TOOL_NAMES) else None
 
 
-def conversation(span: Node) -> str:
+def conversation(span: JsonNode) -> str:
     """The id of the conversation that a span is of; empty where it does not say."""
     return _first(span["attributes"], ("gen_ai.conversation.id", "session.id")).text
 
@@ -136,9 +136,9 @@ class SpanSession(SessionReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._answer: Answer | None = None
+        self._answer: ModelAnswer | None = None
 
-    def take(self, line: Node) -> Iterator[Event]:
+    def take(self, line: JsonNode) -> Iterator[Event]:
         """The events that are complete with this span."""
         key, at = _key(line), line["end"].time
         if self._calls.knows(key):  # a program that got no answer sends it again
@@ -163,7 +163,7 @@ class SpanSession(SessionReader):
             yield self._calls.number(self._answer.step)
         self._answer = None
 
-    def _model(self, key: str, span: Node) -> Iterator[Step]:
+    def _model(self, key: str, span: JsonNode) -> Iterator[Step]:
         has = span["attributes"]
         self._requests += 1
         prompts, answers = _messages(has, "input"), _messages(has, "output")
@@ -183,14 +183,14 @@ class SpanSession(SessionReader):
         if not _CALLED & (parts | reasons):
             yield self._calls.number(step)
         else:
-            self._answer = Answer(key=key, step=step)
+            self._answer = ModelAnswer(key=key, step=step)
 
-    def _tool(self, span: Node) -> Step:
+    def _tool(self, span: JsonNode) -> Step:
         has, at, key = span["attributes"], span["end"].time, _key(span)
         given = _first(has, _ARGUMENTS).decoded
         if given.value is None:
             # Calls are not equal because nothing is known of them.
-            given = Node(f"not recorded (span {span['span'].text})")
+            given = JsonNode(f"not recorded (span {span['span'].text})")
         call = f"span {key}" if key else ""
         name = _first(has, _TOOL_NAMES).text or "unknown"
         step = _TOOLS.call(self._place, name, given, at=at, call=call)
@@ -203,17 +203,17 @@ class SpanSession(SessionReader):
         return finish_call(step, at=at, ok=not span["failed"], exit_code=None, output=output)
 
 
-def _key(span: Node) -> str:
+def _key(span: JsonNode) -> str:
     """What tells a span from all others; empty where its ids do not."""
     trace, id = span["trace"].text, span["span"].text
     return f"{trace} {id}" if trace and id else ""
 
 
-def _first(has: Node, names: tuple[str, ...]) -> Node:
-    return next((has[name] for name in names if has[name].value is not None), Node())
+def _first(has: JsonNode, names: tuple[str, ...]) -> JsonNode:
+    return next((has[name] for name in names if has[name].value is not None), JsonNode())
 
 
-def _messages(has: Node, side: str) -> list[Node]:
+def _messages(has: JsonNode, side: str) -> list[JsonNode]:
     """What a model was given, or answered."""
     if said := list(has[f"gen_ai.{side}.messages"].decoded):
         return said
@@ -228,8 +228,8 @@ def _messages(has: Node, side: str) -> list[Node]:
                 parts[number].append({"type": "text", "content": value})
             case _:
                 pass
-    return [Node({"role": roles.get(each), "parts": parts[each]}) for each in roles | parts]
+    return [JsonNode({"role": roles.get(each), "parts": parts[each]}) for each in roles | parts]
 
 
-def _text(message: Node) -> str:
+def _text(message: JsonNode) -> str:
     return "\n".join(part["content"].text for part in message["parts"] if part["content"].text)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from midwatch_monitor.errors import TraceError
-from midwatch_monitor.traces.foreign import Item, Node
+from midwatch_monitor.traces.foreign import JsonNode, TraceItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,13 @@ MAX_LINE = 32 * 1024 * 1024
 """Bytes of the longest line that is read; a longer one is damage, and is not held in memory."""
 
 
-def lines(path: Path) -> Iterator[Item | Damage]:
+def lines(path: Path) -> Iterator[TraceItem | Damage]:
     """The objects of a file. A line that cannot be read becomes damage, and is skipped."""
     for number, line in _raw(path):
         yield item_of(line, number)
 
 
-def first_lines(path: Path) -> Iterator[Node]:
+def first_lines(path: Path) -> Iterator[JsonNode]:
     """The objects in the head of a file; what is none is passed over."""
     left = HEAD
     for _, line in _raw(path):
@@ -58,20 +58,20 @@ def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def item_of(line: bytes, number: int) -> Item | Damage:
+def item_of(line: bytes, number: int) -> TraceItem | Damage:
     """The object that a line with that number is, or the damage."""
     read = object_of(line)
     if isinstance(read, str):
         return Damage(line=number, problem=read)
-    return Item(number=number, node=read)
+    return TraceItem(number=number, node=read)
 
 
-def object_of(line: bytes) -> Node | str:
+def object_of(line: bytes) -> JsonNode | str:
     """The object that a line is, or what is wrong with it."""
     if len(line) > MAX_LINE:
         return f"longer than {MAX_LINE} bytes"
     try:
-        node = Node(json.loads(line.decode("utf-8-sig")))
+        node = JsonNode(json.loads(line.decode("utf-8-sig")))
     except UnicodeDecodeError:
         return "not UTF-8"
     except (ValueError, RecursionError) as error:
@@ -94,7 +94,7 @@ _Parsed = tuple[Sequence[str], str, object]
 """Where (a key for each object around, `""` for each array), what begins or is there, its value."""
 
 
-def items(path: Path, array: str) -> Iterator[Item | Damage]:
+def items(path: Path, array: str) -> Iterator[TraceItem | Damage]:
     """The objects of a document's array (`""`: the document is the array), as they stand there.
 
     Anything else in the array is damage, and skipped. A document that breaks off gives what came
@@ -105,9 +105,9 @@ def items(path: Path, array: str) -> Iterator[Item | Damage]:
         try:
             for value in _entries(file, array):
                 number += 1
-                node = Node(value)
+                node = JsonNode(value)
                 if node.is_object:
-                    yield Item(number=number, node=node)
+                    yield TraceItem(number=number, node=node)
                 else:
                     yield Damage(line=number, problem=f"item {number} is not a JSON object")
         except TraceError as error:
@@ -115,10 +115,10 @@ def items(path: Path, array: str) -> Iterator[Item | Damage]:
             yield Damage(line=number + 1, problem=problem)
 
 
-def first_items(path: Path, array: str) -> Iterator[Node]:
+def first_items(path: Path, array: str) -> Iterator[JsonNode]:
     """The whole entries of a document's array that the head of the file holds."""
     try:
-        yield from map(Node, _entries(_head(path), array))
+        yield from map(JsonNode, _entries(_head(path), array))
     except TraceError:
         return
 

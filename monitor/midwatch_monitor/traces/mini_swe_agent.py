@@ -12,7 +12,7 @@ from pathlib import Path
 
 from midwatch_monitor.records import Event, Step, StepKind
 from midwatch_monitor.shell import Shell
-from midwatch_monitor.traces.foreign import NOTHING_RAN, Node
+from midwatch_monitor.traces.foreign import NOTHING_RAN, JsonNode
 from midwatch_monitor.traces.json_stream import Damage, first_keys, items, text_at
 
 _BLOCK = re.compile(r"```(?:bash|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
@@ -44,8 +44,8 @@ def read(path: Path) -> Iterator[Event | Damage]:
 class _Turn:
     """An assistant message that waits for what comes back."""
 
-    message: Node
-    results: list[Node] = field(default_factory=lambda: list[Node]())
+    message: JsonNode
+    results: list[JsonNode] = field(default_factory=lambda: list[JsonNode]())
 
 
 class _Run:
@@ -57,7 +57,7 @@ class _Run:
         self._number = 0
         self._turn: _Turn | None = None
 
-    def take(self, message: Node) -> Step | None:
+    def take(self, message: JsonNode) -> Step | None:
         """The step that this message completes, if any."""
         if message["role"].text == "assistant":
             done = self.finish()
@@ -79,7 +79,7 @@ class _Run:
         return replace(step, edits=self._shell.edits(step.args, cwd=self._cwd))
 
 
-def _answers(message: Node, results: Sequence[Node]) -> bool:
+def _answers(message: JsonNode, results: Sequence[JsonNode]) -> bool:
     """Whether a message is what came back, or something that was said later.
 
     Version 2 leaves out an answer that it refuses: what it says of it is of no step here.
@@ -120,7 +120,7 @@ def _step(number: int, turn: _Turn) -> Step:
     )
 
 
-def _commands(message: Node, content: str) -> tuple[str, ...]:
+def _commands(message: JsonNode, content: str) -> tuple[str, ...]:
     """The commands that a message asks for; none where the agent would refuse it."""
     actions = tuple(action["command"].text for action in message["extra"]["actions"])
     if not actions:
@@ -140,7 +140,7 @@ def _run_anyway(turn: _Turn, content: str) -> tuple[str, ...]:
     return (block[1].strip() if block else content.strip(),)
 
 
-def _outcome(results: Sequence[Node]) -> tuple[int | None, bool | None]:
+def _outcome(results: Sequence[JsonNode]) -> tuple[int | None, bool | None]:
     """The exit code and the success: of several results, of the first that failed."""
     read = [_read_result(result) for result in results]
     failed = next((each for each in read if each[1] is False), None)
@@ -149,7 +149,7 @@ def _outcome(results: Sequence[Node]) -> tuple[int | None, bool | None]:
     return read[-1] if read else (None, None)
 
 
-def _read_result(result: Node) -> tuple[int | None, bool | None]:
+def _read_result(result: JsonNode) -> tuple[int | None, bool | None]:
     content, extra = result["content"].said, result["extra"]
     found = _RETURN_CODE.match(content)
     code = extra["returncode"].whole if "returncode" in extra else int(found[1]) if found else None
@@ -163,7 +163,7 @@ def _read_result(result: Node) -> tuple[int | None, bool | None]:
     return None, None
 
 
-def _output(result: Node) -> str:
+def _output(result: JsonNode) -> str:
     if "raw_output" in result["extra"] and result["extra"]["raw_output"]:
         return result["extra"]["raw_output"].text
     content = _RETURN_CODE.sub("", result["content"].said, count=1)
@@ -172,13 +172,13 @@ def _output(result: Node) -> str:
     return body if opened and closed and not head.strip() else content
 
 
-def _refuses(result: Node) -> bool:
+def _refuses(result: JsonNode) -> bool:
     if result["extra"]["interrupt_type"].text == _FORMAT_ERROR:
         return True
     return result["content"].said.startswith("Please always provide EXACTLY ONE action")
 
 
-def _call(message: Node) -> str:
+def _call(message: JsonNode) -> str:
     calls = [*message["extra"]["actions"], *message["tool_calls"]]
     return next((call["tool_call_id"].text or call["id"].text for call in calls), "")
 

@@ -36,7 +36,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.shell import Shell
 from midwatch_monitor.shell.claimed_edits import (
-    Arguments,
+    CallArguments,
     claims_edit,
     edits_named,
     looks,
@@ -44,7 +44,7 @@ from midwatch_monitor.shell.claimed_edits import (
     whole_content,
 )
 from midwatch_monitor.time_range import plausible
-from midwatch_monitor.traces.foreign import NOTHING_RAN, Node
+from midwatch_monitor.traces.foreign import NOTHING_RAN, JsonNode
 from midwatch_monitor.traces.json_stream import Damage, lines, object_of
 
 STATE = "state"
@@ -80,7 +80,7 @@ def _hyphens(value: object) -> object:
     return value.replace("_", "-") if isinstance(value, str) else value
 
 
-Text = InstanceOf[str]
+AnyText = InstanceOf[str]
 """Any text: pydantic's own `str` refuses half a surrogate pair, which a command may print."""
 Time = Annotated[datetime, AfterValidator(_aware)]
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -99,9 +99,9 @@ class _Line(BaseModel):
 class _EditLine(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    path: Text
-    digest: Text = ""
-    before: Text = ""
+    path: AnyText
+    digest: AnyText = ""
+    before: AnyText = ""
     writer: Writer = Writer.WORKER
     deleted: bool = False
 
@@ -110,33 +110,33 @@ class _StepLine(_Line):
     step: Ordinal
     kind: StepKind
     request: Natural = 0
-    tool: Text = ""
+    tool: AnyText = ""
     args: Any = ""
-    path: Text = ""
+    path: AnyText = ""
     edit: bool | None = None
     """Whether the call claims to change the file that it names."""
     edits: tuple[_EditLine, ...] | None = None
     """What was seen to change; an empty list says that nothing did."""
-    content_digest: Text = ""
+    content_digest: AnyText = ""
     ok: bool | None = None
     exit_code: int | None = None
-    output: Text = ""
-    output_digest: Text = ""
-    text: Text = ""
-    speaker: Text = Field("", validation_alias=AliasChoices("speaker", "sender", "name"))
+    output: AnyText = ""
+    output_digest: AnyText = ""
+    text: AnyText = ""
+    speaker: AnyText = Field("", validation_alias=AliasChoices("speaker", "sender", "name"))
     """Whose turn of a conversation it is, where the text does not begin with it."""
     tokens: Natural = 0
     cost_usd: Annotated[float, Field(ge=0)] = 0.0
-    call: Text = ""
+    call: AnyText = ""
 
 
 class _CheckpointLine(_StepLine):
     progress_percent: Percent
     confidence: Percent
     decision: Course = Course.CONTINUE
-    blockers: tuple[Text, ...] = ()
-    files_done: tuple[Text, ...] = ()
-    notes: Text = ""
+    blockers: tuple[AnyText, ...] = ()
+    files_done: tuple[AnyText, ...] = ()
+    notes: AnyText = ""
     estimated_steps_left: Natural | None = None
     plan_step: Ordinal
 
@@ -149,13 +149,13 @@ class _StateLine(_Line):
     plan_steps: Natural | None = None
     revision: Natural | None = None
     plan_step_requests: Natural | None = None
-    plan_step_files: tuple[Text, ...] | None = None
-    model: Text | None = None
+    plan_step_files: tuple[AnyText, ...] | None = None
+    model: AnyText | None = None
     lifecycle: Annotated[Lifecycle | None, BeforeValidator(_hyphens)] = None
     activity: Annotated[Activity | None, BeforeValidator(_hyphens)] = None
-    doing: Text = ""
-    node: Text | None = None
-    sandbox: Text | None = None
+    doing: AnyText = ""
+    node: AnyText | None = None
+    sandbox: AnyText | None = None
     budget: dict[str, tuple[float, float | None]] | None = None
     """Used and limit of each resource."""
 
@@ -166,13 +166,13 @@ def recognise(path: Path) -> bool:
         while line := file.readline(_FIRST_LINE):
             if line.strip():
                 read = object_of(line)
-                return isinstance(read, Node) and read["kind"].value in (STATE, *StepKind)
+                return isinstance(read, JsonNode) and read["kind"].value in (STATE, *StepKind)
     return False
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
     """The events of a trace in order. A line that cannot be read becomes damage, and is skipped."""
-    reader = Reader()
+    reader = LineReader()
     for line in lines(path):
         if isinstance(line, Damage):
             yield line
@@ -181,7 +181,7 @@ def read(path: Path) -> Iterator[Event | Damage]:
         yield Damage(line=line.number, problem=event) if isinstance(event, str) else event
 
 
-class Reader:
+class LineReader:
     """Reads the lines of one trace in order: what a line leaves out follows from those before.
 
     A checkpoint that names no plan step is about the one in force. Without `edits`, a shell command
@@ -303,7 +303,7 @@ def _decode_arguments(known: Mapping[str, object]) -> Mapping[str, object]:
     return known if _arguments(value) == "" else {**known, "args": value}
 
 
-def _arguments(args: object) -> Arguments:
+def _arguments(args: object) -> CallArguments:
     """The arguments as an object; as a text where they are none."""
     if isinstance(args, dict):
         return cast("dict[str, object]", args)

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell.claimed_edits import digest
-from midwatch_monitor.traces.foreign import Calls, Item, Node, Workplace
+from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, TraceItem, Workplace
 from midwatch_monitor.traces.json_stream import Damage, first_items, first_lines, items, lines
 from midwatch_monitor.traces.tool_calls import finish_call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class ShellCommand:
     """A command of the shell."""
 
     text: str
@@ -34,11 +34,11 @@ class Writing:
     """All of it afterwards, where the act says so."""
 
 
-Effect = Command | Writing | None
+ActionEffect = ShellCommand | Writing | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class AgentAction:
     """An action of the agent; without a tool it is a message."""
 
     step: Step
@@ -49,13 +49,13 @@ class Act:
     """The answer of the model that it came with; empty where it is not known."""
     spent_usd: float = 0.0
     """Of the whole run until then."""
-    effect: Effect = None
+    effect: ActionEffect = None
     waits: bool = True
     """Whether a result is to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ActionResult:
     """What came back for an action."""
 
     keys: tuple[str, ...]
@@ -74,24 +74,24 @@ _CHANGES = frozenset({"create", "str_replace", "insert", "undo_edit"})
 """The commands of the file editor that write."""
 
 
-def _effect(given: Node, *, command: bool, editor: bool) -> Effect:
+def _effect(given: JsonNode, *, command: bool, editor: bool) -> ActionEffect:
     """What a call of the shell, or of an editor with commands, changes if it succeeds."""
     word = given["command"].text
     if command:
-        return None if given["is_input"] else Command(text=word)
+        return None if given["is_input"] else ShellCommand(text=word)
     if not editor or word not in _CHANGES:
         return None
     return Writing(content=given["file_text"].text if word == "create" else None)
 
 
-def _exit_code(seen: Node) -> int | None:
+def _exit_code(seen: JsonNode) -> int | None:
     """The exit code of a command; -1 says there that it still runs."""
     code, other = seen["exit_code"].whole, seen["metadata"]["exit_code"].whole
     code = other if code is None else code
     return None if code == -1 else code
 
 
-def _content(changed: Node) -> str | None:
+def _content(changed: JsonNode) -> str | None:
     """All of a file, where that is told."""
     return changed.text if isinstance(changed.value, str) else None
 
@@ -103,13 +103,13 @@ _SDK_ASIDE = frozenset({"kind", "security_risk", "summary"})
 """Fields of an action that make it no other one."""
 
 
-def _is_sdk_event(node: Node) -> bool:
+def _is_sdk_event(node: JsonNode) -> bool:
     """Whether it is an event of this kind: its class is called `…Event`, but for a few."""
     kind = node["kind"].text
     return kind in _OTHERS or (kind.endswith("Event") and kind != "Event")
 
 
-def _read_sdk(event: Node) -> Act | Answer | None:
+def _read_sdk(event: JsonNode) -> AgentAction | ActionResult | None:
     """What an event says; `None` where it is no step and no result of one."""
     match event["kind"].text:
         case "ActionEvent":
@@ -126,12 +126,12 @@ def _read_sdk(event: Node) -> Act | Answer | None:
             return None
 
 
-def _sdk_act(event: Node) -> Act:
+def _sdk_act(event: JsonNode) -> AgentAction:
     action, tool = event["action"], event["tool_name"].text or event["tool_call"]["name"].text
     # What the agent could not make an action of is known only as the model wrote it.
     given = action if action.is_object else event["tool_call"]["arguments"].decoded
     is_command = tool in _SHELLS
-    return Act(
+    return AgentAction(
         step=Step(
             number=0,
             kind=StepKind.TOOL if tool else StepKind.MESSAGE,
@@ -148,8 +148,8 @@ def _sdk_act(event: Node) -> Act:
     )
 
 
-def _sdk_message(event: Node) -> Act:
-    return Act(
+def _sdk_message(event: JsonNode) -> AgentAction:
+    return AgentAction(
         step=Step(
             number=0,
             kind=StepKind.MESSAGE,
@@ -162,10 +162,10 @@ def _sdk_message(event: Node) -> Act:
     )
 
 
-def _sdk_answer(event: Node) -> Answer:
+def _sdk_answer(event: JsonNode) -> ActionResult:
     seen = event["observation"]
     failed = bool(seen["is_error"] or seen["error"].text)
-    return Answer(
+    return ActionResult(
         keys=(event["tool_call_id"].text, event["action_id"].text),
         at=event["timestamp"].time,
         ok=not failed,
@@ -176,9 +176,9 @@ def _sdk_answer(event: Node) -> Answer:
     )
 
 
-def _sdk_refusal(event: Node, reason: str) -> Answer:
+def _sdk_refusal(event: JsonNode, reason: str) -> ActionResult:
     keys = event["tool_call_id"].text, event["action_id"].text
-    return Answer(keys=keys, at=event["timestamp"].time, ok=False, output=reason)
+    return ActionResult(keys=keys, at=event["timestamp"].time, ok=False, output=reason)
 
 
 _NO_STEP = frozenset(
@@ -200,13 +200,13 @@ _SERVER_ASIDE = frozenset(
 """Arguments that the server adds, or that say why: they make no act another one."""
 
 
-def _is_server_event(node: Node) -> bool:
+def _is_server_event(node: JsonNode) -> bool:
     """Whether it is an event of this kind. SWE-agent's entries have both keys, and no source."""
     named = bool(node["action"].text) != bool(node["observation"].text)
     return named and ("source" in node or "cause" in node or "args" in node or "extras" in node)
 
 
-def _read_server(event: Node) -> Act | Answer | None:
+def _read_server(event: JsonNode) -> AgentAction | ActionResult | None:
     """What an event says; `None` where it is no step and no result of one."""
     if event["observation"].text:
         return _server_answer(event)
@@ -216,11 +216,11 @@ def _read_server(event: Node) -> Act | Answer | None:
     return _server_act(event, name)
 
 
-def _server_act(event: Node, name: str) -> Act:
+def _server_act(event: JsonNode, name: str) -> AgentAction:
     args, meta = event["args"], event["tool_call_metadata"]
     response = meta["model_response"]
     is_message = name == "message"
-    return Act(
+    return AgentAction(
         step=Step(
             number=0,
             kind=StepKind.MESSAGE if is_message else StepKind.TOOL,
@@ -240,13 +240,13 @@ def _server_act(event: Node, name: str) -> Act:
     )
 
 
-def _server_args(name: str, args: Node) -> str:
+def _server_args(name: str, args: JsonNode) -> str:
     if name == "run":
         return args["command"].text
     return args["code"].text if name == "run_ipython" else args.without(_SERVER_ASIDE).canonical
 
 
-def _server_effect(name: str, args: Node) -> Effect:
+def _server_effect(name: str, args: JsonNode) -> ActionEffect:
     if name == "write":
         return Writing(content=args["content"].text)
     # Before there were commands, an `edit` was a draft of a part of the file.
@@ -255,10 +255,10 @@ def _server_effect(name: str, args: Node) -> Effect:
     return _effect(args, command=name == "run", editor=name == "edit")
 
 
-def _server_answer(event: Node) -> Answer:
+def _server_answer(event: JsonNode) -> ActionResult:
     extras, name = event["extras"], event["observation"].text
     output = event["content"].text
-    return Answer(
+    return ActionResult(
         keys=(_server_key(event["cause"]),),
         at=event["timestamp"].time,
         ok=_success_of(name, output),
@@ -275,7 +275,7 @@ def _success_of(name: str, output: str) -> bool | None:
     return True if name in ("edit", "read", "write") else None
 
 
-def _server_key(id: Node) -> str:
+def _server_key(id: JsonNode) -> str:
     return "" if id.value is None else id.canonical
 
 
@@ -310,18 +310,18 @@ class _Run:
 
     def __init__(self, root: str) -> None:
         self._place = Workplace(root)
-        self._calls = Calls()
+        self._calls = CallNumbers()
         self._requests = 0
         self._response = ""
         self._spent = 0.0
 
-    def take(self, event: Node) -> Iterator[Step]:
+    def take(self, event: JsonNode) -> Iterator[Step]:
         """The steps that are complete with this event."""
         sdk = _is_sdk_event(event)
         match _read_sdk(event) if sdk else _read_server(event):
-            case Act() as act:
+            case AgentAction() as act:
                 yield from self._act(act)
-            case Answer() as answer:
+            case ActionResult() as answer:
                 yield from self._answer(answer)
             case None:
                 return
@@ -330,7 +330,7 @@ class _Run:
         """What still waits at the end."""
         return self._calls.rest()
 
-    def _act(self, act: Act) -> Iterator[Step]:
+    def _act(self, act: AgentAction) -> Iterator[Step]:
         if self._calls.knows(act.key):
             return
         first = not act.response or act.response != self._response
@@ -350,17 +350,17 @@ class _Run:
         else:
             yield self._calls.number(step)
 
-    def _edits(self, act: Act) -> tuple[Edit, ...]:
+    def _edits(self, act: AgentAction) -> tuple[Edit, ...]:
         """What an action changes if it succeeds."""
         match act.effect:
-            case Command(text=text):
+            case ShellCommand(text=text):
                 return self._place.run(text)
             case Writing(content=content):
                 return self._place.write(act.step.path, content)
             case None:
                 return ()
 
-    def _answer(self, answer: Answer) -> Iterator[Step]:
+    def _answer(self, answer: ActionResult) -> Iterator[Step]:
         keys = tuple(filter(None, answer.keys)) or ("",)
         step = next(filter(None, map(self._calls.close, keys)), None)
         if self._place.root:
@@ -383,18 +383,18 @@ def _array(path: Path) -> str | None:
     return None
 
 
-def _events(path: Path, array: str | None) -> Iterator[Item | Damage]:
+def _events(path: Path, array: str | None) -> Iterator[TraceItem | Damage]:
     return lines(path) if array is None else items(path, array)
 
 
-def _is_event(node: Node) -> bool:
+def _is_event(node: JsonNode) -> bool:
     return _is_sdk_event(node) or _is_server_event(node)
 
 
 def _root(path: Path, array: str | None) -> str:
     """The folder of the first command: later paths are given relative to it."""
     for item in islice(_events(path, array), _LOOKED_AT):
-        if isinstance(item, Item):
+        if isinstance(item, TraceItem):
             for observed in (item.node["observation"], item.node["extras"]):
                 if folder := observed["metadata"]["working_dir"].text:
                     return folder

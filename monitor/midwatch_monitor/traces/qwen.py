@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from midwatch_monitor.records import Event, Step
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.gemini import response_text
 from midwatch_monitor.traces.json_stream import first_lines
 from midwatch_monitor.traces.session_reader import SessionReader, typed_text
@@ -35,7 +35,7 @@ def recognise(path: Path) -> bool:
 class QwenSession(SessionReader):
     """One session as it is read."""
 
-    def take(self, line: Node) -> Iterator[Event]:
+    def take(self, line: JsonNode) -> Iterator[Event]:
         """The events that are complete with this line."""
         self.heading.add(id=line["agentId"].text or line["sessionId"].text)
         self._enter(line["cwd"].text)
@@ -51,7 +51,7 @@ class QwenSession(SessionReader):
             case _:
                 return
 
-    def _read_user_line(self, line: Node) -> Iterator[Event]:
+    def _read_user_line(self, line: JsonNode) -> Iterator[Event]:
         if line["subtype"] or line["provenance"].text not in {"", "real_user"}:
             return
         said = typed_text(
@@ -61,13 +61,13 @@ class QwenSession(SessionReader):
             self.heading.add(prompt=said)
             yield from self._to_model(line["timestamp"].time)
 
-    def _answer(self, line: Node) -> Iterator[Event]:
+    def _answer(self, line: JsonNode) -> Iterator[Event]:
         parts, at = line["message"]["parts"], line["timestamp"].time
         if not parts:
             return
         tokens = line["usageMetadata"]["totalTokenCount"].count
         answer = yield from self._answer_for("", at, tokens=tokens)
-        answer.say(Node([part.value for part in parts if not part["thought"]]).said)
+        answer.say(JsonNode([part.value for part in parts if not part["thought"]]).said)
         calls = [part["functionCall"] for part in parts if part["functionCall"]]
         for call in calls:
             yield from self._open_call(answer, _TOOLS, call, call["args"], at)
@@ -75,19 +75,19 @@ class QwenSession(SessionReader):
             yield from self._message()
             yield from self._to_person(at)
 
-    def _results(self, line: Node) -> Iterator[Step]:
+    def _results(self, line: JsonNode) -> Iterator[Step]:
         told = line["toolCallResult"]
         for part in line["message"]["parts"]:
             response = part["functionResponse"]
             key = response["id"].text or told["callId"].text
             step = self._calls.close(key) if response else None
             if step is not None:
-                own = told if key == told["callId"].text else Node()
+                own = told if key == told["callId"].text else JsonNode()
                 yield self._calls.number(_with_result(step, part, own, line))
 
 
-def _with_result(step: Step, part: Node, told: Node, line: Node) -> Step:
-    output, shown = response_text(Node([part.value])), told["resultDisplay"]
+def _with_result(step: Step, part: JsonNode, told: JsonNode, line: JsonNode) -> Step:
+    output, shown = response_text(JsonNode([part.value])), told["resultDisplay"]
     failed = "error" in part["functionResponse"]["response"]
     failed = failed or told["status"].text not in {"", "success"}
     code: int | None = None

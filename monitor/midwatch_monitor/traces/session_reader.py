@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 
 from midwatch_monitor.records import Change, Event, Lifecycle, Step, StepKind
-from midwatch_monitor.traces.foreign import Calls, Node, Workplace
+from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, Workplace
 from midwatch_monitor.traces.json_stream import Damage, lines
-from midwatch_monitor.traces.tool_calls import Answer, Tools
+from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,15 +36,15 @@ class SessionReader(ABC):
     def __init__(self, *, folder: str = "") -> None:
         self.heading = Heading(folder=folder)
         self._place = Workplace(folder)
-        self._calls = Calls()
+        self._calls = CallNumbers()
         self._attended = True
         """Whether there is a person to wait for; a sub-agent has none."""
         self._waits = False
         self._requests = 0
-        self._current: Answer | None = None
+        self._current: ModelAnswer | None = None
 
     @abstractmethod
-    def take(self, line: Node) -> Iterator[Event]:
+    def take(self, line: JsonNode) -> Iterator[Event]:
         """The events that are complete with this line. To be exhausted before the next line."""
 
     def finish(self) -> Iterator[Event]:
@@ -58,7 +58,7 @@ class SessionReader(ABC):
 
     def _answer_for(
         self, key: str, at: datetime | None, *, tokens: int = 0, cost_usd: float = 0.0
-    ) -> Generator[Event, None, Answer]:
+    ) -> Generator[Event, None, ModelAnswer]:
         """The answer with that key, begun unless it is being given; the one before is over then."""
         if self._current is None or not key or key != self._current.key:
             yield from self._message()
@@ -68,7 +68,7 @@ class SessionReader(ABC):
 
     def _begin_answer(
         self, at: datetime | None, *, key: str = "", tokens: int = 0, cost_usd: float = 0.0
-    ) -> Answer:
+    ) -> ModelAnswer:
         self._requests += 1
         step = Step(
             number=0,
@@ -78,11 +78,16 @@ class SessionReader(ABC):
             tokens=tokens,
             cost_usd=cost_usd,
         )
-        self._current = Answer(key=key, step=step)
+        self._current = ModelAnswer(key=key, step=step)
         return self._current
 
     def _open_call(
-        self, answer: Answer, tools: Tools, call: Node, given: Node, at: datetime | None
+        self,
+        answer: ModelAnswer,
+        tools: Tools,
+        call: JsonNode,
+        given: JsonNode,
+        at: datetime | None,
     ) -> Iterator[Step]:
         """A call of the answer (with its `id` and `name`) that now waits, if it is new."""
         key = call["id"].text

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
-from midwatch_monitor.traces.foreign import Node, Workplace, within
+from midwatch_monitor.traces.foreign import JsonNode, Workplace, within
 from midwatch_monitor.traces.json_stream import Damage, first_keys, items
 
 _NAMING = frozenset({"open", "create"})
@@ -59,7 +59,7 @@ class _Run:
         self._place = Workplace()
         self._open_file = ""
 
-    def step(self, number: int, entry: Node) -> Step:
+    def step(self, number: int, entry: JsonNode) -> Step:
         """The step that an entry is."""
         state = entry["state"].decoded
         # A text is the state before the action (0.x), an object the one after it (1.x).
@@ -73,7 +73,7 @@ class _Run:
             self._enter(state)
         return step
 
-    def _enter(self, state: Node) -> None:
+    def _enter(self, state: JsonNode) -> None:
         self._place.enter(state["working_dir"].text)
         open_file = state["open_file"].text
         self._open_file = "" if open_file == "n/a" else open_file or self._open_file
@@ -108,7 +108,7 @@ class _Run:
         return self._place.path(named)
 
 
-def _turn(number: int, entry: Node) -> Step:
+def _turn(number: int, entry: JsonNode) -> Step:
     """What every entry says; without an action it is a message, and the output its refusal."""
     return Step(
         number=number,

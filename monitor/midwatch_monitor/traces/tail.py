@@ -5,7 +5,7 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
-from midwatch_monitor.traces.foreign import Item
+from midwatch_monitor.traces.foreign import TraceItem
 from midwatch_monitor.traces.json_stream import MAX_LINE, Damage, item_of
 
 _CHUNK = 1024 * 1024
@@ -28,12 +28,12 @@ class Tail:
         self._too_long = False
         self._line = 0
 
-    def read(self, most: int = 4 * _CHUNK) -> list[Item | Damage]:
+    def read(self, most: int = 4 * _CHUNK) -> list[TraceItem | Damage]:
         """What is new: at most that many bytes of it, and nothing while there is no such file.
 
         Raises OSError for a file that may not be read.
         """
-        found = list[Item | Damage]()
+        found = list[TraceItem | Damage]()
         while most > 0:
             chunk = self._next_chunk()
             if not chunk:
@@ -82,8 +82,8 @@ class Tail:
         except OSError:  # it may come back
             return False
 
-    def _lines(self, chunk: bytes) -> list[Item | Damage]:
-        found = list[Item | Damage]()
+    def _lines(self, chunk: bytes) -> list[TraceItem | Damage]:
+        found = list[TraceItem | Damage]()
         *whole, rest = chunk.split(b"\n")
         for end in whole:
             self._line += 1

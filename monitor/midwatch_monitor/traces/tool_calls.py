@@ -6,13 +6,13 @@ from datetime import datetime
 from posixpath import join
 
 from midwatch_monitor.records import Edit, Step, StepKind
-from midwatch_monitor.traces.foreign import NOTHING_RAN, Node, Workplace
+from midwatch_monitor.traces.foreign import NOTHING_RAN, JsonNode, Workplace
 
 _PATHS = ("file_path", "notebook_path", "absolute_path", "path")
 
 
 @dataclass(slots=True, kw_only=True)
-class Answer:
+class ModelAnswer:
     """An answer of the model. What it said and cost goes to its first call."""
 
     key: str
@@ -54,7 +54,7 @@ class Tools:
     """The argument of `shell` that names where the command runs, if there is one."""
 
     def call(
-        self, place: Workplace, tool: str, given: Node, *, at: datetime | None, call: str
+        self, place: Workplace, tool: str, given: JsonNode, *, at: datetime | None, call: str
     ) -> Step:
         """The call as it waits for its result: `edits` are what it changes if it succeeds."""
         command = given["command"].text if tool == self.shell else ""

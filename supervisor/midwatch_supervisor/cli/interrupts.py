@@ -19,7 +19,7 @@ INTERRUPTED = 130
 """The exit code."""
 
 T = TypeVar("T")
-Handler = Callable[[int, FrameType | None], object] | int | None
+SignalHandler = Callable[[int, FrameType | None], object] | int | None
 
 
 def leave_at_once(*_: object) -> None:
@@ -64,7 +64,7 @@ class Interrupts:
 
     def _cancels(
         self, loop: "asyncio.AbstractEventLoop", task: "asyncio.Task[T] | None", notice: str
-    ) -> Handler:
+    ) -> SignalHandler:
         def cancel(*_: object) -> None:
             self._note()
             if task is None or loop.is_closed():
@@ -93,7 +93,7 @@ INTERRUPTS = Interrupts()
 """Of this process."""
 
 
-def _handle(handler: Handler) -> None:
+def _handle(handler: SignalHandler) -> None:
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as a shell starts a script's `&`
     if threading.current_thread() is threading.main_thread() and not ignored:
         signal.signal(signal.SIGINT, handler)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from midwatch_agents.prompt import Past
+from midwatch_agents.prompt import PastAttempt
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -110,13 +110,13 @@ class AttemptEvidence:
         )
 
     @property
-    def past(self) -> Past:
+    def past(self) -> PastAttempt:
         """What the next attempt should know of this one."""
         notes = [step.checkpoint.notes for step in self.steps if step.checkpoint is not None]
         delivered = self.delivered
         last = next((each for each in reversed(delivered) if each.action is Action.RESTART), None)
         lessons = [noted.analysis for noted in self.analyses if noted.analysis.by is Teller.WORKER]
-        return Past(
+        return PastAttempt(
             number=self.attempt.number,
             reason=self.state.transition.reason,
             advice=last.message if last else "",

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Step,
     Terms,
 )
-from midwatch_monitor.rules.act import Check, Normaliser
+from midwatch_monitor.rules.act import CheckKind, Normaliser
 from midwatch_monitor.rules.detector import BETTER, Movements
 from midwatch_monitor.state.intervention import InterventionState
 
@@ -140,7 +140,7 @@ class Track:
             self.better_at = step.number
         if Movement.CHECK_BROKEN in moved:
             self.broken_at = step.number
-        if act.check is not Check.NONE and act.failed is not None:
+        if act.check is not CheckKind.NONE and act.failed is not None:
             self.passing_at = 0 if act.failed else act.number
 
     def improved_since(self, step: int) -> bool:

@@ -12,7 +12,7 @@ AUTHOR = "timeout"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class DueQuestions:
     """What is to be written now, and of which attempt."""
 
     task: int
@@ -22,7 +22,7 @@ class Due:
 
 def overdue(
     run: RunState, person: PersonSettings, now: datetime, *, began: datetime
-) -> tuple[Due, ...]:
+) -> tuple[DueQuestions, ...]:
     """What the policy does in the place of the person; nothing while waiting has no limit.
 
     The time before this process `began` does not count: there was nobody to answer to. A stamp
@@ -33,12 +33,12 @@ def overdue(
     limit = timedelta(minutes=person.timeout_minutes)
     late = f"nobody answered within {person.timeout_minutes:g} minutes"
     approvals = [
-        Due(task=held.task, attempt=held.attempt, record=_stamp(held.id, person, late))
+        DueQuestions(task=held.task, attempt=held.attempt, record=_stamp(held.id, person, late))
         for held in run.held
         if held.attempt is not None and now - max(held.issued_at, began) >= limit
     ]
     questions = [
-        Due(task=each.task, attempt=each.attempt, record=_answer(each, person, late))
+        DueQuestions(task=each.task, attempt=each.attempt, record=_answer(each, person, late))
         for each in run.questions
         if now - max(each.since, began) >= limit
     ]

@@ -71,7 +71,7 @@ _IMPOSSIBLE = re.compile(
 )
 
 
-Found = tuple[int, ...] | None
+CauseSteps = tuple[int, ...] | None
 """The steps by which a cause shows itself; `None` where it does not."""
 
 
@@ -84,7 +84,7 @@ def diagnose(context: DecisionContext) -> Diagnosed:
     return Diagnosed(steps=_known_steps(_evidence(context.alerts), context))
 
 
-def _provider(context: DecisionContext) -> Found:
+def _provider(context: DecisionContext) -> CauseSteps:
     """The provider was asked again just now, or lets the attempt wait."""
     if context.fires("silence") and context.activity is Activity.RATE_LIMITED:
         return (context.last_step,)
@@ -96,12 +96,12 @@ def _provider(context: DecisionContext) -> Found:
     return tuple(recent) or None
 
 
-def _missing_dependency(context: DecisionContext) -> Found:
+def _missing_dependency(context: DecisionContext) -> CauseSteps:
     """The last failures say that something is not installed."""
     return _last_failures(context, _lacks_program)
 
 
-def _environment(context: DecisionContext) -> Found:
+def _environment(context: DecisionContext) -> CauseSteps:
     """Something around the work stands in its way, or another attempt works on the same file."""
     if blocked := context.fires("blocked_environment"):
         return _evidence(blocked)
@@ -112,7 +112,7 @@ def _environment(context: DecisionContext) -> Found:
     return _last_failures(context, lambda step: bool(surroundings(step.output)))
 
 
-def _budget(context: DecisionContext) -> Found:
+def _budget(context: DecisionContext) -> CauseSteps:
     """The budget ends before the work does, and nothing else is wrong with the work."""
     others = [each for each in context.fires(*_APPROACH) if each.severity.alarm]
     burns = context.fires("budget_burn")
@@ -121,7 +121,7 @@ def _budget(context: DecisionContext) -> Found:
     return _evidence(burns) or (context.last_step,)
 
 
-def _wrong_worker(context: DecisionContext) -> Found:
+def _wrong_worker(context: DecisionContext) -> CauseSteps:
     """It lacks a tool, or a permission, that the work needs."""
     unknown = [
         step.number
@@ -136,7 +136,7 @@ def _wrong_worker(context: DecisionContext) -> Found:
     return tuple(unknown + lacking) or None
 
 
-def _infeasible(context: DecisionContext) -> Found:
+def _infeasible(context: DecisionContext) -> CauseSteps:
     """The worker says so, with a cause that stays; or neither another plan nor a restart helped."""
     failed = {past.action for past in context.task_wide if past.failed}
     if {Action.REPLAN, Action.RESTART} <= failed:
@@ -152,7 +152,7 @@ def _infeasible(context: DecisionContext) -> Found:
     return (*(each.analysis.about for each in lasting), last.number) if said else None
 
 
-def _needs_split(context: DecisionContext) -> Found:
+def _needs_split(context: DecisionContext) -> CauseSteps:
     """One plan step takes too long, or the plan as a whole does and nothing goes round."""
     if long := context.fires("steps_on_plan_step"):
         return _evidence(long)
@@ -171,7 +171,7 @@ def _needs_split(context: DecisionContext) -> Found:
     return tuple(step.number for step in told[-_CHECKPOINTS:]) if slow else None
 
 
-def _false_alarm(context: DecisionContext) -> Found:
+def _false_alarm(context: DecisionContext) -> CauseSteps:
     """The work got better since, or only the worker's own doubt fires while the checks pass."""
     if not context.alerts or context.fires(*_CALLS):
         return None
@@ -183,13 +183,13 @@ def _false_alarm(context: DecisionContext) -> Found:
     return None
 
 
-def _wrong_approach(context: DecisionContext) -> Found:
+def _wrong_approach(context: DecisionContext) -> CauseSteps:
     """What it does does not get there: it goes round, or comes back to the same failure."""
     found = context.fires(*_APPROACH)
     return _evidence(found) if found else None
 
 
-TABLE: tuple[tuple[Diagnosis, Callable[[DecisionContext], Found]], ...] = (
+TABLE: tuple[tuple[Diagnosis, Callable[[DecisionContext], CauseSteps]], ...] = (
     (Diagnosis.PROVIDER, _provider),
     (Diagnosis.MISSING_DEPENDENCY, _missing_dependency),
     (Diagnosis.ENVIRONMENT, _environment),
@@ -215,7 +215,7 @@ def _work(context: DecisionContext) -> list[Step]:
     ][-_RECENT:]
 
 
-def _last_failures(context: DecisionContext, tells: Callable[[Step], bool]) -> Found:
+def _last_failures(context: DecisionContext, tells: Callable[[Step], bool]) -> CauseSteps:
     """The failures at the end that tell of one thing; none if the newest tells of another.
 
     Nothing either where the work got better after it.

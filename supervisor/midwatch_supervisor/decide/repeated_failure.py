@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.records import Step, StepKind, Writer
-from midwatch_monitor.rules.act import Check, Normaliser
+from midwatch_monitor.rules.act import CheckKind, Normaliser
 from midwatch_monitor.rules.failure import failure_line, failure_lines
 from midwatch_monitor.rules.identity import HELD_BACK, command, held_back
 from midwatch_monitor.shell.claimed_edits import changing
@@ -47,7 +47,7 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
         act = acts.act(step)
         if came and act.action == action and held_back(step):
             came.append(step.number)
-        elif act.check is Check.NONE or act.failed is None or held_back(step):
+        elif act.check is CheckKind.NONE or act.failed is None or held_back(step):
             edited.update(_edited_files(step) if came else ())
         elif act.failed and act.failure:
             if act.failure != failure:

@@ -40,7 +40,7 @@ from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.decide.deadlines import Due, overdue
+from midwatch_supervisor.decide.deadlines import DueQuestions, overdue
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.decide.policy import approval_needed
 from midwatch_supervisor.decide.reading import AttemptReading
@@ -340,7 +340,7 @@ class Supervision:
 
     # -- what nobody answered in time ------------------------------------------------------
 
-    async def _in_time(self, due: Due, guard: int | None, *, after: int) -> None:
+    async def _in_time(self, due: DueQuestions, guard: int | None, *, after: int) -> None:
         record = due.record
         if isinstance(record, Delivery):
             attempt = await self._journal.attempt(due.attempt)

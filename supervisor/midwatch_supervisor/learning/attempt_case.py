@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from midwatch_agents.learning.case import Alarm, Case, PastIntervention
+from midwatch_agents.learning.case import Alarm, Case, CaseIntervention
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
@@ -136,11 +136,11 @@ def kind_of(assignment: Assignment | None, worker: str) -> str:
     return assignment.worker_spec(worker).kind if assignment else ""
 
 
-async def _interventions(journal: Journal, attempt: Attempt) -> tuple[PastIntervention, ...]:
+async def _interventions(journal: Journal, attempt: Attempt) -> tuple[CaseIntervention, ...]:
     """The interventions that reached the attempt; of a restart the outcome is known later."""
     history = await History.read(journal, attempt.task)
     return tuple(
-        PastIntervention(
+        CaseIntervention(
             action=act.action,
             by=act.intervention.by,
             message=act.intervention.message,

@@ -34,8 +34,8 @@ from midwatch_supervisor.learning.merge_outcome import (
     LOG,
     RAW,
     BranchHistory,
-    Judgement,
-    Work,
+    BranchWork,
+    MergeJudgement,
     agents,
     branch,
     branch_history,
@@ -225,10 +225,10 @@ async def _judge(
 
 async def _works(
     home: Path, ended: Iterable[_Ended]
-) -> tuple[dict[int, Work], dict[str, list[_Ended]]]:
+) -> tuple[dict[int, BranchWork], dict[str, list[_Ended]]]:
     """What attempts made, by their ids; and those still to be judged, by the branch for them."""
     known = await refs(home)
-    works: dict[int, Work] = {}
+    works: dict[int, BranchWork] = {}
     takers: dict[str, list[_Ended]] = {}
     for each in ended:
         if (ref := known.get(each.branch)) is None:
@@ -243,17 +243,17 @@ async def _works(
 
 def _judgements(
     ended: Iterable[_Ended],
-    works: Mapping[int, Work],
+    works: Mapping[int, BranchWork],
     history: BranchHistory,
     *,
     settings: FeedbackSettings,
     now: datetime,
-) -> list[tuple[_Ended, Judgement]]:
+) -> list[tuple[_Ended, MergeJudgement]]:
     merges = {
         id: merge for id, work in works.items() if (merge := merge_point(work, history)) is not None
     }
     look = partial(judge, agents=agents(works.values(), merges, history), now=now)
-    found: list[tuple[_Ended, Judgement]] = []
+    found: list[tuple[_Ended, MergeJudgement]] = []
     for each in ended:
         id, stored = each.attempt.id, each.stored
         if id in merges and (
@@ -263,7 +263,9 @@ def _judgements(
     return found
 
 
-def verdict(judgement: Judgement, *, into: str, diff: str, settings: FeedbackSettings) -> Feedback:
+def verdict(
+    judgement: MergeJudgement, *, into: str, diff: str, settings: FeedbackSettings
+) -> Feedback:
     """A judgement as it is stored, in words that name the files and the commits. Pure."""
     files = list_names(judgement.files, _NAMED)
     commits = list_names([each.id[:12] for each in judgement.revisions], _NAMED)
@@ -373,7 +375,7 @@ async def _arrivals(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
     return [(id, datetime.fromtimestamp(int(at), UTC)) for id, at in seconds]
 
 
-async def work_of(home: Path, attempt: Attempt, ref: Ref, *, ended: datetime) -> Work | None:
+async def work_of(home: Path, attempt: Attempt, ref: Ref, *, ended: datetime) -> BranchWork | None:
     """What an attempt made on its branch until it ended.
 
     `None` for nothing, or where nobody knows. Raises WorkspaceError.
@@ -387,7 +389,7 @@ async def work_of(home: Path, attempt: Attempt, ref: Ref, *, ended: datetime) ->
         return None
     diff = await _git(home, *RAW, begun, made.tip, "--")
     found = await asyncio.to_thread(lambda: list(changes(diff)))
-    return Work(
+    return BranchWork(
         attempt=attempt.id,
         tip=made.tip,
         begun=begun,
@@ -409,7 +411,7 @@ async def _branch_start(home: Path, branch: str) -> str:
     return begin(known.splitlines())
 
 
-async def diff_of(home: Path, judgement: Judgement) -> str:
+async def diff_of(home: Path, judgement: MergeJudgement) -> str:
     """What a person changed in an attempt's files, cut to what a prompt can hold."""
     ids: Sequence[str] = [each.id for each in judgement.revisions[:_MAX_SHOWN]]
     if not ids:

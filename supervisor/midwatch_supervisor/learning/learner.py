@@ -68,7 +68,7 @@ _MISSING = {
 }
 """What there is not where a chore fails."""
 
-Progress = Counter[StudyState]
+ChoreCounts = Counter[StudyState]
 """How many chores were done, refused and failed."""
 
 _NEWS = frozenset({kind_of(AttemptTransition), kind_of(Feedback)})
@@ -184,9 +184,9 @@ class Learner:
 
     # -- for a command ---------------------------------------------------------------------
 
-    async def study_all(self) -> Progress:
+    async def study_all(self) -> ChoreCounts:
         """Do every open chore once. Raises JournalError."""
-        total: Progress = Counter()
+        total: ChoreCounts = Counter()
         async with self._busy:
             # Until nothing is open: the facts of a summary are to be reviewed after it.
             while (progress := await self._pass()) is not None:
@@ -222,13 +222,13 @@ class Learner:
 
     async def _pass(
         self, *, attempt: int | None = None, only: Chore | None = None
-    ) -> Progress | None:
+    ) -> ChoreCounts | None:
         """Do what is open now, the newest first; `None` if nothing can be done."""
         learning = self._settings.learning
         kinds = taken_up(learning) & ({*Chore} if only is None else {only})
         chores = await self._learned.chores(tries=learning.tries, attempt=attempt, kinds=kinds)
         waiting = {each.about for each in chores if each.chore is Chore.SUMMARY}
-        progress: Progress | None = None
+        progress: ChoreCounts | None = None
         for chore in chores:
             if chore.about in waiting and await self._awaits(chore):
                 continue

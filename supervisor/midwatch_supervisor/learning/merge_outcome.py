@@ -43,7 +43,7 @@ _REVERTS = re.compile(r"This reverts commit ([0-9a-f]{40,64})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
+class CommitFileChange:
     """What one commit did to one file. Contents are git's names for them, empty for no file."""
 
     path: str
@@ -67,7 +67,7 @@ class Revision:
     """The commits that it says it takes back."""
     said: str = ""
     """What its writer said of it, without what git itself writes of a revert."""
-    changes: tuple[FileChange, ...] = ()
+    changes: tuple[CommitFileChange, ...] = ()
 
     @property
     def by_midwatch(self) -> bool:
@@ -98,7 +98,7 @@ class BranchHistory:
     """Which commit of the line brought each commit in."""
     side: Mapping[int, tuple[Revision, ...]]
     """The others that a merge in the line brought in, by its place."""
-    touching: Mapping[str, Sequence[tuple[int, FileChange]]]
+    touching: Mapping[str, Sequence[tuple[int, CommitFileChange]]]
     """What the line did to each file, under its old name and its new one, by place."""
     arrivals: tuple[tuple[int, datetime], ...] = ()
     """Since when the branch stood at which place, as far as its log tells; oldest first."""
@@ -124,7 +124,7 @@ class BranchHistory:
         change = known[index - 1][1]
         return change.after if change.path == file else ""
 
-    def next_change(self, file: str, place: int) -> tuple[int, FileChange] | None:
+    def next_change(self, file: str, place: int) -> tuple[int, CommitFileChange] | None:
         """What happened to a file next after a place of the line."""
         known = self.touching.get(file, ())
         index = bisect_right(known, place, key=lambda each: each[0])
@@ -154,7 +154,7 @@ def branch_history(
     known = {each.id: each for each in revisions}
     line = _line(known, head)
     places, side = _brought(known, line)
-    touching: dict[str, list[tuple[int, FileChange]]] = {}
+    touching: dict[str, list[tuple[int, CommitFileChange]]] = {}
     for place, each in enumerate(line):
         for change in each.changes:
             for name in {change.path, change.origin} - {""}:
@@ -247,7 +247,7 @@ def _explain(message: str) -> str:
     return " ".join(own)[:_LONGEST]
 
 
-def changes(raw: str) -> Iterator[FileChange]:
+def changes(raw: str) -> Iterator[CommitFileChange]:
     """Read git's raw form of a diff, which ends each part with a NUL. Raises ValueError."""
     parts = iter(part.lstrip("\n") for part in raw.split("\0"))
     for part in parts:
@@ -257,7 +257,7 @@ def changes(raw: str) -> Iterator[FileChange]:
         path, origin = next(parts), ""
         if status[0] in "RC":
             path, origin = next(parts), path if status[0] == "R" else ""
-        yield FileChange(
+        yield CommitFileChange(
             path=path,
             before=before.strip("0") and before,
             after=after.strip("0") and after,
@@ -269,7 +269,7 @@ def changes(raw: str) -> Iterator[FileChange]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class BranchWork:
     """What an attempt made on its branch."""
 
     attempt: int
@@ -302,7 +302,7 @@ class MergePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class MergeJudgement:
     """What a person did with merged work."""
 
     sign: Sign
@@ -335,7 +335,7 @@ class _FileHistory:
         return self.changed and self.now in self.before
 
 
-def merge_point(work: Work, history: BranchHistory) -> MergePoint | None:
+def merge_point(work: BranchWork, history: BranchHistory) -> MergePoint | None:
     """Where the work was merged; `None` if it was not.
 
     By its last commit, else (squashed, or put on top of others) by its content: the first moment
@@ -354,7 +354,7 @@ def merge_point(work: Work, history: BranchHistory) -> MergePoint | None:
     return MergePoint(place=place, at=at or carrier.at, sure=bool(at) or carrier.id != work.tip)
 
 
-def _by_content(work: Work, history: BranchHistory) -> int | None:
+def _by_content(work: BranchWork, history: BranchHistory) -> int | None:
     start = history.places.get(work.begun, -1)
     news = sorted(
         (place, file)
@@ -373,7 +373,7 @@ def _by_content(work: Work, history: BranchHistory) -> int | None:
 
 
 def agents(
-    works: Iterable[Work], merges: dict[int, MergePoint], history: BranchHistory
+    works: Iterable[BranchWork], merges: dict[int, MergePoint], history: BranchHistory
 ) -> frozenset[str]:
     """The commits that no person wrote: on the branches of attempts, or bringing these in.
 
@@ -390,7 +390,7 @@ def agents(
 
 
 def judge(
-    work: Work,
+    work: BranchWork,
     merge: MergePoint,
     history: BranchHistory,
     *,
@@ -398,7 +398,7 @@ def judge(
     stored: Sign | None,
     settings: FeedbackSettings,
     now: datetime,
-) -> Judgement | None:
+) -> MergeJudgement | None:
     """What became of merged work by now; `None` while that says nothing, or nothing new.
 
     `stored` is the last implied verdict of the attempt.
@@ -440,9 +440,9 @@ def _kept(
 
 def _judgement(
     sign: Sign, files: Sequence[_FileHistory], revisions: Iterable[Revision]
-) -> Judgement:
+) -> MergeJudgement:
     names = dict.fromkeys(name for file in files for name in (file.file, file.name))
-    return Judgement(
+    return MergeJudgement(
         sign=sign,
         files=tuple(file.file for file in files),
         names=tuple(names),
@@ -451,7 +451,7 @@ def _judgement(
 
 
 def _file_history(
-    work: Work, file: str, place: int, history: BranchHistory, agents: frozenset[str]
+    work: BranchWork, file: str, place: int, history: BranchHistory, agents: frozenset[str]
 ) -> _FileHistory:
     now = history.content(file, place, default=work.after[file])
     fixes = [
@@ -483,7 +483,7 @@ def _file_history(
 
 
 def _reverts(
-    work: Work, place: int, history: BranchHistory, agents: frozenset[str]
+    work: BranchWork, place: int, history: BranchHistory, agents: frozenset[str]
 ) -> tuple[Revision, ...]:
     """A person's commits after the merge that say that they take it, or a part of it, back."""
     mine = work.own | {history.line[place].id}

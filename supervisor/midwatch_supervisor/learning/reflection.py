@@ -19,7 +19,7 @@ from pydantic_ai.models import Model
 from midwatch_agents.learning.guidelines import (
     NO_ATTEMPTS,
     NO_DEPTH,
-    Aside,
+    AttemptAside,
     Insight,
     ReflectionResult,
     deep,
@@ -187,14 +187,14 @@ class _Look:
         )
         return reflection
 
-    async def _asides(self, batch: Batch) -> tuple[Aside, ...]:
+    async def _asides(self, batch: Batch) -> tuple[AttemptAside, ...]:
         """The lessons of attempts, and what operators told and answered them, as far as wanted."""
-        wanted, found = self.settings.learning.guidelines, list[Aside]()
+        wanted, found = self.settings.learning.guidelines, list[AttemptAside]()
         kinds = (Intervention, Delivery, Feedback)
         for attempt in (each.attempt for each in batch.deep):
             known = await self.learned.lessons(attempt=attempt, limit=_EACH)
             found += [
-                Aside(attempt=attempt, kind="lesson", text=each.lesson.text)
+                AttemptAside(attempt=attempt, kind="lesson", text=each.lesson.text)
                 for each in (known if wanted.with_lessons else ())
                 # An insight is what looks back came to themselves.
                 if not each.obsolete and each.lesson.born is Birth.VERDICT
@@ -330,15 +330,17 @@ def _error(result: ReflectionResult) -> str:
     return "; ".join((*refused, *result.errors))
 
 
-def _aside_of(attempt: int, entry: Entry) -> Aside | None:
+def _aside_of(attempt: int, entry: Entry) -> AttemptAside | None:
     """What a person said in an entry; `None` if nobody did."""
     match entry.record:
         case Intervention(by=Actor.OPERATOR, action=action, message=text) if text:
-            return Aside(attempt=attempt, kind=f"an operator said ({action})", text=text)
+            return AttemptAside(attempt=attempt, kind=f"an operator said ({action})", text=text)
         case Delivery(state=state, comment=text) if text:
-            return Aside(attempt=attempt, kind=f"an operator {state} what was decided", text=text)
+            return AttemptAside(
+                attempt=attempt, kind=f"an operator {state} what was decided", text=text
+            )
         case Feedback(origin=Origin.EXPLICIT, accepted=accepted, comment=text) if text:
             verdict = "accepted" if accepted else "rejected"
-            return Aside(attempt=attempt, kind=f"a person {verdict} the result", text=text)
+            return AttemptAside(attempt=attempt, kind=f"a person {verdict} the result", text=text)
         case _:
             return None

@@ -157,7 +157,7 @@ _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class NightWindow:
     """One night, say: from its beginning up to its end."""
 
     begin: datetime
@@ -168,7 +168,7 @@ class Window:
         return self.begin <= at < self.end
 
 
-def next_window(hours: str, at: datetime) -> Window:
+def next_window(hours: str, at: datetime) -> NightWindow:
     """The window that a moment is in, or the next one.
 
     Args:
@@ -184,9 +184,9 @@ def next_window(hours: str, at: datetime) -> Window:
     return next(window for window in windows if at < window.end)
 
 
-def _window(day: date, begin: time, end: time, at: datetime) -> Window:
+def _window(day: date, begin: time, end: time, at: datetime) -> NightWindow:
     until = day if begin < end else day + _DAY
-    return Window(
+    return NightWindow(
         begin=datetime.combine(day, begin, tzinfo=at.tzinfo),
         end=datetime.combine(until, end, tzinfo=at.tzinfo),
     )

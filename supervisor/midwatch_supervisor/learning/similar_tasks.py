@@ -14,7 +14,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_tools.data_blocks import plain
 
@@ -102,4 +102,4 @@ def _verdict_words(verdicts: Mapping[Origin, Feedback]) -> str:
 
 def _goal(task: Task) -> str:
     """What a task is about; its specification may be of any version."""
-    return Node(task.spec).decoded["task"]["goal"].text
+    return JsonNode(task.spec).decoded["task"]["goal"].text

@@ -14,7 +14,7 @@ _MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class MessageItem:
     """One thing of a message, as a webhook has it."""
 
     key: str
@@ -37,11 +37,11 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Notification:
     """What is sent."""
 
     title: str
-    items: tuple[Item, ...] = ()
+    items: tuple[MessageItem, ...] = ()
     more: int = 0
     """How many further things there are."""
 
@@ -56,10 +56,10 @@ class Message:
 
 def message(
     news: Sequence[News], *, content: bool, link: str, mask: Callable[[str], str]
-) -> Message:
+) -> Notification:
     """One message about some news, of which there is at least one; `mask` takes secrets out."""
     items = tuple(
-        Item(
+        MessageItem(
             key=each.key,
             kind=each.kind,
             severity=each.severity,
@@ -76,7 +76,7 @@ def message(
     first = items[0]
     more = f" (and {count_noun(len(news) - 1, 'other thing')})" if len(news) > 1 else ""
     title = f"Midwatch: {brief(f'{first.name} {first.text}', 120)}{more}"
-    return Message(title=title, items=items, more=len(news) - len(items))
+    return Notification(title=title, items=items, more=len(news) - len(items))
 
 
 def _look(news: News, link: str) -> str:

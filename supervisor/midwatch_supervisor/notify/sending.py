@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from midwatch_monitor.config.notify import NotifySettings, TargetSettings
 from midwatch_monitor.errors import MissingExtraError, NotifyError, UsageError
-from midwatch_supervisor.notify.message import Message
+from midwatch_supervisor.notify.message import Notification
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.text_line import brief
 
@@ -24,7 +24,7 @@ _SECONDS = 10
 class Sender(Protocol):
     """One way to a person."""
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Notification) -> None:
         """Send it. Raises NotifyError where it was not taken."""
         ...
 
@@ -80,7 +80,7 @@ def _apprise(where: str, url: str) -> "Apprise":
 class _Service:
     apprise: "Apprise"
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Notification) -> None:
         result = await self.apprise.async_notify(
             body=message.body,
             title=message.title,
@@ -98,7 +98,7 @@ class _Webhook:
     url: str
     secret: str
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Notification) -> None:
         from httpx2 import AsyncClient, HTTPError, InvalidURL
 
         body = _json(message)
@@ -114,6 +114,6 @@ class _Webhook:
             raise NotifyError(f"the webhook answered HTTP {answer.status_code}")
 
 
-def _json(message: Message) -> bytes:
+def _json(message: Notification) -> bytes:
     told = {**asdict(message), "body": message.body}
     return json.dumps(told, ensure_ascii=False, default=moment).encode("utf-8", "replace")

@@ -24,7 +24,7 @@ from midwatch_supervisor.present.text_line import Parts, because, brief, by, lis
 
 Known = KnownLesson | KnownFact | KnownGuidelines
 """Anything that a person can mark."""
-Fields = dict[str, object]
+KnownFields = dict[str, object]
 
 _USES = 20
 """Uses of a lesson that are told to people, the newest; `--json` has them all."""
@@ -56,7 +56,7 @@ def verdict_line(verdict: Feedback) -> str:
     return f"{verdict_text(verdict)}{because(verdict.comment)}"
 
 
-def verdict_fields(verdict: Feedback) -> Fields:
+def verdict_fields(verdict: Feedback) -> KnownFields:
     """A verdict as JSON has it."""
     return {
         "accepted": verdict.accepted,
@@ -116,7 +116,7 @@ def _use_line(use: Use) -> str:
     return f"{use.place.name} ({use.place.attempt.id}), found by {use.recalled.method}: {said}"
 
 
-def lesson_fields(known: KnownLesson) -> Fields:
+def lesson_fields(known: KnownLesson) -> KnownFields:
     """A lesson as one object."""
     lesson = known.lesson
     return {
@@ -149,7 +149,7 @@ def lesson_fields(known: KnownLesson) -> Fields:
     }
 
 
-def lesson_history_fields(known: KnownLesson, history: LessonHistory) -> Fields:
+def lesson_history_fields(known: KnownLesson, history: LessonHistory) -> KnownFields:
     """A lesson with where it comes from and what became of it, as one object."""
     return {
         **lesson_fields(known),
@@ -178,7 +178,7 @@ def lesson_history_fields(known: KnownLesson, history: LessonHistory) -> Fields:
     }
 
 
-def _place_fields(place: NamedAttempt) -> Fields:
+def _place_fields(place: NamedAttempt) -> KnownFields:
     attempt = place.attempt
     return {"attempt": attempt.id, "task": place.task.name, "number": attempt.number}
 
@@ -231,7 +231,7 @@ def fact_detail(
     )
 
 
-def fact_fields(known: KnownFact) -> Fields:
+def fact_fields(known: KnownFact) -> KnownFields:
     """A fact as one object."""
     fact = known.fact
     return {
@@ -310,10 +310,10 @@ def version_diff(before: KnownGuidelines | None, after: KnownGuidelines) -> str:
     return "\n".join(lines)
 
 
-def version_fields(known: KnownGuidelines, *, text: bool = False) -> Fields:
+def version_fields(known: KnownGuidelines, *, text: bool = False) -> KnownFields:
     """A version as one object; with its text where that is wanted."""
     version = known.guidelines
-    fields: Fields = {
+    fields: KnownFields = {
         "type": "guidelines",
         "id": known.id,
         "at": known.at.isoformat(),

@@ -8,8 +8,8 @@ from midwatch_monitor.metrics.lessons import (
     AcceptanceFigures,
     ComparedGroup,
     ComparisonFigures,
-    Effect,
     EffortFigures,
+    LessonEffect,
     LessonFigures,
     SavingFigures,
 )
@@ -150,7 +150,7 @@ def _lesson_counts(figures: LessonFigures) -> Iterator[tuple[str, TableCell]]:
         yield "seconds to find them, longest", f"{figures.longest:.3f}"
 
 
-def _effects(effects: Iterable[Effect], known: Mapping[int, KnownLesson]) -> ReportTable:
+def _effects(effects: Iterable[LessonEffect], known: Mapping[int, KnownLesson]) -> ReportTable:
     texts = {id: brief(each.lesson.text, _TEXT) for id, each in known.items()}
     return table(
         ("lesson", "verdicts", "accepted", RATE, "text"),

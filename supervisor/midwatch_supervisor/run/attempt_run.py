@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from midwatch_agents.left_processes import end_all_leftovers, end_leftovers, process_mark
-from midwatch_agents.prompt import Past
+from midwatch_agents.prompt import PastAttempt
 from midwatch_agents.worker import Station
 from midwatch_monitor.errors import (
     BudgetSpentError,
@@ -44,10 +44,10 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.run.attempt_end import Ended, end_asked_for, overtime, result, undoable
 from midwatch_supervisor.run.attempt_start import Introduction, budget_of, circumstances, own_plan
-from midwatch_supervisor.run.completion import Work, check_in, finish
+from midwatch_supervisor.run.completion import FinishedWork, check_in, finish
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.parking import (
-    Question,
+    ParkedQuestion,
     hung,
     park,
     park_refused,
@@ -78,7 +78,7 @@ class Halt:
     """The work does not go on by itself: it has ended, or it hangs and a person is asked."""
 
     ended: Ended | None
-    questions: tuple[Question, ...] = ()
+    questions: tuple[ParkedQuestion, ...] = ()
     budget: Budget | None = None
     """What was used by then."""
     abandoned: bool = False
@@ -95,7 +95,7 @@ class AttemptRun:
     agents: TaskAgents
     attempt: Attempt
     workspace: Workspace
-    past: tuple[Past, ...] = ()
+    past: tuple[PastAttempt, ...] = ()
     spent: Budget | None = None
     """What the attempt before left of the task's budget, with what it was granted."""
     plan: Plan | None = None
@@ -310,7 +310,7 @@ class AttemptRun:
             broken = f"its history holds no messages ({count_noun(error.error_count(), 'error')})"
             raise WorkerError(f"the attempt cannot go on where it was: {broken}") from None
 
-    async def _read_work(self, recorder: Recorder) -> Work:
+    async def _read_work(self, recorder: Recorder) -> FinishedWork:
         """What the worker leaves, and how sure it last said it was."""
         stated: int | None = None
         async for record in records(self.resources.journal, self.attempt, (Step, Completion)):
@@ -323,7 +323,7 @@ class AttemptRun:
                     pass
         bare = self.assignment.bare
         files = await changed_files(self.resources.journal, self.attempt, self.workspace, bare=bare)
-        return Work(plan=recorder.plan, changed=files, stated=stated)
+        return FinishedWork(plan=recorder.plan, changed=files, stated=stated)
 
     # -- until it ends ---------------------------------------------------------------------
 
@@ -350,7 +350,7 @@ class AttemptRun:
 
     async def _wait_for_end(
         self, work: "asyncio.Task[Ended]", watch: AttemptWatch, recorder: Recorder
-    ) -> Ended | tuple[Question, ...]:
+    ) -> Ended | tuple[ParkedQuestion, ...]:
         """Wait for the work, or for what ends it at once."""
         poll_seconds = self.resources.settings.monitor.poll_seconds
         inbox = Inbox(

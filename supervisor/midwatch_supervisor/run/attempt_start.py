@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from midwatch_agents.prompt import Past, attempt_lines, first_prompt
+from midwatch_agents.prompt import PastAttempt, attempt_lines, first_prompt
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
 from midwatch_monitor.errors import MidwatchError, ProviderRefusedError
@@ -94,7 +94,7 @@ async def outline_plan(
     model: "Model | None",
     assignment: Assignment,
     *,
-    past: Sequence[Past],
+    past: Sequence[PastAttempt],
     precedents: str,
     listing: str,
     settings: Settings,
@@ -148,7 +148,7 @@ class Introduction:
     agents: TaskAgents
     attempt: Attempt
     workspace: Workspace
-    past: tuple[Past, ...] = ()
+    past: tuple[PastAttempt, ...] = ()
 
     async def prompt(self, recorder: Recorder, board: Board) -> str:
         """The first prompt; what is in it of lessons and facts is in the journal by then.

@@ -106,7 +106,7 @@ PROVISIONAL = "checked only with the whole that it is a part of"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class FinishedWork:
     """Finished work, as its worker left it."""
 
     plan: Plan
@@ -132,7 +132,7 @@ async def finish(
     resources: RunResources,
     assignment: Assignment,
     workspace: Workspace,
-    work: Work,
+    work: FinishedWork,
     reviewer: "Model | None",
 ) -> Ended:
     """Check finished work and have it reviewed where that is wanted; what it came to."""
@@ -157,7 +157,7 @@ def _end_completed(checks: tuple[Acceptance, ...], done: Completion, *more: Reco
     return Ended(ending=Ending.DONE, reason=reason, checks=checks, findings=(done, *more))
 
 
-def _changed(work: Work) -> Acceptance:
+def _changed(work: FinishedWork) -> Acceptance:
     """What stands for the checks of a part that has none."""
     detail = "" if work.changed else "nothing was changed"
     return Acceptance(check="something was changed", passed=bool(work.changed), detail=detail)
@@ -165,7 +165,7 @@ def _changed(work: Work) -> Acceptance:
 
 def completion(
     assignment: Assignment,
-    work: Work,
+    work: FinishedWork,
     checks: Sequence[Acceptance],
     *,
     accepted: bool,

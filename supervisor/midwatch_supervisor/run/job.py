@@ -12,7 +12,7 @@ from midwatch_supervisor.run.attempt_run import AttemptRun
 from midwatch_supervisor.run.task_agents import TaskAgents
 
 
-class Place(StrEnum):
+class JobStage(StrEnum):
     """Where a task is on its way."""
 
     BLOCKED = "blocked"
@@ -29,7 +29,7 @@ class Job:
     task: Task
     assignment: Assignment
     agents: TaskAgents
-    place: Place = Place.BLOCKED
+    place: JobStage = JobStage.BLOCKED
     state: TaskTransition = field(
         default_factory=lambda: TaskTransition(lifecycle=Lifecycle.SUBMITTED)
     )
@@ -61,7 +61,7 @@ class Job:
 
     def reopen(self, state: TaskTransition) -> None:
         """Let it go on though it was over: a person has it begun again."""
-        self.place, self.state, self.ending = Place.BLOCKED, state, None
+        self.place, self.state, self.ending = JobStage.BLOCKED, state, None
         self.over.clear()
 
     def part_of(self, whole: "Job") -> bool:

@@ -27,7 +27,7 @@ from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.present.assignment import Assignment, assignment_in, branch_of, whole_of
 from midwatch_supervisor.run.context import LearningFrom, RunResources
-from midwatch_supervisor.run.job import Job, Place, latest_state
+from midwatch_supervisor.run.job import Job, JobStage, latest_state
 from midwatch_supervisor.run.runner import Runner
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.telemetry.exporting import export_spans
@@ -174,7 +174,7 @@ async def job_again(resources: RunResources, task: Task, *, built: bool = True) 
         agents=TaskAgents(
             assignment, settings=resources.settings, breakers=resources.breakers, built=built
         ),
-        place=Place.OVER if state.lifecycle.over else Place.BLOCKED,
+        place=JobStage.OVER if state.lifecycle.over else JobStage.BLOCKED,
         state=state,
         ending=ending,
         workspace=workspace,

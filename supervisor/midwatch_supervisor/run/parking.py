@@ -28,16 +28,16 @@ from midwatch_monitor.records import (
 )
 from midwatch_tools.inbox import stamp
 from midwatch_tools.observation import canonical
-from midwatch_tools.pauses import Pause, Tell, pause_records
+from midwatch_tools.pauses import Pause, TellPause, pause_records
 from midwatch_tools.tool_calls import keep
 
 CUT_SHORT = "[midwatch] cancelled: it gave no answer, and a person was asked. Do not wait for it."
 """What a call that hung returns. Run again, it would hang again, and no answer would be read."""
 
-Question = tuple[int, Intervention]
+ParkedQuestion = tuple[int, Intervention]
 
 
-def hung(due: Sequence[Question]) -> tuple[Question, ...]:
+def hung(due: Sequence[ParkedQuestion]) -> tuple[ParkedQuestion, ...]:
     """The questions to a person that are asked because the attempt is silent."""
     return tuple(
         (id, each)
@@ -48,7 +48,7 @@ def hung(due: Sequence[Question]) -> tuple[Question, ...]:
 
 async def park(
     recorder: Recorder,
-    questions: Sequence[Question],
+    questions: Sequence[ParkedQuestion],
     *,
     budget: Budget | None,
     history: Sequence[ModelMessage],
@@ -123,7 +123,7 @@ async def park_refused(recorder: Recorder, error: ProviderRefusedError) -> None:
     await recorder.record(Change(activity=Activity.IDLE, outage=away))
 
 
-def tell_of(recorder: Recorder) -> Tell:
+def tell_of(recorder: Recorder) -> TellPause:
     """What records the pauses of any model that is asked for an attempt."""
 
     async def tell(pause: Pause | None) -> None:

@@ -33,7 +33,7 @@ from midwatch_supervisor.run.attempt_end import Ended, known_end
 from midwatch_supervisor.run.attempt_run import AttemptRun
 from midwatch_supervisor.run.attempt_start import budget_of
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.job import Job, Place, latest_state
+from midwatch_supervisor.run.job import Job, JobStage, latest_state
 from midwatch_supervisor.run.next_attempt import (
     AGAIN,
     NextAttempt,
@@ -118,7 +118,7 @@ class Runner:
 
         In a fleet the next turn of a task does that.
         """
-        over = {job.task.id: job for job in self.jobs.values() if job.place is Place.OVER}
+        over = {job.task.id: job for job in self.jobs.values() if job.place is JobStage.OVER}
         if not over or self._resources.run.keeper is Keeper.MONITOR:
             return False
         # Asked after it was noted who is over: what is read then is no older than their ends.
@@ -138,15 +138,15 @@ class Runner:
         for job in self.jobs.values():
             if job.parked:
                 self._free(job)
-        running = [job for job in self.jobs.values() if job.place is Place.RUNNING]
+        running = [job for job in self.jobs.values() if job.place is JobStage.RUNNING]
         next_ones = any(self._has_its_turn(job) for job in self.jobs.values())
         return bool(running) and not next_ones and all(job.parked for job in running)
 
     def _has_its_turn(self, job: Job) -> bool:
         """Whether a job will go on by itself; it need not have heard yet that the last is over."""
-        if job.place is Place.BLOCKED:
-            return all(self.jobs[name].place is Place.OVER for name in job.awaits)
-        return job.place is Place.QUEUED
+        if job.place is JobStage.BLOCKED:
+            return all(self.jobs[name].place is JobStage.OVER for name in job.awaits)
+        return job.place is JobStage.QUEUED
 
     @property
     def exit_code(self) -> int:
@@ -154,7 +154,7 @@ class Runner:
 
         A task that was split and failed with one of its parts counts as that part does.
         """
-        if any(job.place is not Place.OVER for job in self.jobs.values()):
+        if any(job.place is not JobStage.OVER for job in self.jobs.values()):
             return 3
         failed = [job for job in self.jobs.values() if not job.completed]
         if not failed:
@@ -166,7 +166,7 @@ class Runner:
     # -- from the queue to the end ---------------------------------------------------------
 
     async def _run_job(self, job: Job) -> None:
-        if job.place is Place.OVER:
+        if job.place is JobStage.OVER:
             job.over.set()
             return
         try:
@@ -179,7 +179,7 @@ class Runner:
             job.state, job.ending = state, Ending.CANCELED
         finally:
             self._free(job)
-        job.place = Place.OVER
+        job.place = JobStage.OVER
         job.over.set()
 
     async def _end_of(self, job: Job) -> TaskTransition:
@@ -202,13 +202,13 @@ class Runner:
         # One that was over may be begun again while others, or its turn, are waited for.
         while not job.slot or not all(self.jobs[name].over.is_set() for name in job.awaits):
             self._free(job)
-            job.place = Place.BLOCKED
+            job.place = JobStage.BLOCKED
             for name in job.awaits:
                 await self.jobs[name].over.wait()
-            job.place = Place.QUEUED
+            job.place = JobStage.QUEUED
             await self._slots.acquire()
             job.slot = True
-        job.place, job.awaits = Place.RUNNING, frozenset()
+        job.place, job.awaits = JobStage.RUNNING, frozenset()
 
     def _free(self, job: Job) -> None:
         """Let another job run in its place, once."""
@@ -257,7 +257,7 @@ class Runner:
         waits = dict(abroad) | {
             name: each.awaits or frozenset(each.assignment.task.depends_on)
             for name, each in self.jobs.items()
-            if each.place is not Place.OVER
+            if each.place is not JobStage.OVER
         }
         names = [
             name

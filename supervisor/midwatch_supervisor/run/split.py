@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.present.assignment import Assignment, whole_of
 from midwatch_supervisor.run.attempt_end import Ended
-from midwatch_supervisor.run.completion import Work, finish
+from midwatch_supervisor.run.completion import FinishedWork, finish
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.workspaces.changes import changed_names
@@ -150,7 +150,7 @@ async def assemble(
         return Ended(ending=Ending.ERROR, reason=str(error))
     job.branch, job.workspace = workspace.branch, workspace.folder
     changed = [name for child in children for name in await _changed_files(resources, plan, child)]
-    work = Work(plan=Plan(steps=()), changed=sorted(set(changed)))
+    work = FinishedWork(plan=Plan(steps=()), changed=sorted(set(changed)))
     return await finish(resources, job.assignment, workspace, work, job.agents.reviewer)
 
 

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
-from midwatch_monitor.traces.foreign import Item, Node
+from midwatch_monitor.traces.foreign import JsonNode, TraceItem
 from midwatch_monitor.traces.json_stream import Damage
 from midwatch_monitor.traces.session_reader import SessionReader
 from midwatch_monitor.traces.tail import Tail
@@ -122,15 +122,15 @@ class ForeignSession:
             await self._take(items)
         return read
 
-    async def tell(self, lines: Iterable[Node]) -> None:
+    async def tell(self, lines: Iterable[JsonNode]) -> None:
         """Take in what its program tells of itself, in order. Raises JournalError."""
         async with self._lock:
-            await self._take([Item(number=0, node=line) for line in lines])
+            await self._take([TraceItem(number=0, node=line) for line in lines])
 
-    async def _take(self, items: Sequence[Item | Damage]) -> None:
+    async def _take(self, items: Sequence[TraceItem | Damage]) -> None:
         events, faults = list[Event](), list[Record]()
         for item in items:
-            if isinstance(item, Item):
+            if isinstance(item, TraceItem):
                 events += self._reader.take(item.node)
             elif self._faults < _MAX_FAULTS:
                 self._faults += 1
@@ -273,7 +273,7 @@ class ForeignSession:
         """Take in what a hook tells; what it is to be answered. Raises what `read` does."""
         async with self._lock:
             if not await self._read() and self._tail is None:
-                await self._take([Item(number=0, node=line) for line in as_lines(event)])
+                await self._take([TraceItem(number=0, node=line) for line in as_lines(event)])
             await self._note(event)
             return await self._reply(event)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from aiohttp import web
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, TraceError
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.genai_spans import SpanSession, conversation, span_kind, spans_in
 from midwatch_supervisor.sessions.session import ForeignSession
 from midwatch_supervisor.sessions.session_journal import SessionJournal, SessionName
@@ -71,7 +71,7 @@ class SpanWatch:
             return web.Response(status=503)
         return web.Response(content_type=request.content_type, body=b"{}" if json else b"")
 
-    async def take(self, spans: Sequence[Node]) -> None:
+    async def take(self, spans: Sequence[JsonNode]) -> None:
         """Take in spans in the order of their ends. Raises JournalError."""
         async with self._turn:
             for name, lines in self._by_session(spans).items():
@@ -84,12 +84,12 @@ class SpanWatch:
                     del self._sessions[name]  # what was taken in, and not stored, is sent again
                     raise
 
-    def _by_session(self, spans: Sequence[Node]) -> Mapping[SessionName, Sequence[Node]]:
+    def _by_session(self, spans: Sequence[JsonNode]) -> Mapping[SessionName, Sequence[JsonNode]]:
         acts = [each for each in spans if span_kind(each) is not None]
         for span in acts:
             if said := conversation(span):
                 _keep(self._conversations, span["trace"].text, said)
-        found = dict[SessionName, list[Node]]()
+        found = dict[SessionName, list[JsonNode]]()
         for span in acts:
             trace = span["trace"].text
             id = conversation(span) or self._conversations.get(trace) or trace

@@ -13,7 +13,7 @@ from midwatch_monitor.state.task import interventions
 from midwatch_monitor.state.usage import Usage, spent_usage
 from midwatch_supervisor.present.plain import visible
 
-Labels = tuple[str, ...]
+MetricLabels = tuple[str, ...]
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _WORKER = "worker"
 
@@ -42,8 +42,10 @@ def metrics_text(state: RunState, now: datetime) -> str:
     attempts = [each for task in state.tasks.values() for each in task.attempts.values()]
     waiting = [each.needed_since for each in attempts if each.needed_since is not None]
     oldest = max([0.0, *((now - each).total_seconds() for each in waiting)])
-    stands = Counter[Labels]((each.status,) for each in attempts)
-    firing = Counter[Labels]((a.key.rule, a.severity) for each in attempts for a in each.firing)
+    stands = Counter[MetricLabels]((each.status,) for each in attempts)
+    firing = Counter[MetricLabels](
+        (a.key.rule, a.severity) for each in attempts for a in each.firing
+    )
     steps = sum(each.last_step for each in attempts)
     lines = [
         *_family("attempts", "Attempts by where they stand.", stands, "state"),
@@ -74,8 +76,8 @@ def _usage_families(state: RunState) -> Iterator[str]:
 
 def _intervention_families(attempts: list[AttemptState]) -> Iterator[str]:
     all = list(interventions(attempts))
-    issued = Counter[Labels]((each.action,) for each in all)
-    judged = Counter[Labels]((e.action, e.outcome) for e in all if e.outcome is not None)
+    issued = Counter[MetricLabels]((each.action,) for each in all)
+    judged = Counter[MetricLabels]((e.action, e.outcome) for e in all if e.outcome is not None)
     yield from _family("interventions_total", "Interventions that were issued.", issued, "action")
     yield from _family(
         *("intervention_outcomes_total", "Interventions that were judged.", judged),
@@ -83,7 +85,9 @@ def _intervention_families(attempts: list[AttemptState]) -> Iterator[str]:
     )
 
 
-def _family(name: str, help: str, values: Mapping[Labels, float], *labels: str) -> Iterator[str]:
+def _family(
+    name: str, help: str, values: Mapping[MetricLabels, float], *labels: str
+) -> Iterator[str]:
     """One metric with a line for each value, in the order of their labels."""
     kind = "counter" if name.endswith("_total") else "gauge"
     yield f"# HELP midwatch_{name} {help}"

@@ -40,7 +40,7 @@ from midwatch_supervisor.tui.operator_keys import OperatorApp
 from midwatch_supervisor.tui.screens.banner import Banner
 from midwatch_supervisor.tui.screens.panes import BatchReceiver, Panes
 from midwatch_supervisor.tui.screens.title import TitleLine
-from midwatch_supervisor.tui.state.attention import Queue, next_of, proposed_guidelines
+from midwatch_supervisor.tui.state.attention import AttentionQueue, next_of, proposed_guidelines
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.feed import Feed, FeedBatch
 from midwatch_supervisor.tui.state.row import Row
@@ -124,7 +124,7 @@ class Console(OperatorApp):
         self.theme = self.settings.theme
         self.board = FleetBoard()
         self.log_capture = LogCapture(feed.journal.masker.text)
-        self.queue = Queue(self.board)
+        self.queue = AttentionQueue(self.board)
         self.learned = LearnedPane(feed.journal, self.board.learning, operator.learning, now)
         self.panes = Panes(
             self.board, self.queue, self.learned, now, keys=self._spoken_keys(), about=self.about

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midwatch_monitor.config.settings import ConsoleSettings
-from midwatch_monitor.errors import ConfigError, Place
+from midwatch_monitor.errors import ConfigError, FilePosition
 
 if TYPE_CHECKING:
     from textual.binding import Binding
@@ -181,7 +181,7 @@ OLD_IDS: Mapping[str, str] = {key.id.replace("list.", "roll."): key.id for key i
 THEME_NAMES = ("midwatch", "midwatch-light", "midwatch-safe")
 """Ours, in the order of the key that changes them; themes.py paints them."""
 
-IN_FORCE = Place(file=Path("configuration"))
+IN_FORCE = FilePosition(file=Path("configuration"))
 """Where a problem is that is found in the settings in force, whichever file they come from."""
 
 _SECTION = "console.keys"
@@ -211,7 +211,7 @@ def next_theme(name: str) -> str:
     return THEME_NAMES[place % len(THEME_NAMES)]
 
 
-def check_console(settings: ConsoleSettings, place: Place = IN_FORCE) -> None:
+def check_console(settings: ConsoleSettings, place: FilePosition = IN_FORCE) -> None:
     """Raise ConfigError if there is no such theme, act or key, or if keys clash.
 
     Acts under an old name are taken, with a warning.
@@ -223,7 +223,7 @@ def check_console(settings: ConsoleSettings, place: Place = IN_FORCE) -> None:
     check_keys(with_new_ids(settings.keys), all_keys(), place)
 
 
-def _check_theme(name: str, place: Place) -> None:
+def _check_theme(name: str, place: FilePosition) -> None:
     from textual.theme import BUILTIN_THEMES  # only for one who asks for a theme of Textual's
 
     if name not in BUILTIN_THEMES:
@@ -237,7 +237,7 @@ def with_new_ids(wanted: Mapping[str, str]) -> dict[str, str]:
     return {OLD_IDS.get(id, id): keys for id, keys in wanted.items()}
 
 
-def check_keys(wanted: Mapping[str, str], known: Iterable[Key], place: Place) -> None:
+def check_keys(wanted: Mapping[str, str], known: Iterable[Key], place: FilePosition) -> None:
     """Raise ConfigError with everything that is wrong in a key map: ids, keys, clashes."""
     keys = list({key.id: key for key in known}.values())
     problems = [*_unknown(wanted, keys, place), *_unreadable(wanted, place)]
@@ -296,7 +296,9 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(name, list(known), n=1)), "")
 
 
-def _unknown(wanted: Mapping[str, str], keys: Sequence[Key], place: Place) -> list[ConfigError]:
+def _unknown(
+    wanted: Mapping[str, str], keys: Sequence[Key], place: FilePosition
+) -> list[ConfigError]:
     ids = [key.id for key in keys]
     problem = "there is no such act; the help (`?`) of the console lists them"
     return [
@@ -306,7 +308,7 @@ def _unknown(wanted: Mapping[str, str], keys: Sequence[Key], place: Place) -> li
     ]
 
 
-def _unreadable(wanted: Mapping[str, str], place: Place) -> list[ConfigError]:
+def _unreadable(wanted: Mapping[str, str], place: FilePosition) -> list[ConfigError]:
     return [
         ConfigError(place, f"{_SECTION}.{id}", f"`{key}` is no key")
         for id, keys in wanted.items()
@@ -320,7 +322,9 @@ def _is_key(key: str) -> bool:
     return name in _NAMED or bool(_character(name))
 
 
-def _clashes(wanted: Mapping[str, str], keys: Sequence[Key], place: Place) -> list[ConfigError]:
+def _clashes(
+    wanted: Mapping[str, str], keys: Sequence[Key], place: FilePosition
+) -> list[ConfigError]:
     """Keys that mean two things; where a default is used twice, the screens differ."""
     problems: list[ConfigError] = []
     for one, other in combinations(keys, 2):

@@ -37,7 +37,7 @@ from midwatch_supervisor.present.numbers import budget_text, grant_text, parse_g
 from midwatch_supervisor.tui.state.row import Need, Row
 
 
-class Command(StrEnum):
+class OperatorCommand(StrEnum):
     """What a person does at the console; an `Action` is what happens to an attempt."""
 
     GUIDE = "guide"
@@ -65,25 +65,25 @@ class Command(StrEnum):
     @property
     def of_decision(self) -> bool:
         """Whether it is about something that waits for a person's word."""
-        return self in {Command.APPROVE, Command.MODIFY, Command.REJECT}
+        return self in {OperatorCommand.APPROVE, OperatorCommand.MODIFY, OperatorCommand.REJECT}
 
     @property
     def of_result(self) -> bool:
         """Whether it is about what an attempt that is over has left."""
-        return self in {Command.ACCEPT, Command.REFUSE}
+        return self in {OperatorCommand.ACCEPT, OperatorCommand.REFUSE}
 
     @property
     def of_alerts(self) -> bool:
         """Whether it is about the alerts that fire."""
-        return self in {Command.ACKNOWLEDGE, Command.SILENCE}
+        return self in {OperatorCommand.ACKNOWLEDGE, OperatorCommand.SILENCE}
 
     @property
-    def effect(self) -> "Effect":
+    def effect(self) -> "CommandEffect":
         return _EFFECTS[self]
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class CommandEffect:
     """What a command does; not keyword-only, so that the table reads as a table."""
 
     confirmation: str
@@ -92,21 +92,23 @@ class Effect:
     """The intervention that it is, if it is one of its own."""
 
 
-_EFFECTS: Mapping[Command, Effect] = {
-    Command.GUIDE: Effect("guidance sent; the worker reads it at its next request", Action.NUDGE),
-    Command.PAUSE: Effect("pause sent; it holds at the next request", Action.PAUSE),
-    Command.RESUME: Effect("resume sent", Action.RESUME),
-    Command.STOP: Effect("stop sent", Action.STOP),
-    Command.RESTART: Effect("restart sent", Action.RESTART),
-    Command.GRANT: Effect("more budget sent", Action.GRANT_BUDGET),
-    Command.SWITCH: Effect("model switch sent", Action.SWITCH_MODEL),
-    Command.APPROVE: Effect("approved"),
-    Command.MODIFY: Effect("approved in your words"),
-    Command.REJECT: Effect("rejected"),
-    Command.ACCEPT: Effect("result accepted"),
-    Command.REFUSE: Effect("result rejected; a lesson follows"),
-    Command.ACKNOWLEDGE: Effect("alerts acknowledged", Action.ACKNOWLEDGE),
-    Command.SILENCE: Effect("alerts silenced for this attempt", Action.SILENCE),
+_EFFECTS: Mapping[OperatorCommand, CommandEffect] = {
+    OperatorCommand.GUIDE: CommandEffect(
+        "guidance sent; the worker reads it at its next request", Action.NUDGE
+    ),
+    OperatorCommand.PAUSE: CommandEffect("pause sent; it holds at the next request", Action.PAUSE),
+    OperatorCommand.RESUME: CommandEffect("resume sent", Action.RESUME),
+    OperatorCommand.STOP: CommandEffect("stop sent", Action.STOP),
+    OperatorCommand.RESTART: CommandEffect("restart sent", Action.RESTART),
+    OperatorCommand.GRANT: CommandEffect("more budget sent", Action.GRANT_BUDGET),
+    OperatorCommand.SWITCH: CommandEffect("model switch sent", Action.SWITCH_MODEL),
+    OperatorCommand.APPROVE: CommandEffect("approved"),
+    OperatorCommand.MODIFY: CommandEffect("approved in your words"),
+    OperatorCommand.REJECT: CommandEffect("rejected"),
+    OperatorCommand.ACCEPT: CommandEffect("result accepted"),
+    OperatorCommand.REFUSE: CommandEffect("result rejected; a lesson follows"),
+    OperatorCommand.ACKNOWLEDGE: CommandEffect("alerts acknowledged", Action.ACKNOWLEDGE),
+    OperatorCommand.SILENCE: CommandEffect("alerts silenced for this attempt", Action.SILENCE),
 }
 
 
@@ -128,12 +130,12 @@ class DialogQuestion:
     """Says what is wrong with an answer; empty if nothing is."""
 
 
-def begins_again(command: Command, row: Row) -> bool:
+def begins_again(command: OperatorCommand, row: Row) -> bool:
     """Whether a command has a task begun again whose attempt is over."""
-    return command is Command.RESTART and row.over
+    return command is OperatorCommand.RESTART and row.over
 
 
-def confirmation(command: Command, row: Row) -> str:
+def confirmation(command: OperatorCommand, row: Row) -> str:
     """What a person is told once the command stands in the journal."""
     return "begun again" if begins_again(command, row) else command.effect.confirmation
 
@@ -145,7 +147,7 @@ _TAKEN_OVER = {
 
 
 def refusal(
-    command: Command, row: Row, *, pausing: bool = False, models: Sequence[str] = ()
+    command: OperatorCommand, row: Row, *, pausing: bool = False, models: Sequence[str] = ()
 ) -> str:
     """Why a command makes no sense for a row; empty if it does.
 
@@ -158,7 +160,9 @@ def refusal(
     return _refusal_now(command, row, pausing=pausing, models=models)
 
 
-def _refusal_now(command: Command, row: Row, *, pausing: bool, models: Sequence[str]) -> str:
+def _refusal_now(
+    command: OperatorCommand, row: Row, *, pausing: bool, models: Sequence[str]
+) -> str:
     """Why a command that reaches an attempt makes no sense as it stands now."""
     if command.of_result:
         return "" if row.over else f"there is no result yet: {row.status}"
@@ -168,12 +172,12 @@ def _refusal_now(command: Command, row: Row, *, pausing: bool, models: Sequence[
     if row.over:
         return f"it is over: {row.status}; nothing reaches it any more"
     if command.of_decision:
-        decisions = command is Command.MODIFY
+        decisions = command is OperatorCommand.MODIFY
         waiting = row.state.interventions.held if decisions else questions(row.state)
         return "" if waiting else "no decision waits for approval"
     if command.of_alerts:
         return "" if row.state.firing else "no alert fires"
-    if command is Command.SWITCH and models and {*models} <= {row.state.model}:
+    if command is OperatorCommand.SWITCH and models and {*models} <= {row.state.model}:
         return f"its worker may have no other model than {row.state.model}"
     held = pausing or is_held(row.state)
     return act_refusal(row.state, command.effect.action, held=held)
@@ -189,14 +193,26 @@ class Offer:
     """A word or two."""
 
 
-_EITHER = Command.PAUSE, Command.RESUME
+_EITHER = OperatorCommand.PAUSE, OperatorCommand.RESUME
 """One key, of which only one makes sense at a time."""
-_GOES_ON = (Command.GUIDE, *_EITHER, Command.STOP, Command.RESTART, Command.ACKNOWLEDGE)
-_WAITS = (Command.APPROVE, Command.MODIFY, Command.REJECT, *_GOES_ON)
-_LIKELY: Mapping[Need, Sequence[Command]] = {
-    Need.ANSWER: (Command.GUIDE, Command.RESUME, Command.STOP),
-    Need.STUCK: (Command.GUIDE, Command.RESTART, *_EITHER, Command.STOP, Command.ACKNOWLEDGE),
-    Need.OVER: (Command.ACCEPT, Command.REFUSE, Command.RESTART),
+_GOES_ON = (
+    OperatorCommand.GUIDE,
+    *_EITHER,
+    OperatorCommand.STOP,
+    OperatorCommand.RESTART,
+    OperatorCommand.ACKNOWLEDGE,
+)
+_WAITS = (OperatorCommand.APPROVE, OperatorCommand.MODIFY, OperatorCommand.REJECT, *_GOES_ON)
+_LIKELY: Mapping[Need, Sequence[OperatorCommand]] = {
+    Need.ANSWER: (OperatorCommand.GUIDE, OperatorCommand.RESUME, OperatorCommand.STOP),
+    Need.STUCK: (
+        OperatorCommand.GUIDE,
+        OperatorCommand.RESTART,
+        *_EITHER,
+        OperatorCommand.STOP,
+        OperatorCommand.ACKNOWLEDGE,
+    ),
+    Need.OVER: (OperatorCommand.ACCEPT, OperatorCommand.REFUSE, OperatorCommand.RESTART),
 }
 """What a person does about a row, the most likely first; of others as while it goes on."""
 
@@ -207,22 +223,22 @@ def offers(row: Row, *, pausing: bool = False) -> tuple[Offer, ...]:
     if questions(row.state):
         likely = _WAITS
     elif row.state.paused:
-        likely = (Command.RESUME, Command.GUIDE, Command.STOP)
+        likely = (OperatorCommand.RESUME, OperatorCommand.GUIDE, OperatorCommand.STOP)
     return tuple(
-        Offer("pause" if each is Command.RESUME else each.value, _name(each, row))
+        Offer("pause" if each is OperatorCommand.RESUME else each.value, _name(each, row))
         for each in likely
         if not refusal(each, row, pausing=pausing)
     )
 
 
-def _name(command: Command, row: Row) -> str:
+def _name(command: OperatorCommand, row: Row) -> str:
     """What a command is called about a row."""
     match command:
-        case Command.GUIDE if row.state.question is not None:
+        case OperatorCommand.GUIDE if row.state.question is not None:
             return "Answer"
-        case Command.RESTART if row.over:
+        case OperatorCommand.RESTART if row.over:
             return "Begin again"
-        case Command.REFUSE:
+        case OperatorCommand.REFUSE:
             return "Reject result"
         case _:
             return command.value.capitalize()
@@ -232,10 +248,10 @@ Waiting = tuple[int, OpenQuestion]
 """A decision that waits for approval, or what a worker asked for, with its journal id."""
 
 
-def question_for(command: Command, row: Row) -> Waiting | None:
+def question_for(command: OperatorCommand, row: Row) -> Waiting | None:
     """What has waited longest for a command, a decision before a request."""
     state = row.state
-    if command is Command.GRANT:
+    if command is OperatorCommand.GRANT:
         for id, request in state.open_requests.items():
             if isinstance(request, BudgetRequest):
                 return id, request
@@ -244,51 +260,55 @@ def question_for(command: Command, row: Row) -> Waiting | None:
     return None
 
 
-def terms_in(command: Command, words: str) -> tuple[Terms, str]:
+def terms_in(command: OperatorCommand, words: str) -> tuple[Terms, str]:
     """What an answer says exactly, from its first line, and the message, which is the rest."""
     first, _, rest = words.strip().partition("\n")
-    if command is Command.GRANT and (grant := parse_grant(first)) is not None:
+    if command is OperatorCommand.GRANT and (grant := parse_grant(first)) is not None:
         return Terms(grant=grant), rest.strip()
-    if command is Command.SWITCH:
+    if command is OperatorCommand.SWITCH:
         return Terms(model=first.strip()), rest.strip()
     return Terms(), words
 
 
-def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> DialogQuestion | None:
+def question(
+    command: OperatorCommand, row: Row, *, models: Sequence[str] = ()
+) -> DialogQuestion | None:
     """What is asked before a command; `None` if it is done at once.
 
     `models` are those that the worker may have, where they are known.
     """
     name = row.label
     match command:
-        case Command.GRANT:
+        case OperatorCommand.GRANT:
             return _grant_question(row)
-        case Command.SWITCH:
+        case OperatorCommand.SWITCH:
             return _switch_question(row, models)
-        case Command.GUIDE:
+        case OperatorCommand.GUIDE:
             return DialogQuestion(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
-        case Command.RESTART if row.over:
+        case OperatorCommand.RESTART if row.over:
             title = f"Begin {row.name} again: what should the next attempt do differently?"
             return DialogQuestion(title=title, send="Begin again", quote=_restart_facts(row))
-        case Command.RESTART:
+        case OperatorCommand.RESTART:
             title = f"Restart {name}: what should the next attempt do differently?"
             return DialogQuestion(title=title, send="Restart", quote=_restart_facts(row))
-        case Command.STOP:
+        case OperatorCommand.STOP:
             quote = (
                 "It ends at once and counts as failed; the tasks that depend on it are not begun.\n"
                 f"{_kept_words(row)}"
             )
             return DialogQuestion(title=f"Stop {name}?", send="Stop it", quote=quote, confirm=True)
-        case Command.SILENCE:
+        case OperatorCommand.SILENCE:
             title = f"Silence these alerts of {name} until the attempt ends?"
             quote = f"{_alerts(row)}\nThey call nobody any more, and nothing is done about them."
             return DialogQuestion(title=title, send="Silence", quote=quote, confirm=True)
-        case Command.APPROVE | Command.MODIFY | Command.REJECT:
+        case OperatorCommand.APPROVE | OperatorCommand.MODIFY | OperatorCommand.REJECT:
             return _decision_question(command, row)
-        case Command.ACCEPT | Command.REFUSE:
+        case OperatorCommand.ACCEPT | OperatorCommand.REFUSE:
             accept = f"Accept the result of {name} (comment optional)"
             reject = f"Reject the result of {name}: what went wrong? (optional)"
-            title, send = (accept, "Accept") if command is Command.ACCEPT else (reject, "Reject")
+            title, send = (
+                (accept, "Accept") if command is OperatorCommand.ACCEPT else (reject, "Reject")
+            )
             reason = row.state.transition.reason
             return DialogQuestion(title=title, send=send, quote=reason, required=False)
         case _:
@@ -299,7 +319,7 @@ _FAR_REACHING = frozenset({Action.REPLAN, Action.RESTART, Action.SPLIT, Action.S
 """What takes work away or turns it: whoever approves that is asked by name."""
 
 
-def _decision_question(command: Command, row: Row) -> DialogQuestion | None:
+def _decision_question(command: OperatorCommand, row: Row) -> DialogQuestion | None:
     match question_for(command, row):
         case None:
             return None
@@ -309,8 +329,10 @@ def _decision_question(command: Command, row: Row) -> DialogQuestion | None:
             return _request_question(command, row, request)
 
 
-def _request_question(command: Command, row: Row, request: WorkerRequest) -> DialogQuestion | None:
-    if command is Command.APPROVE:
+def _request_question(
+    command: OperatorCommand, row: Row, request: WorkerRequest
+) -> DialogQuestion | None:
+    if command is OperatorCommand.APPROVE:
         if isinstance(request, BudgetRequest):
             return None
         title = f"Approve the {request_name(request)} of {row.label}?"
@@ -322,14 +344,16 @@ def _request_question(command: Command, row: Row, request: WorkerRequest) -> Dia
     return DialogQuestion(title=title, send="Refuse", quote=quote, required=False)
 
 
-def _proposal_question(command: Command, name: str, held: Intervention) -> DialogQuestion | None:
+def _proposal_question(
+    command: OperatorCommand, name: str, held: Intervention
+) -> DialogQuestion | None:
     quote = f"{action_text(held.action, held.terms)} by {held.by}: {proposal_text(held)}"
-    if command is Command.APPROVE:
+    if command is OperatorCommand.APPROVE:
         if held.action not in _FAR_REACHING:
             return None
         title = f"Approve {held.action} of {name}?"
         return DialogQuestion(title=title, send="Approve", quote=quote, confirm=True)
-    if command is Command.MODIFY:
+    if command is OperatorCommand.MODIFY:
         title = f"The {held.action} for {name}, in your words"
         return DialogQuestion(title=title, send="Issue", quote=quote, text=held.message)
     title = f"Reject the {held.action} for {name} (reason optional)"
@@ -383,7 +407,7 @@ def _switch_question(row: Row, models: Sequence[str]) -> DialogQuestion:
 def _grant_question(row: Row) -> DialogQuestion:
     quote, text = "For instance: 20 requests, 15 minutes", ""
     used = f"Used: {budget_text(row.state.budget)}"
-    match question_for(Command.GRANT, row):
+    match question_for(OperatorCommand.GRANT, row):
         case _, BudgetRequest() as asked:
             quote, text = request_text(asked), grant_text(asked.wanted)
         case _:

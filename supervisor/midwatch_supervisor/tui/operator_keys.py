@@ -27,8 +27,8 @@ from midwatch_supervisor.present.text_line import because
 from midwatch_supervisor.tui.command_palette import OnceCommandPalette
 from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.operator_command import (
-    Command,
     Offer,
+    OperatorCommand,
     Waiting,
     begins_again,
     confirmation,
@@ -92,7 +92,7 @@ class DecisionReader(Protocol):
 class _Pending:
     """A command that was begun, with the decision or the request that waited then."""
 
-    command: Command
+    command: OperatorCommand
     row: Row
     waiting: Waiting | None
 
@@ -162,11 +162,11 @@ class OperatorApp(App[int]):
 
     def why_not(self, key: str) -> str:
         """Why the command of a key, by the key's id, makes no sense now; empty if it does."""
-        command, row = Command(key), self.target
+        command, row = OperatorCommand(key), self.target
         if row is None:
             return NOTHING_CHOSEN
-        if command is Command.PAUSE and self._is_held(row):
-            command = Command.RESUME
+        if command is OperatorCommand.PAUSE and self._is_held(row):
+            command = OperatorCommand.RESUME
         return self._refusal(_Pending(command=command, row=row, waiting=question_for(command, row)))
 
     def _chooser(self) -> Chooser | None:
@@ -234,7 +234,7 @@ class OperatorApp(App[int]):
         elif why := self._unread(chooser):
             self.notify(why, severity="warning")
         else:
-            self.begin(Command(name), row)
+            self.begin(OperatorCommand(name), row)
 
     def _unread(self, chooser: Chooser | None) -> str:
         """Why nobody can have read yet what the chosen row says; empty if somebody can."""
@@ -246,12 +246,12 @@ class OperatorApp(App[int]):
         """Hold the chosen attempt, or let it go on."""
         row = self.target
         held = row is not None and self._is_held(row)
-        self.action_act(Command.RESUME if held else Command.PAUSE)
+        self.action_act(OperatorCommand.RESUME if held else OperatorCommand.PAUSE)
 
     def _is_held(self, row: Row) -> bool:
         return row.attempt in self._pauses or is_held(row.state)
 
-    def begin(self, command: Command, row: Row) -> None:
+    def begin(self, command: OperatorCommand, row: Row) -> None:
         """Ask what there is to be asked and then act, unless that makes no sense for the row."""
         # The dialog may stand open for long: the decision that it showed is what is acted on.
         pending = _Pending(command=command, row=row, waiting=question_for(command, row))
@@ -281,14 +281,14 @@ class OperatorApp(App[int]):
         models, pausing = self._models(command, row), row.attempt in self._pauses
         if why := refusal(command, row, pausing=pausing, models=models):
             return why
-        if command is Command.RESTART and (newest := self._newest(row)) > row.number:
+        if command is OperatorCommand.RESTART and (newest := self._newest(row)) > row.number:
             return f"attempt {newest} has taken over"
         if pending.settled or pending.id in self._settled:
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
                 return "that decision was settled meanwhile"
             return "what it asked for was answered meanwhile"
         # A person must be able to have read what is approved; a dialog shows it itself.
-        if command is Command.APPROVE and pending.id is not None and not answered:
+        if command is OperatorCommand.APPROVE and pending.id is not None and not answered:
             screen = self.screen
             if isinstance(screen, DecisionReader) and not screen.shows(pending.id):
                 return "what waits has changed just now: look at it first"
@@ -297,8 +297,8 @@ class OperatorApp(App[int]):
     def _newest(self, row: Row) -> int:
         return max(each.number for each in self.board.rows.values() if each.task == row.task)
 
-    def _models(self, command: Command, row: Row) -> Sequence[str]:
-        if command is not Command.SWITCH:
+    def _models(self, command: OperatorCommand, row: Row) -> Sequence[str]:
+        if command is not OperatorCommand.SWITCH:
             return ()
         return models_of(self.board.tasks[row.task], row.state.attempt.worker)
 
@@ -307,7 +307,7 @@ class OperatorApp(App[int]):
             attempt = self.board.attempts[pending.row.attempt]
             if pending.id is not None:
                 self._settled.add(pending.id)
-            if pending.command is Command.PAUSE:
+            if pending.command is OperatorCommand.PAUSE:
                 self._pauses.add(attempt.id)
                 self.refresh_footer()
             # Not a coroutine yet: what is dropped by leaving before it began is no fault.
@@ -345,7 +345,7 @@ async def _write(
 ) -> _Written:
     command, row = pending.command, pending.row
     if command.of_result:
-        await operator.judge(attempt, accepted=command is Command.ACCEPT, comment=words)
+        await operator.judge(attempt, accepted=command is OperatorCommand.ACCEPT, comment=words)
         return None, ""
     if begins_again(command, row):
         about, step = [each.key for each in row.state.unresolved], row.state.last_step
@@ -354,7 +354,7 @@ async def _write(
     if command.effect.action is None:
         return await _settle(operator, pending, attempt, words)
     terms, message = terms_in(command, words)
-    if command is Command.GRANT:
+    if command is OperatorCommand.GRANT:
         message = message or GRANTED
     id = await operator.act(
         attempt,
@@ -373,9 +373,9 @@ async def _settle(
     if pending.waiting is None:
         return None, ""
     (id, asked), step = pending.waiting, pending.row.state.last_step
-    if pending.command is Command.MODIFY and isinstance(asked, InterventionState):
+    if pending.command is OperatorCommand.MODIFY and isinstance(asked, InterventionState):
         return await operator.modify(attempt, id, asked.intervention, words, step=step), ""
-    agreed = pending.command is Command.APPROVE
+    agreed = pending.command is OperatorCommand.APPROVE
     issued = await operator.settle(attempt, id, asked, agreed=agreed, comment=words, step=step)
     if not agreed:
         return issued, ""

@@ -37,7 +37,7 @@ _PASSING = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class WorktreeOrigin:
     """Where an attempt's worktree comes from on this node."""
 
     folder: Path | None
@@ -46,7 +46,7 @@ class Origin:
     """The commit to start from; empty for what is checked out there."""
 
 
-async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Origin:
+async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> WorktreeOrigin:
     """What the worktrees of a task are made from.
 
     That is its workspace itself; for a git URL, and for every repository in a `fleet`, an up to
@@ -56,13 +56,13 @@ async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Origi
     folder = assignment.workspace
     cloned = assignment.origin or (fleet and (assignment.base or _versioned(folder)))
     if not cloned:
-        return Origin(folder=folder, base=assignment.base)
+        return WorktreeOrigin(folder=folder, base=assignment.base)
     clone = clone_of(assignment.source, home)
     async with _alone(clone):
         await _clone_once(clone, assignment.source)
         base = assignment.base or await _newest(clone)
         await fetch(clone, base)
-    return Origin(folder=clone, base=base)
+    return WorktreeOrigin(folder=clone, base=base)
 
 
 def _versioned(folder: Path | None) -> bool:

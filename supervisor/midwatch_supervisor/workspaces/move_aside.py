@@ -19,7 +19,7 @@ _ASIDE = ".aside-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
+class MovedAside:
     """Where it is now."""
 
     folder: Path | None
@@ -34,7 +34,7 @@ class Aside:
 
 async def make_way(
     folder: Path, source: Path | None, *, branch: str, below: Sequence[str] = ()
-) -> Aside | None:
+) -> MovedAside | None:
     """Move aside what is in `folder`, and the branch that is called like it; where they are now.
 
     `None` where there is nothing. That goes too for a workspace that holds nothing of its own, as a
@@ -52,7 +52,7 @@ async def make_way(
         await clear(folder, repository, branch=branch)
         return None
     aside = await _free(folder, repository, branch)
-    moved = Aside(folder=aside.folder if there else None, branch=aside.branch if named else "")
+    moved = MovedAside(folder=aside.folder if there else None, branch=aside.branch if named else "")
     if repository is None:
         await asyncio.to_thread(_rename, folder, moved)
     else:
@@ -97,7 +97,7 @@ def _unchanged_kind(folder: Path) -> bool:
     return is_repository(folder) or not any(folder.iterdir())
 
 
-async def _free(folder: Path, repository: Path | None, branch: str) -> Aside:
+async def _free(folder: Path, repository: Path | None, branch: str) -> MovedAside:
     """The first place beside the folder and the branch that neither has been moved to before."""
     taken = set(await _heads(repository, f"{branch}{_ASIDE}*")) if repository else set[str]()
     for number in count(1):
@@ -105,11 +105,11 @@ async def _free(folder: Path, repository: Path | None, branch: str) -> Aside:
         beside = folder.with_name(folder.name + suffix)
         free = not await asyncio.to_thread(os.path.lexists, beside)
         if free and f"{_HEADS}{branch}{suffix}" not in taken:
-            return Aside(folder=beside, branch=branch + suffix)
+            return MovedAside(folder=beside, branch=branch + suffix)
     raise AssertionError("count() ended")
 
 
-async def _move(folder: Path, repository: Path, branch: str, aside: Aside) -> None:
+async def _move(folder: Path, repository: Path, branch: str, aside: MovedAside) -> None:
     """Move them, and let git know where the worktree is now."""
     await asyncio.to_thread(_rename, folder, aside)
     if aside.folder is not None:
@@ -119,6 +119,6 @@ async def _move(folder: Path, repository: Path, branch: str, aside: Aside) -> No
         await git(repository, "branch", "--move", branch, aside.branch)
 
 
-def _rename(folder: Path, aside: Aside) -> None:
+def _rename(folder: Path, aside: MovedAside) -> None:
     if aside.folder is not None:
         folder.rename(aside.folder)

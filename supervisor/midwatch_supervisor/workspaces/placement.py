@@ -10,7 +10,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
 from midwatch_supervisor.present.assignment import Assignment, branch_of
 from midwatch_supervisor.workspaces.changes import changed_files, match_names, take_over_files
-from midwatch_supervisor.workspaces.clone import Origin, clone_of, origin_of
+from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, origin_of
 from midwatch_supervisor.workspaces.move_aside import make_way
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import (
@@ -95,7 +95,7 @@ class Placement:
         """The workspace as this or another node saved it; `None` if nothing was saved."""
         if self.snapshots is None:
             return None
-        origin = Origin(folder=plan.source, base=plan.base)
+        origin = WorktreeOrigin(folder=plan.source, base=plan.base)
         return await self.snapshots.workspace(attempt, origin, versioned=plan.versioned)
 
     async def find(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:

@@ -65,7 +65,7 @@ def _leave_out(exclude: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class SnapshotMark:
     """What a snapshot says of itself."""
 
     of: str
@@ -87,7 +87,7 @@ class TakenSnapshot:
     """Why some file is not in it."""
 
 
-async def take_snapshot(files: SnapshotFiles, mark: Mark) -> TakenSnapshot:
+async def take_snapshot(files: SnapshotFiles, mark: SnapshotMark) -> TakenSnapshot:
     """The files as they are now, as a commit that nothing leads to yet."""
     # A worker may be on a branch that has no commit yet.
     head = "" if files.private else await commit_at(files.worktree, "HEAD")
@@ -202,7 +202,7 @@ async def tip_of(repository: Path, commit: str) -> str:
     return await commit_at(repository, f"{commit}^1")
 
 
-async def mark_of(repository: Path | Worktree, commit: str) -> Mark:
+async def mark_of(repository: Path | Worktree, commit: str) -> SnapshotMark:
     """What a snapshot says of itself."""
     said = await git(repository, "show", "--no-patch", "--format=%B", commit)
     found = {
@@ -211,7 +211,7 @@ async def mark_of(repository: Path | Worktree, commit: str) -> Mark:
         for key in (_OF, _BEGUN)
         if line.startswith(key)
     }
-    return Mark(of=found.get(_OF, ""), begun=found.get(_BEGUN, ""))
+    return SnapshotMark(of=found.get(_OF, ""), begun=found.get(_BEGUN, ""))
 
 
 async def check_out(files: SnapshotFiles, commit: str) -> None:
@@ -242,7 +242,7 @@ async def newest_snapshot(bundles: Bundles, attempt: Attempt) -> Snapshot | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class BranchOwner:
     """Whose work it is that is called like a branch."""
 
     attempt: Attempt
@@ -250,14 +250,14 @@ class Owner:
     """Whether it is the attempt's own, and not the whole of the task that it split."""
 
 
-def owner_of(branch: str, attempts: Sequence[Attempt]) -> Owner:
+def owner_of(branch: str, attempts: Sequence[Attempt]) -> BranchOwner:
     """Whose work is called like a branch, among the attempts of a run. Raises WorkspaceError."""
     for attempt in reversed(attempts):
         folder = Path(attempt.workspace)
         if branch_of(folder) == branch:
-            return Owner(attempt=attempt)
+            return BranchOwner(attempt=attempt)
         if branch_of(whole_of(folder)) == branch:
-            return Owner(attempt=attempt, own=False)
+            return BranchOwner(attempt=attempt, own=False)
     raise WorkspaceError(f"nobody knows whose work {branch} is")
 
 
@@ -331,7 +331,12 @@ async def _pull(repository: Path, snapshot: Snapshot, place: str) -> None:
 
 
 async def push_snapshot(
-    workspace: Workspace, commit: str, attempt: Attempt, *, mark: Mark, last: Snapshot | None
+    workspace: Workspace,
+    commit: str,
+    attempt: Attempt,
+    *,
+    mark: SnapshotMark,
+    last: Snapshot | None,
 ) -> str:
     """Push a snapshot to the origin in place of the attempt's `last` one; the name of its branch.
 
@@ -352,7 +357,9 @@ async def push_snapshot(
     raise WorkspaceError(f"the origin has other branches {' and '.join(names)}")
 
 
-async def _placed(worktree: Worktree, commit: str, branch: str, *, mark: Mark, before: str) -> bool:
+async def _placed(
+    worktree: Worktree, commit: str, branch: str, *, mark: SnapshotMark, before: str
+) -> bool:
     """Push a snapshot as this branch, in place of the one before; not if it is somebody else's."""
     ref, seen = f"refs/heads/{branch}", SEEN + mark.of.partition(" ")[0]
     try:

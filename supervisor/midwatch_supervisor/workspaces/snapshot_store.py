@@ -31,10 +31,10 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.present.assignment import branch_of, place_of
 from midwatch_supervisor.present.numbers import list_names
 from midwatch_supervisor.workspaces.changes import base_commit
-from midwatch_supervisor.workspaces.clone import Origin
+from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot import (
-    Mark,
     SnapshotFiles,
+    SnapshotMark,
     check_out,
     fetch_branch,
     fetch_snapshot,
@@ -133,7 +133,7 @@ class SnapshotStore:
         self._home = home
         self._node = node
         self._clock = clock
-        self._marks: dict[Path, Mark] = {}
+        self._marks: dict[Path, SnapshotMark] = {}
         self._newest: dict[int, Snapshot | None] = {}
         self._used: dict[str, datetime] = {}
 
@@ -203,7 +203,7 @@ class SnapshotStore:
         self._used = {each: at for each, at in self._used.items() if at > recent}
         return place in self._used
 
-    async def _mark(self, attempt: Attempt, workspace: Workspace) -> Mark:
+    async def _mark(self, attempt: Attempt, workspace: Workspace) -> SnapshotMark:
         mark = self._marks.get(workspace.folder)
         if mark is None:
             begun = (
@@ -212,7 +212,7 @@ class SnapshotStore:
                 else ""
             )
             of = f"{place_of(workspace.folder)} of {attempt.started_at.isoformat()}"
-            mark = self._marks[workspace.folder] = Mark(of=of, begun=begun)
+            mark = self._marks[workspace.folder] = SnapshotMark(of=of, begun=begun)
         return mark
 
     async def _last(self, attempt: Attempt) -> Snapshot | None:
@@ -249,7 +249,7 @@ class SnapshotStore:
         return await asyncio.to_thread(self.folder(attempt.workspace).is_dir)
 
     async def workspace(
-        self, attempt: Attempt, origin: Origin, *, versioned: bool
+        self, attempt: Attempt, origin: WorktreeOrigin, *, versioned: bool
     ) -> Workspace | None:
         """The workspace of an attempt that has begun, if need be made again from its snapshot.
 

@@ -12,7 +12,7 @@ from midwatch_agents.acp.updates import (
     text_of,
     tokens_of,
 )
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 
 OURS = ("reflect", "report_error")
 
@@ -21,7 +21,7 @@ def told(*updates: dict[str, Any]) -> AgentCall:
     """A call after some updates."""
     call = AgentCall(id="1")
     for each in updates:
-        call.tell(Node(each))
+        call.tell(JsonNode(each))
     return call
 
 
@@ -30,7 +30,7 @@ def test_arguments_that_come_later_are_taken_in() -> None:
     call = told(begun)
     assert not call.running
     call.tell(
-        Node(
+        JsonNode(
             {
                 "title": "pytest -q",
                 "status": "in_progress",
@@ -81,7 +81,7 @@ def test_the_name_of_a_tool_is_taken_where_an_agent_says_it() -> None:
 )
 def test_what_cannot_be_read_says_nothing(value: object) -> None:
     call = AgentCall(id="1")
-    call.tell(Node(value))
+    call.tell(JsonNode(value))
     assert (call.tool, call.path, call.output, call.over) == ("tool", "", "", False)
     assert told({"rawInput": "ls"}).arguments() == {"input": "ls"}
 
@@ -124,7 +124,7 @@ def test_a_call_of_our_own_tools_is_known_by_any_of_its_names(name: str, *, ours
 )
 def test_what_a_call_would_do_is_said_in_words(told: dict[str, object], words: str) -> None:
     call = AgentCall(id="1")
-    call.tell(Node(told))
+    call.tell(JsonNode(told))
     assert call.words() == words
 
 
@@ -136,20 +136,20 @@ def test_a_permission_is_chosen_by_its_kind_and_only_once() -> None:
         {"optionId": "no", "kind": "reject_once"},
         {"optionId": 3},
     ]
-    assert choose_option(Node(options), allow=True) == "first"
-    assert choose_option(Node(options), allow=False) == "no"
-    assert choose_option(Node([options[0]]), allow=True) == "always"
-    assert choose_option(Node("none"), allow=True) is None
+    assert choose_option(JsonNode(options), allow=True) == "first"
+    assert choose_option(JsonNode(options), allow=False) == "no"
+    assert choose_option(JsonNode([options[0]]), allow=True) == "always"
+    assert choose_option(JsonNode("none"), allow=True) is None
 
 
 def test_cost_and_tokens_are_taken_where_they_are_told() -> None:
-    assert cost_of(Node({"cost": {"amount": 0.25, "currency": "USD"}})) == 0.25
-    assert cost_of(Node({"cost": {"amount": 0.25, "currency": "EUR"}})) is None
-    assert cost_of(Node({"cost": 3})) is None
-    assert tokens_of(Node({"usage": {"inputTokens": 1000, "outputTokens": 100}})) == (1000, 100)
-    assert tokens_of(Node({"usage": {"inputTokens": -1}})) == (0, 0)
-    assert tokens_of(Node(None)) == (0, 0)
+    assert cost_of(JsonNode({"cost": {"amount": 0.25, "currency": "USD"}})) == 0.25
+    assert cost_of(JsonNode({"cost": {"amount": 0.25, "currency": "EUR"}})) is None
+    assert cost_of(JsonNode({"cost": 3})) is None
+    assert tokens_of(JsonNode({"usage": {"inputTokens": 1000, "outputTokens": 100}})) == (1000, 100)
+    assert tokens_of(JsonNode({"usage": {"inputTokens": -1}})) == (0, 0)
+    assert tokens_of(JsonNode(None)) == (0, 0)
 
 
 def test_the_text_of_content_is_found_at_any_depth() -> None:
-    assert text_of(Node([{"content": {"text": "one"}}, {"text": "two"}, 3, None])) == "one\ntwo"
+    assert text_of(JsonNode([{"content": {"text": "one"}}, {"text": "two"}, 3, None])) == "one\ntwo"

@@ -10,7 +10,7 @@ from midwatch_agents.hooks.adapters import ADAPTERS
 from midwatch_agents.hooks.events import answer, as_lines, can_stop, passes_guidance, read_event
 from midwatch_monitor.records import Edit, Step
 from midwatch_monitor.traces.claude_code import ClaudeCodeSession
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.session_reader import read_session
 
 Fields = dict[str, object]
@@ -18,7 +18,7 @@ Fields = dict[str, object]
 
 def event(agent: str, name: str, **more: object) -> HookEvent:
     fields = {"session_id": "s", "hook_event_name": name, "cwd": "/repo", **more}
-    found = read_event(agent, Node(fields))
+    found = read_event(agent, JsonNode(fields))
     assert found is not None
     return found
 
@@ -33,24 +33,24 @@ def test_an_event_is_read_whole() -> None:
         "hook_event_name": "Stop",
         "stop_hook_active": True,
     }
-    assert read_event("claude-code", Node(said)) == HookEvent(
+    assert read_event("claude-code", JsonNode(said)) == HookEvent(
         agent="claude-code",
         kind=HookKind.TURN_END,
         session="s",
         transcript="/t.jsonl",
         folder="/repo",
         sub_agent="a1",
-        payload=Node(said),
+        payload=JsonNode(said),
     )
 
 
 @pytest.mark.parametrize("said", [None, [], {}, {"session_id": 5}, {"session_id": ""}])
 def test_without_a_session_there_is_no_event(said: object) -> None:
-    assert read_event("codex", Node(said)) is None
+    assert read_event("codex", JsonNode(said)) is None
 
 
 def test_an_agent_that_is_not_known_has_no_events() -> None:
-    assert read_event("made-up", Node({"session_id": "s"})) is None
+    assert read_event("made-up", JsonNode({"session_id": "s"})) is None
 
 
 def test_an_event_of_another_name_is_one_all_the_same() -> None:
@@ -133,19 +133,21 @@ def hooks_of(tool: str, given: object, came: object, call: str) -> list[Fields]:
 
 
 def told(agent: str, hooks: list[Fields], folder: Path) -> list[Step]:
-    events = [read_event(agent, Node({"session_id": "s", "cwd": "/repo"} | each)) for each in hooks]
+    events = [
+        read_event(agent, JsonNode({"session_id": "s", "cwd": "/repo"} | each)) for each in hooks
+    ]
     return steps([line for each in events if each for line in as_lines(each)], folder)
 
 
-def steps(lines: list[Node], folder: Path) -> list[Step]:
+def steps(lines: list[JsonNode], folder: Path) -> list[Step]:
     file = folder / "lines.jsonl"
     file.write_text("".join(json.dumps(line.value) + "\n" for line in lines), "utf-8")
     return [each for each in read_session(file, ClaudeCodeSession()) if isinstance(each, Step)]
 
 
-def line(role: str, block: Fields, kept: object = None, **more: object) -> Node:
+def line(role: str, block: Fields, kept: object = None, **more: object) -> JsonNode:
     message = {"role": role, "content": [block], **more}
-    return Node({"type": role, "cwd": "/repo", "message": message, "toolUseResult": kept})
+    return JsonNode({"type": role, "cwd": "/repo", "message": message, "toolUseResult": kept})
 
 
 CALLS: list[tuple[str, Fields, object, str]] = [
@@ -160,7 +162,7 @@ CALLS: list[tuple[str, Fields, object, str]] = [
 
 
 def test_hooks_tell_the_steps_that_the_transcript_tells(tmp_path: Path) -> None:
-    transcript: list[Node] = []
+    transcript: list[JsonNode] = []
     hooks: list[Fields] = [{"hook_event_name": PROMPT, "prompt": "Do it."}]
     for at, (tool, given, came, output) in enumerate(CALLS):
         call = f"c{at}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.learning.case import Alarm, Case, PastIntervention, case_text, stands_in
+from midwatch_agents.learning.case import Alarm, Case, CaseIntervention, case_text, stands_in
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -29,7 +29,7 @@ CASE = Case(
     analyses=(Analysis(what="It is off", cause=Cause.PERMANENT, root="int()", remedy="ceil()"),),
     alarms=(Alarm(rule="cycle", summary="edit, test, edit", steps=(3, 5)),),
     interventions=(
-        PastIntervention(
+        CaseIntervention(
             action=Action.NUDGE, by=Actor.SUPERVISOR, message="Look", outcome=Outcome.NO_EFFECT
         ),
     ),

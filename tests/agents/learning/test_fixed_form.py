@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_agents.learning.case import Alarm, Case, PastIntervention
+from midwatch_agents.learning.case import Alarm, Case, CaseIntervention
 from midwatch_agents.learning.fixed_form import changed_files, fixed_lesson, fixed_summary
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.records import (
@@ -54,10 +54,10 @@ CASE = Case(
     ),
     alarms=(Alarm(rule="cycle", summary="edit and test, 3 times", steps=(3, 5, 7)),),
     interventions=(
-        PastIntervention(
+        CaseIntervention(
             action=Action.NUDGE, by=Actor.POLICY, message="Look", outcome=Outcome.NO_EFFECT
         ),
-        PastIntervention(
+        CaseIntervention(
             action=Action.REPLAN,
             by=Actor.SUPERVISOR,
             message="List the negative amounts",

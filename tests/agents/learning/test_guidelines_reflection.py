@@ -12,7 +12,12 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.learning import guidelines
-from midwatch_agents.learning.guidelines import Aside, Insight, ReflectionResult, reflect_on_runs
+from midwatch_agents.learning.guidelines import (
+    AttemptAside,
+    Insight,
+    ReflectionResult,
+    reflect_on_runs,
+)
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.records import KnownSummary, Spending, Summary
 from midwatch_tools.data_blocks import DataBlocks
@@ -348,7 +353,9 @@ async def test_s46_an_answer_far_too_long_is_cut_and_complained_about() -> None:
 
 
 async def test_s52_what_is_told_beside_the_summaries_is_shown_and_is_evidence() -> None:
-    aside = Aside(attempt=11, kind="a person rejected the result", text="Bankers' halves, please.")
+    aside = AttemptAside(
+        attempt=11, kind="a person rejected the result", text="Bankers' halves, please."
+    )
     evidence = [{"attempt": 11, "quote": "Bankers' halves"}]
     insight = {"content": "Bankers' halves were asked for, and not used.", "evidence": evidence}
     reflector = Reflector(reflected(insight), DOCUMENT)

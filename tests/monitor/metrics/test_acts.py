@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from midwatch_monitor.metrics.alarms import AlarmCounts, DetectionFigures
-from midwatch_monitor.metrics.retries import Comparison, RetryFigures
+from midwatch_monitor.metrics.retries import RetryComparison, RetryFigures
 from midwatch_monitor.metrics.runs import RunMetrics
 from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.records import (
@@ -107,7 +107,7 @@ def test_a_retry_counts_by_whether_an_analysis_came_between() -> None:
         *(step(4, ok=False), step(5), step(6)),
     )
     assert found == RetryFigures(
-        acts=Comparison(analysed=Share(hits=0, of=1), unanalysed=Share(hits=1, of=2)),
+        acts=RetryComparison(analysed=Share(hits=0, of=1), unanalysed=Share(hits=1, of=2)),
         causes=((Cause.PERMANENT, 1),),
     )
 
@@ -115,16 +115,16 @@ def test_a_retry_counts_by_whether_an_analysis_came_between() -> None:
 def test_an_analysis_in_the_turn_of_the_retry_counts_though_its_call_ended_later() -> None:
     said = (step(3, 2, tool="report_error"), WHY)
     found = retried(step(1, ok=False), step(2, 2), *said, step(4, 3, tool="look"))
-    assert found.acts == Comparison(analysed=Share(hits=1, of=1))
+    assert found.acts == RetryComparison(analysed=Share(hits=1, of=1))
 
 
 def test_another_act_is_no_retry() -> None:
-    assert retried(step(1, ok=False), step(2, tool="look")).acts == Comparison()
+    assert retried(step(1, ok=False), step(2, tool="look")).acts == RetryComparison()
 
 
 def test_a_search_that_found_nothing_did_not_fail() -> None:
     search = step(1, args='{"command":"grep x a"}', exit_code=1, ok=None)
-    assert retried(search, search).acts == Comparison()
+    assert retried(search, search).acts == RetryComparison()
 
 
 def test_a_call_that_was_held_back_is_no_retry() -> None:
@@ -135,7 +135,7 @@ def test_a_call_that_was_held_back_is_no_retry() -> None:
 def test_what_midwatch_wrote_of_a_provider_excuses_no_retry() -> None:
     waited = analysis(cause=Cause.TRANSIENT, by=Teller.WATCH)
     assert retried(step(1, ok=False), waited, step(2)) == RetryFigures(
-        acts=Comparison(unanalysed=Share(hits=1, of=1)), provider=1
+        acts=RetryComparison(unanalysed=Share(hits=1, of=1)), provider=1
     )
 
 
@@ -152,7 +152,7 @@ def test_a_further_attempt_is_analysed_if_the_analysis_came_before_its_work() ->
     ]
     found = RunMetrics(told).figures().retries
     # The analysis of attempt 2 stands in the turn of its first work, so it came in time.
-    assert found.attempts == Comparison(analysed=Share(hits=1, of=2))
+    assert found.attempts == RetryComparison(analysed=Share(hits=1, of=2))
 
 
 def test_an_analysis_after_the_first_turn_of_work_is_late() -> None:
@@ -161,4 +161,4 @@ def test_an_analysis_after_the_first_turn_of_work_is_late() -> None:
         *ended(2, step(1), step(2), WHY, ending=Ending.DONE),
     ]
     found = RunMetrics(told).figures().retries
-    assert found.attempts == Comparison(unanalysed=Share(hits=1, of=1))
+    assert found.attempts == RetryComparison(unanalysed=Share(hits=1, of=1))

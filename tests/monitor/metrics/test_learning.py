@@ -12,7 +12,13 @@ from midwatch_monitor.metrics.learning import (
     UnderFigures,
     Worth,
 )
-from midwatch_monitor.metrics.lessons import AcceptanceFigures, Bucket, Effect, LessonFigures, Week
+from midwatch_monitor.metrics.lessons import (
+    AcceptanceFigures,
+    Bucket,
+    LessonEffect,
+    LessonFigures,
+    Week,
+)
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import (
     Birth,
@@ -119,7 +125,7 @@ def test_r63_a_lesson_is_judged_by_origin_from_three_judged_uses_on() -> None:
         *(entry(DONE, attempt=attempt) for attempt in (5, 6)),
     ]
     assert Learning(entries).figures().lessons.effects == (
-        Effect(lesson=7, origin=Origin.AUTOMATIC, accepted=Share(hits=2, of=3)),
+        LessonEffect(lesson=7, origin=Origin.AUTOMATIC, accepted=Share(hits=2, of=3)),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from midwatch_monitor.metrics.learning import Learning, LearningFigures
-from midwatch_monitor.metrics.lessons import Answer, Cohort, ComparedGroup, EffortFigures
+from midwatch_monitor.metrics.lessons import Cohort, ComparedGroup, ComparisonResult, EffortFigures
 from midwatch_monitor.metrics.statistics import Share, difference, mean_difference
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -99,20 +99,20 @@ def test_r66_treatment_is_compared_with_control_by_first_attempts() -> None:
     assert found.origin is Origin.AUTOMATIC
     assert found.treatment == ComparedGroup(accepted=Share(hits=18, of=20), tasks=20)
     assert found.control == ComparedGroup(accepted=Share(hits=6, of=20), tasks=20)
-    assert found.answer is Answer.HIGHER
+    assert found.answer is ComparisonResult.HIGHER
 
 
 @pytest.mark.parametrize(
     ("with_them", "without", "each", "answer"),
     [
-        (9, 0, 9, Answer.FEW),
-        (6, 5, 10, Answer.OPEN),
-        (10, 1, 10, Answer.HIGHER),
-        (1, 10, 10, Answer.LOWER),
+        (9, 0, 9, ComparisonResult.FEW),
+        (6, 5, 10, ComparisonResult.OPEN),
+        (10, 1, 10, ComparisonResult.HIGHER),
+        (1, 10, 10, ComparisonResult.LOWER),
     ],
 )
 def test_r66_it_says_so_where_there_is_not_enough_to_tell(
-    with_them: int, without: int, each: int, answer: Answer
+    with_them: int, without: int, each: int, answer: ComparisonResult
 ) -> None:
     (found,) = study(with_them, without, each=each).comparisons
     assert found.answer is answer
@@ -120,7 +120,7 @@ def test_r66_it_says_so_where_there_is_not_enough_to_tell(
 
 def test_r66_one_task_in_many_runs_is_one_draw() -> None:
     (found,) = study(20, 0, each=20, same_task=True).comparisons
-    assert (found.treatment.tasks, found.answer) == (1, Answer.FEW)
+    assert (found.treatment.tasks, found.answer) == (1, ComparisonResult.FEW)
 
 
 def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
@@ -139,7 +139,11 @@ def test_r66_each_origin_is_compared_by_itself() -> None:
     entries = [*task(1, Group.TREATMENT, DONE), *task(2, Group.CONTROL, DONE), said]
     explicit, automatic = Learning(entries).figures().comparisons
     none = ComparedGroup(accepted=Share(hits=0, of=0), tasks=0)
-    assert (explicit.control, explicit.difference, explicit.answer) == (none, None, Answer.FEW)
+    assert (explicit.control, explicit.difference, explicit.answer) == (
+        none,
+        None,
+        ComparisonResult.FEW,
+    )
     assert automatic.treatment.accepted == Share(hits=1, of=1)
 
 
@@ -163,8 +167,12 @@ def test_attempts_and_tokens_of_a_task_are_told_by_what_it_was_given() -> None:
 def test_retries_saved_are_told_where_lots_were_drawn() -> None:
     attempts, tokens = study(18, 6, each=20).savings
     assert (attempts.what, round(attempts.difference, 2)) == ("attempts", -0.6)
-    assert attempts.answer is Answer.LOWER
-    assert (tokens.what, round(tokens.difference), tokens.answer) == ("tokens", -60, Answer.LOWER)
+    assert attempts.answer is ComparisonResult.LOWER
+    assert (tokens.what, round(tokens.difference), tokens.answer) == (
+        "tokens",
+        -60,
+        ComparisonResult.LOWER,
+    )
 
 
 def test_a_task_that_is_not_over_took_nothing_yet() -> None:

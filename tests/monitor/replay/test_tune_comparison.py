@@ -5,22 +5,27 @@ from collections.abc import Sequence
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.replay.tune.comparison import Comparison, compare
 from midwatch_monitor.replay.tune.labels import Label
-from midwatch_monitor.replay.tune.runs import MeasuredRun, Run, Target
+from midwatch_monitor.replay.tune.runs import AlarmTarget, MeasuredRun, RecordedRun
 
 SILENT = MeasuredRun(steps=10, rises={}, agreed=None, present=None)
 
 
-def run(task: str, *, resolved: bool = False, source: str = "a") -> Run:
+def run(task: str, *, resolved: bool = False, source: str = "a") -> RecordedRun:
     label = Label(path=task, task=task, source=source, resolved=resolved)
-    return Run(label=label, measured=SILENT)
+    return RecordedRun(label=label, measured=SILENT)
 
 
 def held(
-    runs: Sequence[Run], before: int, after: int, *, source: str | None = None, seed: int = 1
+    runs: Sequence[RecordedRun],
+    before: int,
+    after: int,
+    *,
+    source: str | None = None,
+    seed: int = 1,
 ) -> Comparison:
     """So many of the runs alarmed before, and so many after: always the first ones."""
     alarms = [[5 if at < many else None for at in range(len(runs))] for many in (before, after)]
-    return compare(runs, Target.UNRESOLVED, (alarms[0], alarms[1]), seed=seed, source=source)
+    return compare(runs, AlarmTarget.UNRESOLVED, (alarms[0], alarms[1]), seed=seed, source=source)
 
 
 FAILED = [run(f"task-{at}") for at in range(40)]

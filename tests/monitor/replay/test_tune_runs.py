@@ -16,11 +16,11 @@ from midwatch_monitor.replay.tune.labels import Label, label_of, read_labels
 from midwatch_monitor.replay.tune.runs import (
     AlarmFigures,
     AlarmMeter,
+    AlarmTarget,
     MeasuredRun,
+    RecordedRun,
     Rises,
-    Run,
     RunsByLength,
-    Target,
     alarms_at,
     earlier,
     first_alarms,
@@ -115,17 +115,17 @@ def run(
     spent: bool = False,
     source: str = "",
     rises: Rises = (),
-) -> Run:
+) -> RecordedRun:
     label = Label(path="", task="", source=source, resolved=resolved, spent=spent)
     measured = MeasuredRun(steps=steps, rises={"cycle": rises}, agreed=None, present=None)
-    return Run(label=label, measured=measured)
+    return RecordedRun(label=label, measured=measured)
 
 
-def lost(*, steps: int = 10, source: str = "") -> Run:
+def lost(*, steps: int = 10, source: str = "") -> RecordedRun:
     return run(resolved=False, steps=steps, source=source)
 
 
-def apart(runs: Sequence[Run]) -> list[Run]:
+def apart(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
     """The same runs, each of a task of its own."""
     return [replace(each, label=replace(each.label, task=str(at))) for at, each in enumerate(runs)]
 
@@ -166,8 +166,8 @@ def test_of_two_rules_the_sooner_alarm_counts() -> None:
     assert list(earlier([1, None, 5, None], [2, 3, 4, None])) == [1, 3, 4, None]
 
 
-def lift(runs: Sequence[Run], *alarms: int | None) -> float | None:
-    return RunsByLength(runs, Target.UNRESOLVED).lift(alarms)
+def lift(runs: Sequence[RecordedRun], *alarms: int | None) -> float | None:
+    return RunsByLength(runs, AlarmTarget.UNRESOLVED).lift(alarms)
 
 
 def test_an_alarm_that_is_right_where_half_fail_lifts_by_a_half() -> None:
@@ -190,8 +190,10 @@ def test_a_source_in_which_no_run_fails_and_a_run_of_unknown_end_say_nothing() -
     assert lift(runs, 5, 5, None) is None
 
 
-def drawn(runs: Sequence[Run], alarms: Sequence[int | None], seed: int = 1) -> Interval | None:
-    by_length = RunsByLength(apart(runs), Target.UNRESOLVED)
+def drawn(
+    runs: Sequence[RecordedRun], alarms: Sequence[int | None], seed: int = 1
+) -> Interval | None:
+    by_length = RunsByLength(apart(runs), AlarmTarget.UNRESOLVED)
     by_length.draw(Random(seed))
     return by_length.interval(alarms)
 
@@ -216,7 +218,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 def test_runs_of_one_task_are_drawn_together() -> None:
     runs = [replace(each, label=replace(each.label, task="one")) for each in [run(), lost()] * 10]
-    by_length = RunsByLength(runs, Target.UNRESOLVED)
+    by_length = RunsByLength(runs, AlarmTarget.UNRESOLVED)
     by_length.draw(Random(1))
     assert by_length.interval([None, 5] * 10) == Interval(low=0.5, high=0.5)
 
@@ -230,18 +232,18 @@ def test_fewer_than_five_alarms_claim_no_interval(alarmed: int, claimed: bool) -
 
 def test_a_run_out_of_budget_is_found_only_in_its_first_four_fifths() -> None:
     runs = [run(resolved=False, spent=True)] * 3
-    meter = AlarmMeter(runs, Target.SPENT, Random(1))
+    meter = AlarmMeter(runs, AlarmTarget.SPENT, Random(1))
     assert [meter.count_found([step] * 3) for step in (1, 8, 9, None)] == [3, 3, 0, 0]
 
 
 def test_an_unresolved_run_is_found_at_any_step() -> None:
-    meter = AlarmMeter([lost(), run()], Target.UNRESOLVED, Random(1))
+    meter = AlarmMeter([lost(), run()], AlarmTarget.UNRESOLVED, Random(1))
     assert meter.count_found([10, 10]) == 1
 
 
 def test_the_figures_of_alarms() -> None:
     runs = [run(), run(), lost(), lost(steps=20), run(resolved=None)]
-    meter = AlarmMeter(runs, Target.UNRESOLVED, Random(1))
+    meter = AlarmMeter(runs, AlarmTarget.UNRESOLVED, Random(1))
     found = meter.figures([2, None, 4, 4, 1])
     assert (found.lift, found.delay) == pytest.approx((1 / 6, 0.3))
     assert found == AlarmFigures(
@@ -256,7 +258,7 @@ def test_the_figures_of_alarms() -> None:
 
 
 def test_without_alarms_there_is_neither_lift_nor_delay() -> None:
-    figures = AlarmMeter([run(), lost()], Target.UNRESOLVED, Random(1)).figures([None, None])
+    figures = AlarmMeter([run(), lost()], AlarmTarget.UNRESOLVED, Random(1)).figures([None, None])
     assert (figures.lift, figures.delay) == (None, None)
 
 

@@ -22,7 +22,7 @@ from midwatch_monitor.config.rules import (
 from midwatch_monitor.config.section import Length
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.records import Severity
-from midwatch_monitor.replay.tune.choose import Choice, Verdict, choose
+from midwatch_monitor.replay.tune.choose import Choice, RuleVerdict, choose
 from midwatch_monitor.replay.tune.comparison import Comparison, Difference
 from midwatch_monitor.replay.tune.labels import Label
 from midwatch_monitor.replay.tune.proposal import (
@@ -38,17 +38,17 @@ from midwatch_monitor.replay.tune.proposal import (
 from midwatch_monitor.replay.tune.runs import (
     AlarmFigures,
     AlarmMeter,
+    AlarmTarget,
     MeasuredRun,
+    RecordedRun,
     Rises,
-    Run,
-    Target,
 )
 from midwatch_monitor.replay.tune.study import (
     Aim,
-    Check,
-    Row,
-    Study,
-    Trial,
+    HeldOutCheck,
+    ThresholdRow,
+    ThresholdStudy,
+    ThresholdTrial,
     fold_of,
     parts_of,
     target_of,
@@ -76,11 +76,11 @@ def ended(
     *,
     resolved: bool = True,
     agreed: int | None = None,
-) -> list[Run]:
+) -> list[RecordedRun]:
     """So many runs, each of a task of its own."""
     measured = MeasuredRun(steps=20, rises=rises, agreed=agreed, present=None)
     labels = (Label(path="", task=str(next(_NAMES)), resolved=resolved) for _ in range(many))
-    return [Run(label=label, measured=measured) for label in labels]
+    return [RecordedRun(label=label, measured=measured) for label in labels]
 
 
 good = partial(ended, resolved=True)
@@ -88,9 +88,9 @@ bad = partial(ended, resolved=False)
 
 
 def chosen(
-    of: list[Run], present: Mapping[str, int | None], *, allowed: float = 0.1
-) -> dict[str, tuple[int | None, Verdict]]:
-    meter = AlarmMeter(of, Target.UNRESOLVED, Random(1))
+    of: list[RecordedRun], present: Mapping[str, int | None], *, allowed: float = 0.1
+) -> dict[str, tuple[int | None, RuleVerdict]]:
+    meter = AlarmMeter(of, AlarmTarget.UNRESOLVED, Random(1))
     choices = choose(meter, present, allowed=allowed)
     assert [choice.rule for choice in choices] == list(present)
     return {choice.rule: (choice.level, choice.verdict) for choice in choices}
@@ -106,14 +106,18 @@ CLEAR = [
 
 @pytest.mark.parametrize("now", [None, 1, 3])
 def test_the_most_eager_threshold_that_costs_little_is_chosen(now: int | None) -> None:
-    assert chosen(CLEAR, {"a": now}) == {"a": (2, Verdict.CHOSEN)}
+    assert chosen(CLEAR, {"a": now}) == {"a": (2, RuleVerdict.CHOSEN)}
 
 
 def test_a_rule_of_which_little_is_seen_stays_as_it_is() -> None:
     few = [*CLEAR, *bad(4, {"b": ((5, 1),)})]
     found = chosen(few, {"a": 2, "b": 1, "c": 7, "d": None})
-    kept = {"b": (1, Verdict.TOO_FEW), "c": (7, Verdict.TOO_FEW), "d": (None, Verdict.TOO_FEW)}
-    assert found == {"a": (2, Verdict.CHOSEN), **kept}
+    kept = {
+        "b": (1, RuleVerdict.TOO_FEW),
+        "c": (7, RuleVerdict.TOO_FEW),
+        "d": (None, RuleVerdict.TOO_FEW),
+    }
+    assert found == {"a": (2, RuleVerdict.CHOSEN), **kept}
 
 
 def test_a_rule_that_alarms_both_alike_finds_nothing() -> None:
@@ -123,20 +127,20 @@ def test_a_rule_that_alarms_both_alike_finds_nothing() -> None:
         *bad(4, {"a": ((5, 3),)}),
         *bad(96),
     ]
-    assert chosen(alike, {"a": 3}) == {"a": (None, Verdict.BY_CHANCE)}
+    assert chosen(alike, {"a": 3}) == {"a": (None, RuleVerdict.BY_CHANCE)}
 
 
 def test_a_rule_that_alarms_too_many_resolved_runs_is_no_alarm() -> None:
     dear = [*good(40, {"a": ((5, 3),)}), *bad(40, {"a": ((5, 3),)})]
-    assert chosen(dear, {"a": 3}) == {"a": (None, Verdict.TOO_DEAR)}
+    assert chosen(dear, {"a": 3}) == {"a": (None, RuleVerdict.TOO_DEAR)}
 
 
 def test_a_rule_that_finds_what_another_does_stays_as_it_is() -> None:
     both: Mapping[str, Rises] = {"a": ((5, 2),), "b": ((5, 2),)}
     twins = [*good(40), *bad(20, both), *bad(20)]
     assert chosen(twins, {"a": None, "b": 2}) == {
-        "a": (2, Verdict.CHOSEN),
-        "b": (2, Verdict.NO_COST),
+        "a": (2, RuleVerdict.CHOSEN),
+        "b": (2, RuleVerdict.NO_COST),
     }
 
 
@@ -152,12 +156,12 @@ def test_rules_are_added_by_what_they_find_until_too_much_is_alarmed() -> None:
         *bad(20),
     ]
     assert chosen(rivals, {"a": 2, "b": 2}) == {
-        "a": (None, Verdict.TOO_DEAR),
-        "b": (2, Verdict.CHOSEN),
+        "a": (None, RuleVerdict.TOO_DEAR),
+        "b": (2, RuleVerdict.CHOSEN),
     }
     assert chosen(rivals, {"a": 2, "b": 2}, allowed=0.2) == {
-        "a": (2, Verdict.CHOSEN),
-        "b": (2, Verdict.CHOSEN),
+        "a": (2, RuleVerdict.CHOSEN),
+        "b": (2, RuleVerdict.CHOSEN),
     }
 
 
@@ -169,26 +173,30 @@ def test_the_alarms_of_notices_that_agree_count_from_the_start() -> None:
         *bad(20, {"a": ((5, 2),)}),
         *bad(20),
     ]
-    assert chosen(agreeing, {"a": 2}) == {"a": (None, Verdict.TOO_DEAR)}
+    assert chosen(agreeing, {"a": 2}) == {"a": (None, RuleVerdict.TOO_DEAR)}
 
 
 def test_a_choice_depends_on_the_runs_and_the_seed_alone() -> None:
-    yardsticks = [AlarmMeter(CLEAR, Target.UNRESOLVED, Random(1)) for _ in range(2)]
+    yardsticks = [AlarmMeter(CLEAR, AlarmTarget.UNRESOLVED, Random(1)) for _ in range(2)]
     first, second = (choose(each, {"a": 3}, allowed=0.1) for each in yardsticks)
-    assert first == second == (Choice(rule="a", level=2, verdict=Verdict.CHOSEN),)
+    assert first == second == (Choice(rule="a", level=2, verdict=RuleVerdict.CHOSEN),)
 
 
-@pytest.mark.parametrize(("spent", "target"), [(9, Target.UNRESOLVED), (10, Target.SPENT)])
+@pytest.mark.parametrize(
+    ("spent", "target"), [(9, AlarmTarget.UNRESOLVED), (10, AlarmTarget.SPENT)]
+)
 def test_runs_out_of_budget_are_the_target_where_there_are_enough(
-    spent: int, target: Target
+    spent: int, target: AlarmTarget
 ) -> None:
     labels = [Label(path="", task="", resolved=False, spent=at < spent) for at in range(20)]
     assert target_of(labels) is target
 
 
-def run(task: str) -> Run:
+def run(task: str) -> RecordedRun:
     label = Label(path=task, task=task, resolved=True)
-    return Run(label=label, measured=MeasuredRun(steps=1, rises={}, agreed=None, present=None))
+    return RecordedRun(
+        label=label, measured=MeasuredRun(steps=1, rises={}, agreed=None, present=None)
+    )
 
 
 def test_the_fold_of_a_task_follows_from_its_name_alone() -> None:
@@ -233,17 +241,19 @@ MORE_FOUND = Comparison(source=None, resolved=SAME, found=difference(10, 20, 0.1
 
 
 def trial(
-    check: Check = Check.OTHER_TASKS, whole: Comparison = MORE_FOUND, *sources: Comparison
-) -> Trial:
-    return Trial(check=check, figures=FIGURES, whole=whole, sources=sources)
+    check: HeldOutCheck = HeldOutCheck.OTHER_TASKS,
+    whole: Comparison = MORE_FOUND,
+    *sources: Comparison,
+) -> ThresholdTrial:
+    return ThresholdTrial(check=check, figures=FIGURES, whole=whole, sources=sources)
 
 
-def study(*choices: Choice, trials: Sequence[Trial] = (trial(),)) -> Study:
-    row = Row(
+def study(*choices: Choice, trials: Sequence[ThresholdTrial] = (trial(),)) -> ThresholdStudy:
+    row = ThresholdRow(
         rule="cycle", key="warn_after", threshold=2, present=False, chosen=True, figures=FIGURES
     )
-    return Study(
-        target=Target.SPENT,
+    return ThresholdStudy(
+        target=AlarmTarget.SPENT,
         aim=Aim(allowed=0.03, folds=5, seed=1),
         runs=100,
         rows=(row, replace(row, threshold=3, present=True, chosen=False)),
@@ -259,13 +269,13 @@ def study(*choices: Choice, trials: Sequence[Trial] = (trial(),)) -> Study:
     )
 
 
-MORE = Choice(rule="cycle", level=2, verdict=Verdict.CHOSEN)
+MORE = Choice(rule="cycle", level=2, verdict=RuleVerdict.CHOSEN)
 
-KEPT = Choice(rule="cycle", level=3, verdict=Verdict.TOO_FEW)
+KEPT = Choice(rule="cycle", level=3, verdict=RuleVerdict.TOO_FEW)
 
-NEVER = Choice(rule="cycle", level=None, verdict=Verdict.TOO_DEAR)
+NEVER = Choice(rule="cycle", level=None, verdict=RuleVerdict.TOO_DEAR)
 
-NOTICE = Choice(rule="low_confidence", level=None, verdict=Verdict.BY_CHANCE)
+NOTICE = Choice(rule="low_confidence", level=None, verdict=RuleVerdict.BY_CHANCE)
 
 
 def body(text: str) -> list[str]:
@@ -346,17 +356,17 @@ UNSURE = Comparison(source=None, resolved=SAME, found=difference(10, 13, -0.02, 
         ),
         ([], "too few tasks: there are no others to judge the thresholds on"),
         (
-            [trial(Check.OTHER_TASKS, MORE_FOUND, MORE_FOUND, WORSE)],
+            [trial(HeldOutCheck.OTHER_TASKS, MORE_FOUND, MORE_FOUND, WORSE)],
             "worse on b, on tasks that they were not chosen on: resolved runs alarmed "
             "12.0 % to 24.0 % of 50 (difference +2.0 to +22.0)",
         ),
         (
-            [trial(), trial(Check.OTHER_SOURCES, MORE_FOUND, LOST)],
+            [trial(), trial(HeldOutCheck.OTHER_SOURCES, MORE_FOUND, LOST)],
             "worse on b, on a source that they were not chosen on: out of budget found "
             "18.0 % to 6.0 % of 50 (difference -20.0 to -2.0)",
         ),
         (
-            [trial(), trial(Check.CHOSEN_ON, replace(WORSE, source=None))],
+            [trial(), trial(HeldOutCheck.CHOSEN_ON, replace(WORSE, source=None))],
             "worse, on the runs that they were chosen on: resolved runs alarmed 12.0 % to 24.0 %",
         ),
         (
@@ -371,7 +381,7 @@ UNSURE = Comparison(source=None, resolved=SAME, found=difference(10, 13, -0.02, 
     ],
 )
 def test_what_is_not_better_beyond_noise_or_is_worse_somewhere_is_refused_with_the_reason(
-    trials: list[Trial], reason: str
+    trials: list[ThresholdTrial], reason: str
 ) -> None:
     refused = study(MORE, trials=trials)
     assert not is_proposed(refused)
@@ -388,7 +398,7 @@ def test_a_proposal_that_may_find_by_chance_is_doubted(interval: Interval | None
 
 
 def test_figures_are_told_with_their_intervals() -> None:
-    assert figures_text(FIGURES, Target.SPENT) == TOLD
+    assert figures_text(FIGURES, AlarmTarget.SPENT) == TOLD
     assert share_text(Share(hits=0, of=0)) == "0/0 (0.0 %, 0.0 to 100.0)"
     assert lift_text(-0.5, None) == "-0.50"
 

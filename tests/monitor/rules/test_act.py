@@ -6,11 +6,11 @@ from midwatch_monitor.records import Checkpoint, Edit, Step, StepKind, Writer
 from midwatch_monitor.rules.act import (
     NO_COMMAND,
     Act,
-    Check,
+    ActPast,
+    CheckKind,
     CommandFacts,
     Facet,
     Normaliser,
-    Past,
     command_facts,
     runs_tests,
 )
@@ -124,22 +124,22 @@ def test_a_long_output_with_nothing_to_mask_is_known_at_the_second_visit() -> No
 @pytest.mark.parametrize(
     ("line", "check"),
     [
-        ("pytest -q", Check.TESTS),
-        ("cd x && go test ./...", Check.TESTS),
-        ("python try.py", Check.RUN),
-        ("./run now", Check.RUN),
-        ("ls", Check.NONE),
-        ("cat tests/a.py", Check.NONE),
+        ("pytest -q", CheckKind.TESTS),
+        ("cd x && go test ./...", CheckKind.TESTS),
+        ("python try.py", CheckKind.RUN),
+        ("./run now", CheckKind.RUN),
+        ("ls", CheckKind.NONE),
+        ("cat tests/a.py", CheckKind.NONE),
     ],
 )
-def test_an_act_tells_whether_it_checked_the_work(line: str, check: Check) -> None:
+def test_an_act_tells_whether_it_checked_the_work(line: str, check: CheckKind) -> None:
     assert Normaliser().act(shell(line)).check is check
 
 
 @pytest.mark.parametrize("tool", ["run_tests", "pytest", "check"])
 def test_a_tool_that_runs_tests_checks_the_work(tool: str) -> None:
     act = Normaliser().act(Step(number=1, kind=StepKind.TOOL, tool=tool))
-    assert act.check is Check.TESTS
+    assert act.check is CheckKind.TESTS
 
 
 def test_an_act_knows_whether_it_failed_when_it_was_last_done() -> None:
@@ -155,8 +155,8 @@ def test_the_past_of_an_act_fits_into_a_number_of_thirty_two_bits(
     failed: bool | None, fewest: int | None
 ) -> None:
     for passed in (False, True):
-        past = Past(failed=failed, passed=passed, fewest=fewest)
-        assert Past.read(past.written) == past
+        past = ActPast(failed=failed, passed=passed, fewest=fewest)
+        assert ActPast.read(past.written) == past
         assert past.written < 2**32
 
 
@@ -203,12 +203,12 @@ def test_an_act_says_what_it_is_so_that_only_who_hears_that_is_asked(
     ("line", "told"),
     [
         ("ls", NO_COMMAND),
-        ("pytest -q", CommandFacts(Check.TESTS)),
+        ("pytest -q", CommandFacts(CheckKind.TESTS)),
         ("echo the latest\ncat log", NO_COMMAND),
-        ("python a.py", CommandFacts(Check.RUN)),
+        ("python a.py", CommandFacts(CheckKind.RUN)),
         ("git checkout a.py", CommandFacts(reverts=("a.py",))),
         ("git switch main", CommandFacts(swaps=True)),
-        ("sleep 5; Make test", CommandFacts(Check.TESTS, sleeps=True)),
+        ("sleep 5; Make test", CommandFacts(CheckKind.TESTS, sleeps=True)),
     ],
 )
 def test_a_command_tells_what_it_is(line: str, told: CommandFacts) -> None:
@@ -218,11 +218,14 @@ def test_a_command_tells_what_it_is(line: str, told: CommandFacts) -> None:
 @pytest.mark.parametrize("line", ["go test ./...", "PyTest", "npm run my-test", "./gradlew aTest"])
 def test_tests_are_found_on_any_line_of_a_long_script(line: str) -> None:
     script = "\n".join(["echo of 3 latest words"] * 100 + [line] + ["cat a"] * 100)
-    assert (command_facts(script).check, command_facts(line).check) == (Check.TESTS, Check.TESTS)
+    assert (command_facts(script).check, command_facts(line).check) == (
+        CheckKind.TESTS,
+        CheckKind.TESTS,
+    )
 
 
 def test_a_runner_and_its_argument_stand_on_one_line() -> None:
-    assert command_facts("go \ntest x").check is Check.NONE
+    assert command_facts("go \ntest x").check is CheckKind.NONE
 
 
 @pytest.mark.parametrize(

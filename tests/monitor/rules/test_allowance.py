@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.act import Act
 from midwatch_monitor.rules.allowance import BudgetBurnDetector, StepsOnPlanStepDetector
-from midwatch_monitor.rules.detector import Answer, Clear, Seen
+from midwatch_monitor.rules.detector import Clear, RuleAnswer, Seen
 from midwatch_stage.factories import reflecting
 
 BURN = AlertKey(rule="budget_burn")
@@ -41,7 +41,7 @@ def report(percent: int) -> Step:
     return reflecting(7, percent)
 
 
-def severity(answers: Sequence[Answer]) -> Severity | None:
+def severity(answers: Sequence[RuleAnswer]) -> Severity | None:
     found = [each for each in answers if isinstance(each, Finding)]
     return found[0].severity if found else None
 
@@ -138,7 +138,7 @@ class Steps:
         for change in changes:
             assert self.detector.observe(change, SEEN) == ()
 
-    def work(self) -> Sequence[Answer]:
+    def work(self) -> Sequence[RuleAnswer]:
         self.step += 1
         step = Step(number=self.step, kind=StepKind.TOOL, tool="t")
         return self.detector.observe(step, Seen(Act(self.step, work=True)))

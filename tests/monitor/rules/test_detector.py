@@ -18,19 +18,19 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
-from midwatch_monitor.rules.act import Act, Check, Normaliser
+from midwatch_monitor.rules.act import Act, CheckKind, Normaliser
 from midwatch_monitor.rules.detector import (
     NO_ECHO,
-    Answer,
     Clear,
     Echo,
-    Evidence,
+    EvidenceKind,
     GradedDetector,
     Moved,
     Movements,
     Recent,
     Repeat,
     Repeats,
+    RuleAnswer,
     Seen,
 )
 from midwatch_monitor.rules.identity import digest
@@ -43,9 +43,9 @@ class Counted(GradedDetector):
     """A rule that is told its value."""
 
     rule = "r"
-    evidence = Evidence.EDITS
+    evidence = EvidenceKind.EDITS
 
-    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         return ()
 
 
@@ -228,7 +228,7 @@ LOOK = Act(1, work=True, action=digest("11"), result=digest("101"))
 
 CHECK = Act(1, work=True, action=digest("12"), result=digest("102"), failed=False, shell=True)
 
-TESTS = CHECK._replace(check=Check.TESTS)
+TESTS = CHECK._replace(check=CheckKind.TESTS)
 
 FAIL = Act(1, work=True, action=digest("12"), result=digest("103"), failed=True, shell=True)
 

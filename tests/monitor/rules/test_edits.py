@@ -18,8 +18,8 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
-from midwatch_monitor.rules.act import Act, Check
-from midwatch_monitor.rules.detector import NO_ECHO, Answer, Clear, Echo, Moved, Repeat, Seen
+from midwatch_monitor.rules.act import Act, CheckKind
+from midwatch_monitor.rules.detector import NO_ECHO, Clear, Echo, Moved, Repeat, RuleAnswer, Seen
 from midwatch_monitor.rules.edits import MAX_FILES, RepeatedEditsDetector, RevertChurnDetector
 from midwatch_monitor.rules.memory import Contents, marks
 
@@ -41,14 +41,14 @@ class Run:
         self.contents = Contents()
         self.step = 0
 
-    def edit(self, *edits: Edit, moved: Movement | None = None) -> Sequence[Answer]:
+    def edit(self, *edits: Edit, moved: Movement | None = None) -> Sequence[RuleAnswer]:
         self.step += 1
         step = Step(number=self.step, kind=StepKind.TOOL, tool="edit_file", edits=edits)
         kinds = frozenset({moved}) if moved else frozenset[Movement]()
         seen = Moved(kinds, touches=self.contents.observe(marks(edits)))
         return self.detector.observe(step, Seen(Act(self.step, work=True), seen))
 
-    def add(self, edit: Edit) -> Sequence[Answer]:
+    def add(self, edit: Edit) -> Sequence[RuleAnswer]:
         """An edit that changes nothing of what stands there."""
         act = self._act(adds=True)
         moved = Moved(touches=self.contents.observe(marks((edit,))))
@@ -56,10 +56,10 @@ class Run:
 
     def check(
         self, failure: int = 0, *, tests: bool = True, again: bool = False, writes: str = ""
-    ) -> Sequence[Answer]:
+    ) -> Sequence[RuleAnswer]:
         """A check that passes, or fails in the way of this number."""
         act = self._act(
-            check=Check.TESTS if tests else Check.RUN,
+            check=CheckKind.TESTS if tests else CheckKind.RUN,
             failed=bool(failure),
             failure=failure << 40,  # a digest has 64 bits
             changes=bool(writes),
@@ -94,7 +94,7 @@ def test_the_fifth_edit_alarms_and_the_fourth_does_not() -> None:
     assert [run.count(write(f"d{n}")) for n in range(5)] == [None, None, None, None, 5]
 
 
-def severities(answers: Sequence[Answer]) -> list[Severity]:
+def severities(answers: Sequence[RuleAnswer]) -> list[Severity]:
     return [each.severity for each in answers if isinstance(each, Finding)]
 
 
@@ -313,7 +313,7 @@ class ChurnRun:
         self.contents = Contents()
         self.step = 0
 
-    def feed(self, *edits: Edit, reverted: tuple[str, ...] = ()) -> Sequence[Answer]:
+    def feed(self, *edits: Edit, reverted: tuple[str, ...] = ()) -> Sequence[RuleAnswer]:
         self.step += 1
         step = Step(number=self.step, kind=StepKind.TOOL, tool="t", edits=edits)
         act = Act(self.step, work=True, edits=edits, reverted=reverted)
@@ -324,7 +324,7 @@ class ChurnRun:
         return [self.value(*self.feed(Edit(path=path, digest=each))) for each in digests]
 
     @staticmethod
-    def value(*answers: Answer) -> float | None:
+    def value(*answers: RuleAnswer) -> float | None:
         found = [each for each in answers if isinstance(each, Finding)]
         return found[0].value if found else None
 

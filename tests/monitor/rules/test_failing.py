@@ -7,7 +7,7 @@ import pytest
 from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameFailure
 from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, StepKind
 from midwatch_monitor.rules.act import Act, Normaliser
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
+from midwatch_monitor.rules.detector import Clear, Detector, RuleAnswer, Seen
 from midwatch_monitor.rules.failing import (
     BlockedEnvironmentDetector,
     ErrorStreakDetector,
@@ -24,7 +24,7 @@ class Run:
         self.step = 0
         self.changes = 0
 
-    def command(self, line: str, output: str = "", exit_code: int = 1) -> Sequence[Answer]:
+    def command(self, line: str, output: str = "", exit_code: int = 1) -> Sequence[RuleAnswer]:
         return self._feed(
             Step(
                 number=self.step + 1,
@@ -36,13 +36,13 @@ class Run:
             )
         )
 
-    def edit(self) -> Sequence[Answer]:
+    def edit(self) -> Sequence[RuleAnswer]:
         edit = Edit(path="a.py", digest=str(self.step))
         return self._feed(
             Step(number=self.step + 1, kind=StepKind.TOOL, tool="edit", edits=(edit,), ok=True)
         )
 
-    def _feed(self, step: Step) -> Sequence[Answer]:
+    def _feed(self, step: Step) -> Sequence[RuleAnswer]:
         self.step = step.number
         act: Act = self.normaliser.act(step)
         self.changes += act.changes
@@ -62,7 +62,7 @@ def blocked() -> Run:
     return Run(BlockedEnvironmentDetector(BlockedEnvironment(notice_after=3, warn_after=4)))
 
 
-def value(answers: Sequence[Answer]) -> float | None:
+def value(answers: Sequence[RuleAnswer]) -> float | None:
     found = [each for each in answers if isinstance(each, Finding)]
     return found[0].value if found else None
 

@@ -6,8 +6,8 @@ import pytest
 
 from midwatch_monitor.config.rules import Cycle, RedundantSteps, RepeatedCall
 from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, StepKind
-from midwatch_monitor.rules.act import Act, Check
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Repeats, Seen
+from midwatch_monitor.rules.act import Act, CheckKind
+from midwatch_monitor.rules.detector import Clear, Detector, Repeats, RuleAnswer, Seen
 from midwatch_monitor.rules.identity import digest
 from midwatch_monitor.rules.loops import (
     CycleDetector,
@@ -24,7 +24,7 @@ class Run:
         self.repeats = Repeats()
         self.step = 0
 
-    def do(self, word: str, *, tool: str = "t") -> Sequence[Answer]:
+    def do(self, word: str, *, tool: str = "t") -> Sequence[RuleAnswer]:
         """`+a` edits, `!a` fails, `?a` runs tests, `a` looks."""
         self.step += 1
         act = Act(
@@ -35,7 +35,7 @@ class Run:
             failed=word.startswith("!"),
             edits=(Edit(path="f", digest=word),) if word.startswith("+") else (),
             changes=word.startswith("+"),
-            check=Check.TESTS if word.startswith("?") else Check.NONE,
+            check=CheckKind.TESTS if word.startswith("?") else CheckKind.NONE,
         )
         step = Step(number=self.step, kind=StepKind.TOOL, tool=tool)
         echo = self.repeats.observe(act)

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules import DETECTORS, Detector
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
-from midwatch_monitor.rules.detector import NO_ECHO, Answer, Movements, Repeats, Seen
+from midwatch_monitor.rules.detector import NO_ECHO, Movements, Repeats, RuleAnswer, Seen
 from midwatch_monitor.rules.overrides import for_worker, rule_settings
 
 PLAN = Change(reflect=True, plan_step=1, plan_steps=5)
@@ -103,7 +103,7 @@ class Standing:
     def __init__(self) -> None:
         self.now: dict[AlertKey, tuple[Severity, float]] = {}
 
-    def take(self, answers: Sequence[Answer]) -> None:
+    def take(self, answers: Sequence[RuleAnswer]) -> None:
         for answer in answers:
             if isinstance(answer, Finding):
                 self.now[answer.key] = (answer.severity, answer.value)

@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
+from midwatch_monitor.rules.detector import Clear, Detector, RuleAnswer, Seen
 from midwatch_monitor.rules.reports import (
     DecliningConfidenceDetector,
     ExplicitEscalationDetector,
@@ -44,7 +44,7 @@ def progressing(*values: int) -> list[Checkpoint]:
     return [Checkpoint(progress_percent=each, confidence=80) for each in values]
 
 
-def feed(detector: Detector, checkpoints: Iterable[Checkpoint]) -> list[Sequence[Answer]]:
+def feed(detector: Detector, checkpoints: Iterable[Checkpoint]) -> list[Sequence[RuleAnswer]]:
     return [
         detector.observe(
             Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=each),
@@ -213,18 +213,18 @@ class Run:
         for change in changes:
             self.feed(change)
 
-    def feed(self, event: Event) -> Sequence[Answer]:
+    def feed(self, event: Event) -> Sequence[RuleAnswer]:
         return self.detector.observe(event, Seen(Act(self.step, work=False)))
 
-    def work(self, steps: int, *, request: int = 0) -> Sequence[Answer]:
-        answers: Sequence[Answer] = ()
+    def work(self, steps: int, *, request: int = 0) -> Sequence[RuleAnswer]:
+        answers: Sequence[RuleAnswer] = ()
         for _ in range(steps):
             self.step += 1
             of = request or 1000 + self.step
             answers = self.feed(Step(number=self.step, kind=StepKind.TOOL, request=of))
         return answers
 
-    def reflect(self, *, request: int = 0) -> Sequence[Answer]:
+    def reflect(self, *, request: int = 0) -> Sequence[RuleAnswer]:
         self.step += 1
         checkpoint = Checkpoint(progress_percent=10, confidence=50)
         return self.feed(
@@ -237,7 +237,7 @@ class Run:
         )
 
 
-def missed(answers: Sequence[Answer]) -> tuple[Severity, float] | None:
+def missed(answers: Sequence[RuleAnswer]) -> tuple[Severity, float] | None:
     found = [each for each in answers if isinstance(each, Finding)]
     return (found[0].severity, found[0].value) if found else None
 
@@ -344,7 +344,7 @@ def test_a_report_that_was_refused_is_none_that_is_missing() -> None:
     assert missed(run.work(8)) is None
 
 
-def _hear(detector: Detector, change: Change) -> Sequence[Answer]:
+def _hear(detector: Detector, change: Change) -> Sequence[RuleAnswer]:
     return detector.observe(change, Seen(Act(0, work=False)))
 
 

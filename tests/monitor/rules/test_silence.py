@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.rules.detector import UNMOVED as NOTHING
-from midwatch_monitor.rules.detector import Answer, Moved
+from midwatch_monitor.rules.detector import Moved, RuleAnswer
 from midwatch_monitor.rules.silence import SILENT, UNMOVED, SilenceDetector
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,7 +43,7 @@ def fed(*events: Event, moved: Moved = NOTHING, settings: Silence = SETTINGS) ->
     return detector
 
 
-def standing(answers: Sequence[Answer]) -> list[str]:
+def standing(answers: Sequence[RuleAnswer]) -> list[str]:
     """The subjects that are found, of `""` for silence and `no movement`."""
     return [each.key.subject for each in answers if isinstance(each, Finding)]
 

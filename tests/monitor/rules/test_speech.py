@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.rules.act import Act, Normaliser, claims_success
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
+from midwatch_monitor.rules.detector import Clear, Detector, RuleAnswer, Seen
 from midwatch_monitor.rules.reports import MonologueDetector, UnsupportedClaimDetector
 
 CLAIM = AlertKey(rule="unsupported_claim")
@@ -30,10 +30,10 @@ class Run:
         self.normaliser = Normaliser()
         self.step = 0
 
-    def say(self, text: str = "Well.") -> Sequence[Answer]:
+    def say(self, text: str = "Well.") -> Sequence[RuleAnswer]:
         return self._feed(Step(number=self.step + 1, kind=StepKind.MESSAGE, text=text))
 
-    def report(self, notes: str) -> Sequence[Answer]:
+    def report(self, notes: str) -> Sequence[RuleAnswer]:
         checkpoint = Checkpoint(progress_percent=1, confidence=1, notes=notes)
         return self._feed(
             Step(number=self.step + 1, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
@@ -41,7 +41,7 @@ class Run:
 
     def do(
         self, line: str, exit_code: int | None = 0, *, text: str = "", tool: str = "bash"
-    ) -> Sequence[Answer]:
+    ) -> Sequence[RuleAnswer]:
         return self._feed(
             Step(
                 number=self.step + 1,
@@ -53,7 +53,7 @@ class Run:
             )
         )
 
-    def _feed(self, step: Step) -> Sequence[Answer]:
+    def _feed(self, step: Step) -> Sequence[RuleAnswer]:
         self.step = step.number
         return self.detector.observe(step, Seen(self.normaliser.act(step)))
 
@@ -66,7 +66,7 @@ def claims() -> Run:
     return Run(UnsupportedClaimDetector(UnsupportedClaim()))
 
 
-def severities(answers: Sequence[Answer]) -> list[Severity]:
+def severities(answers: Sequence[RuleAnswer]) -> list[Severity]:
     return [each.severity for each in answers if isinstance(each, Finding)]
 
 

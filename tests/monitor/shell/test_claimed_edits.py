@@ -4,7 +4,7 @@ import pytest
 
 from midwatch_monitor.records import Edit
 from midwatch_monitor.shell.claimed_edits import (
-    Arguments,
+    CallArguments,
     adds,
     changes_unnamed,
     claimed_edits,
@@ -74,7 +74,7 @@ def test_an_editor_does_what_its_command_says(command: str, edits: tuple[Edit, .
         ("a.py", ""),
     ],
 )
-def test_the_path_is_what_an_argument_of_that_name_says(args: Arguments, path: str) -> None:
+def test_the_path_is_what_an_argument_of_that_name_says(args: CallArguments, path: str) -> None:
     assert named_path(args) == path
 
 
@@ -83,7 +83,7 @@ def test_the_path_beside_the_arguments_counts_before_those_within() -> None:
 
 
 @pytest.mark.parametrize("args", [{"patch": BLOCKS}, {"input": BLOCKS}, BLOCKS])
-def test_a_patch_edits_the_files_of_its_headers(args: Arguments) -> None:
+def test_a_patch_edits_the_files_of_its_headers(args: CallArguments) -> None:
     edits = (Edit(path="a.py"), Edit(path="b.py", deleted=True))
     assert claimed_edits("apply_patch", args) == edits
 
@@ -118,7 +118,7 @@ def test_a_whole_content_has_a_digest(tool: str, args: dict[str, object]) -> Non
         ("write_file", "x"),
     ],
 )
-def test_a_part_of_a_file_has_none(tool: str, args: Arguments) -> None:
+def test_a_part_of_a_file_has_none(tool: str, args: CallArguments) -> None:
     assert whole_content(tool, args) is None
 
 

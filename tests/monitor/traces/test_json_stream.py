@@ -11,7 +11,7 @@ import pytest
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Edit, Step, StepKind
 from midwatch_monitor.traces import Damage, find_traces, open_trace, recognise
-from midwatch_monitor.traces.foreign import MAX_OPEN, Calls, Node, within
+from midwatch_monitor.traces.foreign import MAX_OPEN, CallNumbers, JsonNode, within
 from midwatch_monitor.traces.json_stream import MAX_LINE
 
 MIB = 1024 * 1024
@@ -169,14 +169,14 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def test_what_is_not_there_is_empty_all_the_way_down() -> None:
-    node = Node({"a": [1]})["b"]["c"]
+    node = JsonNode({"a": [1]})["b"]["c"]
     assert (node.text, node.whole, node.count, list(node), bool(node)) == ("", None, 0, [], False)
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", [1], True])
 def test_only_an_object_has_members(value: object) -> None:
-    assert Node(value)["a"] == Node()
-    assert "a" not in Node(value)
+    assert JsonNode(value)["a"] == JsonNode()
+    assert "a" not in JsonNode(value)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_only_an_object_has_members(value: object) -> None:
     + [(value, None) for value in (True, 2.5, "x", "", "1" * 30, None, "٣", float("inf"))],
 )
 def test_a_whole_number_is_read_from_text_too(value: object, whole: int | None) -> None:
-    assert Node(value).whole == whole
+    assert JsonNode(value).whole == whole
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_whole_number_is_read_from_text_too(value: object, whole: int | None) 
     [(0.5, 0.5), (3, 3.0), (-1, 0.0), (True, 0.0), ("3", 0.0), (float("nan"), 0.0), (1e300, 0.0)],
 )
 def test_an_amount_is_never_below_zero(value: object, amount: float) -> None:
-    assert Node(value).amount == amount
+    assert JsonNode(value).amount == amount
 
 
 @pytest.mark.parametrize(
@@ -210,23 +210,23 @@ def test_an_amount_is_never_below_zero(value: object, amount: float) -> None:
     ],
 )
 def test_a_time_is_aware_or_none(value: object, time: datetime | None) -> None:
-    assert Node(value).time == time
+    assert JsonNode(value).time == time
 
 
 @pytest.mark.parametrize(
     ("value", "decoded"), [('{"a": 1}', {"a": 1}), ("{", "{"), ({"a": 1}, {"a": 1})]
 )
 def test_json_in_a_text_is_decoded_where_it_is_json(value: object, decoded: object) -> None:
-    assert Node(value).decoded == Node(decoded)
+    assert JsonNode(value).decoded == JsonNode(decoded)
 
 
 def test_equal_values_have_equal_texts() -> None:
-    assert Node({"b": "é", "a": [1]}).canonical == '{"a":[1],"b":"é"}'
-    assert Node("as it is").canonical == "as it is"
+    assert JsonNode({"b": "é", "a": [1]}).canonical == '{"a":[1],"b":"é"}'
+    assert JsonNode("as it is").canonical == "as it is"
 
 
 def test_members_can_be_left_out_and_null_ones_are() -> None:
-    assert Node({"a": 1, "b": 2, "c": None}).without({"b"}) == Node({"a": 1})
+    assert JsonNode({"a": 1, "b": 2, "c": None}).without({"b"}) == JsonNode({"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -254,8 +254,8 @@ def step(tool: str, number: int = 0) -> Step:
     return Step(number=number, kind=StepKind.TOOL, tool=tool)
 
 
-def opened(*keys: str) -> Calls:
-    calls = Calls()
+def opened(*keys: str) -> CallNumbers:
+    calls = CallNumbers()
     for key in keys:
         assert list(calls.open(key, step(key))) == []
     return calls
@@ -269,7 +269,7 @@ def test_steps_are_numbered_in_the_order_of_completion() -> None:
 
 
 def test_what_an_unanswered_call_changed_is_not_known() -> None:
-    calls = Calls()
+    calls = CallNumbers()
     edited = Step(number=0, kind=StepKind.TOOL, tool="a", edits=(Edit(path="a.py"),))
     assert list(calls.open("a", edited)) == []
     assert list(calls.rest()) == [step("a", 1)]

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.shell.claimed_edits import digest
 from midwatch_monitor.traces import Damage, native, open_trace
-from midwatch_monitor.traces.native import Reader, write_event
+from midwatch_monitor.traces.native import LineReader, write_event
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ON_A = (Edit(path="a.py"),)
@@ -34,7 +34,7 @@ ECHOED = (Edit(path="a.py", digest=digest("1\n")),)
 
 def parse(*lines: Mapping[str, object]) -> Event | str:
     """The last of some lines as the reader of their trace takes it."""
-    reader = Reader()
+    reader = LineReader()
     return [reader.read(line) for line in lines][-1]
 
 

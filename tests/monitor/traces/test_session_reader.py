@@ -10,7 +10,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.records import Change, Edit, Event, Lifecycle, Step, StepKind
 from midwatch_monitor.replay.replay import AlertLine, replay
 from midwatch_monitor.traces import Damage, claude_code, codex, gemini, open_trace, qwen, recognise
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.json_stream import MAX_LINE
 from midwatch_monitor.traces.session_reader import SessionReader, typed_text
 from midwatch_stage.sessions import DIALECTS, NOON, Dialect, Lines, write
@@ -55,7 +55,7 @@ def run(dialect: Dialect) -> Lines:
 
 def taken(reader: SessionReader, lines: Lines) -> list[Event]:
     """What the reader tells of the lines, one after the other."""
-    events = [event for each in lines for event in reader.take(Node(each))]
+    events = [event for each in lines for event in reader.take(JsonNode(each))]
     return [*events, *reader.finish()]
 
 
@@ -108,7 +108,7 @@ def test_a_turn_that_has_ended_waits_for_the_next_prompt(format: str, dialect: D
 def test_the_wait_is_told_with_the_line_that_ends_the_turn(format: str, dialect: Dialect) -> None:
     reader = READERS[format]()
     lines = [*dialect.head, *dialect.prompt("Hello", NOON), *dialect.said("Hi.", NOON)]
-    events = [event for each in lines for event in reader.take(Node(each))]
+    events = [event for each in lines for event in reader.take(JsonNode(each))]
     assert Lifecycle.INPUT_REQUIRED in {
         each.lifecycle for each in events if isinstance(each, Change)
     }

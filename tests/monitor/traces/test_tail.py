@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.traces.foreign import Item
+from midwatch_monitor.traces.foreign import TraceItem
 from midwatch_monitor.traces.json_stream import MAX_LINE, Damage
 from midwatch_monitor.traces.tail import Tail
 
@@ -19,7 +19,7 @@ def _numbers(tail: Tail) -> list[int | str]:
     """What was read: the number of each object, or what was wrong."""
     read = list[int | str]()
     for item in tail.read():
-        read.append(item.node["n"].count if isinstance(item, Item) else item.problem)
+        read.append(item.node["n"].count if isinstance(item, TraceItem) else item.problem)
     return read
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_read_costs_nothing_else(path: Path) -> None:
     path.write_bytes(b"no json\n\xff\xfe\n\n" + _line(1).encode())
     tail = Tail(path)
     found = tail.read()
-    assert [type(each) for each in found] == [Damage, Damage, Item]
+    assert [type(each) for each in found] == [Damage, Damage, TraceItem]
     tail.close()
 
 

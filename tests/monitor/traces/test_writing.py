@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.traces import open_trace
-from midwatch_monitor.traces.native import Reader, write_event
+from midwatch_monitor.traces.native import LineReader, write_event
 
 ACT = Step(number=1, kind=StepKind.TOOL, tool="run_command")
 ODD = (
@@ -37,7 +37,7 @@ ODD = (
 
 def back(event: Event) -> Event | str:
     """The event, written and read."""
-    return Reader().read(json.loads(write_event(event).encode()))
+    return LineReader().read(json.loads(write_event(event).encode()))
 
 
 def text(random: Random) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.prompt import Past
+from midwatch_agents.prompt import PastAttempt
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.errors import WorkspaceError
@@ -90,7 +90,7 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
     terms = Terms(keep=("src/*.py",))
     await deliver(write, intervention(Action.RESTART, message="Read first.", terms=terms))
     await write(ended(Ending.RESTARTED, reason="went round"))
-    assert (await AttemptEvidence.read(journal, attempt)).past == Past(
+    assert (await AttemptEvidence.read(journal, attempt)).past == PastAttempt(
         number=1,
         reason="went round",
         advice="Read first.",

@@ -27,7 +27,7 @@ from midwatch_stage.factories import (
     intervention,
     transition,
 )
-from midwatch_supervisor.decide.deadlines import AUTHOR, Due, overdue
+from midwatch_supervisor.decide.deadlines import AUTHOR, DueQuestions, overdue
 
 PERSON = PersonSettings(timeout_minutes=30)
 HELD = intervention(Action.RESTART, needs_approval=True)
@@ -47,7 +47,7 @@ def agenda(*records: Record) -> RunState:
 
 def due(
     now: RunState, minutes: float = 30, person: PersonSettings = PERSON, *, began: float = 0
-) -> tuple[Due, ...]:
+) -> tuple[DueQuestions, ...]:
     return overdue(now, person, after(minutes=minutes), began=after(minutes=began))
 
 
@@ -68,7 +68,7 @@ def test_what_nobody_approved_in_time_is_stamped_as_the_policy_says(
     person = PersonSettings(timeout_minutes=30, approval=approval)
     late = delivery(1, state, author=AUTHOR, comment="nobody answered within 30 minutes")
     assert due(agenda(HELD), 29.9, person) == ()
-    assert due(agenda(HELD), 30, person) == (Due(task=4, attempt=5, record=late),)
+    assert due(agenda(HELD), 30, person) == (DueQuestions(task=4, attempt=5, record=late),)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_who_waits_too_long_goes_on_or_ends_with_the_true_reason(
     person = PersonSettings(timeout_minutes=30, question=question)
     act = intervention(action, author=AUTHOR, message=said)
     assert due(parked(), 29, person) == ()
-    assert due(parked(), 30, person) == (Due(task=4, attempt=5, record=act),)
+    assert due(parked(), 30, person) == (DueQuestions(task=4, attempt=5, record=act),)
 
 
 def test_without_a_limit_a_person_is_waited_for_as_long_as_it_takes() -> None:
@@ -129,7 +129,7 @@ def test_a_permission_that_nobody_gave_in_time_is_refused_whatever_becomes_of_qu
     )
     asked = agenda(PERMISSION, PARKED)
     assert due(asked, 29) == ()
-    assert due(asked, 30, person) == (Due(task=4, attempt=5, record=refusal),)
+    assert due(asked, 30, person) == (DueQuestions(task=4, attempt=5, record=refusal),)
 
 
 @pytest.mark.parametrize("action", [Action.RESUME, Action.NUDGE])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.config.policy import PolicySettings, Row
+from midwatch_monitor.config.policy import PolicyRow, PolicySettings
 from midwatch_monitor.records import Action, Actor, Alert, AlertKey, Diagnosis, Grant, Severity
 from midwatch_stage.deciding import failed
 from midwatch_stage.factories import alert, plan
@@ -70,8 +70,8 @@ def test_a_row_that_names_the_rule_goes_before_the_rules_own_order_and_that_befo
     None
 ):
     stop, ask = (Action.STOP,), (Action.ASK_OPERATOR,)
-    any_rule = Row(diagnosis=Diagnosis.UNKNOWN, actions=ask)
-    critical = Row(rule="cycle", severity=Severity.CRITICAL, actions=stop)
+    any_rule = PolicyRow(diagnosis=Diagnosis.UNKNOWN, actions=ask)
+    critical = PolicyRow(rule="cycle", severity=Severity.CRITICAL, actions=stop)
     policy = PolicySettings(rules={"cycle": TALK}, table=(any_rule, critical))
     orders = [
         order_for(rule, severity, Diagnosis.UNKNOWN, policy)
@@ -85,7 +85,7 @@ def test_a_row_that_names_the_rule_goes_before_the_rules_own_order_and_that_befo
 
 
 def test_a_row_never_makes_stated_confidence_a_ground_for_force() -> None:
-    row = Row(rule="low_confidence", actions=(Action.STOP, Action.NUDGE))
+    row = PolicyRow(rule="low_confidence", actions=(Action.STOP, Action.NUDGE))
     policy = PolicySettings(table=(row,))
     order = order_for("low_confidence", Severity.CRITICAL, Diagnosis.UNKNOWN, policy)
     assert order == (Action.NUDGE,)

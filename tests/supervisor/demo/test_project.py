@@ -14,7 +14,17 @@ import yaml
 from pydantic_ai import Agent
 from pydantic_ai.workspaces import LocalWorkspaceBackend
 
-from midwatch_agents.scripted import Call, Line, Phase, Replied, Script, Told, Turn, next_turn, play
+from midwatch_agents.scripted import (
+    Call,
+    Line,
+    Phase,
+    Replied,
+    RequestPrompts,
+    Script,
+    Turn,
+    next_turn,
+    play,
+)
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.tasks import FileCheck, Role, TaskFile, TaskSpec
 from midwatch_monitor.judge import Judge
@@ -53,12 +63,14 @@ def accepted(task: TaskSpec, folder: Path) -> list[bool]:
 
 def given(script: Script, phases: tuple[Phase, ...], opening: str) -> Iterator[tuple[int, Turn]]:
     """Each turn of some phases once, with guidance between the phases."""
-    lines: list[Line] = [Told(text=opening)]
+    lines: list[Line] = [RequestPrompts(text=opening)]
     for index, phase in enumerate(phases):
         for _ in phase.turns:
             yield index, next_turn(script, lines)
             lines.append(Replied())
-        lines.append(Told(text=f"[midwatch #{index + 1} from your supervisor] Do it otherwise."))
+        lines.append(
+            RequestPrompts(text=f"[midwatch #{index + 1} from your supervisor] Do it otherwise.")
+        )
 
 
 def played(key: str, folder: Path, *, again: bool = False, taught: str = "") -> list[Act]:

@@ -10,7 +10,7 @@ from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.records import NodeState, NodeStatus, Run, name_of
 from midwatch_stage.factories import AT
 from midwatch_supervisor.fleet.process import JournalOutageLog, identity
-from midwatch_supervisor.fleet.queue.dispatch import Due, due, loss, rescue
+from midwatch_supervisor.fleet.queue.dispatch import DueTasks, due, loss, rescue
 from midwatch_supervisor.fleet.queue.queue import (
     QueuedTurn,
     TurnUnderWay,
@@ -43,34 +43,34 @@ def node(name: str, state: NodeState = NodeState.UP) -> NodeStatus:
 
 
 def test_a_task_that_can_go_on_is_handed_out_unless_it_is_already() -> None:
-    assert due([1, 2, 3], [handed(2), handed(3, holder="a:1")], [node("a")]) == Due(begin=(1,))
+    assert due([1, 2, 3], [handed(2), handed(3, holder="a:1")], [node("a")]) == DueTasks(begin=(1,))
 
 
 @pytest.mark.parametrize("state", [NodeState.LOST, NodeState.DOWN])
 def test_what_a_node_had_that_is_gone_is_rescued(state: NodeState) -> None:
     mine = handed(1, holder="a:1")
-    assert due([1], [mine], [node("a", state)]) == Due(rescue=(mine,))
+    assert due([1], [mine], [node("a", state)]) == DueTasks(rescue=(mine,))
 
 
 @pytest.mark.parametrize("state", [NodeState.UP, NodeState.DRAINING])
 def test_what_a_node_has_that_lives_stays_there(state: NodeState) -> None:
-    assert due([1], [handed(1, holder="a:1")], [node("a", state)]) == Due()
+    assert due([1], [handed(1, holder="a:1")], [node("a", state)]) == DueTasks()
 
 
 def test_an_earlier_start_of_a_node_is_gone() -> None:
     mine = handed(1, holder="a:0")
-    assert due([1], [mine], [node("a")]) == Due(rescue=(mine,))
+    assert due([1], [mine], [node("a")]) == DueTasks(rescue=(mine,))
 
 
 def test_of_two_turns_of_a_task_the_later_one_counts() -> None:
     older, newer = handed(1, 3, "a:0"), handed(1, 4, "a:0")
-    assert due([1], [newer, older], []) == Due(rescue=(newer,), drop=(older,))
+    assert due([1], [newer, older], []) == DueTasks(rescue=(newer,), drop=(older,))
 
 
 def test_of_a_task_that_is_over_nothing_is_left_but_what_a_node_has_in_hand() -> None:
     queued, stranded, mine = handed(1), handed(2, holder="gone:1"), handed(3, holder="a:1")
     found = due([], [queued, stranded, mine], [node("a")], over={1, 2, 3})
-    assert found == Due(drop=(stranded, queued))
+    assert found == DueTasks(drop=(stranded, queued))
 
 
 def test_a_ticket_is_read_as_it_was_written() -> None:

@@ -9,7 +9,7 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Draft, Lifecycle, TaskTransition
 from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
-from midwatch_supervisor.fleet.nodes.turn import Outcome
+from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
 from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded
 
 Capture = pytest.CaptureFixture[str]
@@ -26,15 +26,15 @@ def report_of(journal: Journal, *, as_json: bool = False) -> NodeExitReport:
 @pytest.mark.parametrize(
     ("outcome", "said", "sum"),
     [
-        (Outcome.WAITS, "fix#1 waits, for a person or for other tasks", "1 ended"),
-        (Outcome.TAKEN, "fix#1 is in other hands", "1 ended"),
-        (Outcome.FAILED, "fix#1 did not get on, and is offered again", "1 ended"),
+        (TurnOutcome.WAITS, "fix#1 waits, for a person or for other tasks", "1 ended"),
+        (TurnOutcome.TAKEN, "fix#1 is in other hands", "1 ended"),
+        (TurnOutcome.FAILED, "fix#1 did not get on, and is offered again", "1 ended"),
         (None, "fix#1 is given back: others go on with it", "1 given back"),
     ],
 )
 @pytest.mark.usefixtures("attempt")
 async def test_it_says_what_it_waits_for_and_what_came_of_it(
-    journal: Journal, capsys: Capture, outcome: Outcome | None, said: str, sum: str
+    journal: Journal, capsys: Capture, outcome: TurnOutcome | None, said: str, sum: str
 ) -> None:
     report = report_of(journal)
     report.begin(IN_HAND)
@@ -55,7 +55,7 @@ async def test_the_end_of_a_task_is_told_by_the_journal(
     report.begin(IN_HAND)
     state = TaskTransition(lifecycle=Lifecycle.COMPLETED)
     await journal.commit(Commit(drafts=(Draft(record=state, at=at, task=attempt.task),)))
-    report.turn_ended(TurnEnded(task=1, outcome=Outcome.OVER))
+    report.turn_ended(TurnEnded(task=1, outcome=TurnOutcome.OVER))
     await report.end()
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     held = {"run": 1, "task": "fix", "attempt": 1}
@@ -104,7 +104,7 @@ async def test_a_journal_that_does_not_answer_holds_nothing_up(
     await journal.close()
     report = report_of(journal)
     report.begin(IN_HAND)
-    report.turn_ended(TurnEnded(task=1, outcome=Outcome.OVER))
+    report.turn_ended(TurnEnded(task=1, outcome=TurnOutcome.OVER))
     await report.end()
     assert capsys.readouterr().out.splitlines()[2:] == [
         "task number 1 is over",

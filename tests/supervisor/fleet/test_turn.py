@@ -29,7 +29,7 @@ from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.fleet.monitors.run_monitor import RunMonitor
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.nodes.task_failures import UNREACHABLE
-from midwatch_supervisor.fleet.nodes.turn import Machine, Outcome, take_turn
+from midwatch_supervisor.fleet.nodes.turn import Machine, TurnOutcome, take_turn
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.operator.actions import OperatorActions
@@ -72,7 +72,7 @@ class Yard:
             status = status_of(Identity(name=name, boot="1"), slots=1, labels=())
             await Nodes(self.journal).enter(status, alive_seconds=1)
 
-    async def turn(self, name: str, *, minutes: float = 0) -> Outcome:
+    async def turn(self, name: str, *, minutes: float = 0) -> TurnOutcome:
         """What a turn comes to at a node, so long after the beginning."""
         self.now = AT + timedelta(minutes=minutes)
         home = self.folder / name
@@ -112,7 +112,7 @@ async def test_what_a_node_cannot_reach_is_left_to_others_and_told_once(yard: Ya
     await yard.submit()
     await yard.up("node-a", "node-b")
     came = [await yard.turn("node-a", minutes=each) for each in (0, 1, 20)]
-    assert came == 3 * [Outcome.UNREACHABLE]
+    assert came == 3 * [TurnOutcome.UNREACHABLE]
     assert await yard.reasons() == ["working: node-a cannot do it"]
     assert len(await yard.journal.attempts(1)) == 1
     states = await yard.told(AttemptTransition)
@@ -127,7 +127,7 @@ async def test_what_no_node_reaches_for_long_has_failed(yard: Yard) -> None:
     long = UNREACHABLE.total_seconds() / 60
     turns = [("node-a", 0.0), ("node-b", 1.0), ("node-b", long - 1), ("node-a", long)]
     came = [await yard.turn(name, minutes=minutes) for name, minutes in turns]
-    assert came == [*3 * [Outcome.UNREACHABLE], Outcome.OVER]
+    assert came == [*3 * [TurnOutcome.UNREACHABLE], TurnOutcome.OVER]
     assert (await yard.reasons())[-1] == "failed: node-a cannot do it"
     last = (await yard.told(AttemptTransition))[-1]
     assert isinstance(last, AttemptTransition)
@@ -146,7 +146,7 @@ async def test_what_a_newer_midwatch_wrote_is_told_once_and_left_to_its_nodes(
 ) -> None:
     await yard.submit(settings=settings, spec=spec)
     await yard.up("node-a")
-    assert [await yard.turn("node-a") for _ in range(2)] == 2 * [Outcome.FAILED]
+    assert [await yard.turn("node-a") for _ in range(2)] == 2 * [TurnOutcome.FAILED]
     told = Fault(part="node", error=f"node-a ({version('midwatch')}) {why}: update Midwatch")
     assert await yard.told(Fault) == [told]
     assert await yard.told(TaskTransition) == [TaskTransition(lifecycle=Lifecycle.SUBMITTED)]
@@ -175,7 +175,7 @@ async def test_a_task_that_is_begun_again_is_handed_out_to_a_node_again(
     await yard.submit(spec=wanted.model_dump_json())
     await yard.up("node-a", "node-b")
     runs = UnfinishedRuns(yard.journal)
-    assert await yard.turn("node-a") is Outcome.OVER
+    assert await yard.turn("node-a") is TurnOutcome.OVER
     assert await runs.open() == []
     (attempt,) = await yard.journal.attempts(1)
     operator = OperatorActions(yard.journal, author="ada", clock=lambda: AT)
@@ -183,7 +183,7 @@ async def test_a_task_that_is_begun_again_is_handed_out_to_a_node_again(
     assert begun.follows == "attempt 2 begins on a node of the fleet"
     assert [run.id for run in await runs.open()] == [1]
     assert (await runs.of(1)).ready() == [1]
-    assert await yard.turn("node-b") is Outcome.OVER
+    assert await yard.turn("node-b") is TurnOutcome.OVER
     assert [each.node for each in await yard.journal.attempts(1)] == ["node-a", "node-b"]
     assert await yard.reasons() == [
         "failed: acceptance failed",
@@ -197,8 +197,8 @@ async def test_what_nodes_said_before_does_not_end_what_is_begun_again(yard: Yar
     await yard.up("node-a")
     long = UNREACHABLE.total_seconds() / 60
     came = [await yard.turn("node-a", minutes=minutes) for minutes in (0, long)]
-    assert came == [Outcome.UNREACHABLE, Outcome.OVER]
+    assert came == [TurnOutcome.UNREACHABLE, TurnOutcome.OVER]
     (attempt,) = await yard.journal.attempts(1)
     operator = OperatorActions(yard.journal, author="ada", clock=lambda: yard.now)
     await operator.begin_again(attempt, "It is back.", step=0)
-    assert await yard.turn("node-a", minutes=long + 1) is Outcome.UNREACHABLE
+    assert await yard.turn("node-a", minutes=long + 1) is TurnOutcome.UNREACHABLE

@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.records import Run
 from midwatch_stage.turns import QueueInMemory
-from midwatch_supervisor.fleet.nodes.turn import Outcome
+from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
 from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded, TurnPool, delay
 from midwatch_supervisor.fleet.queue.queue import PUT_BACK, QueuedTurn
 
@@ -23,11 +23,11 @@ def ticket(task: int, number: int = 1) -> QueuedTurn:
     return QueuedTurn.of("night", RUN, task, number)
 
 
-def pool_of(queues: QueueInMemory, *outcomes: Outcome, slots: int = 1) -> TurnPool:
+def pool_of(queues: QueueInMemory, *outcomes: TurnOutcome, slots: int = 1) -> TurnPool:
     """A turn pool whose turns come to these outcomes, one after the other."""
     left = list(outcomes)
 
-    async def take(task: int) -> Outcome:
+    async def take(task: int) -> TurnOutcome:
         return left.pop(0)
 
     return TurnPool(take, queues, slots=slots, changed=lambda: None)
@@ -45,9 +45,9 @@ async def test_what_there_is_no_slot_for_keeps_its_place_and_makes_no_new_turn()
     assert (queues.put_back, queues.offered) == ([ticket(1)], [])
 
 
-@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.UNREACHABLE])
+@pytest.mark.parametrize("outcome", [TurnOutcome.FAILED, TurnOutcome.UNREACHABLE])
 async def test_a_turn_that_came_to_nothing_is_offered_again_later_each_time(
-    outcome: Outcome,
+    outcome: TurnOutcome,
 ) -> None:
     queues = QueueInMemory()
     mine = pool_of(queues, outcome, outcome, slots=3)
@@ -57,7 +57,7 @@ async def test_a_turn_that_came_to_nothing_is_offered_again_later_each_time(
 
 async def test_a_node_that_reached_nothing_takes_nothing_for_a_while() -> None:
     queues = QueueInMemory()
-    mine = pool_of(queues, Outcome.UNREACHABLE, Outcome.UNREACHABLE, Outcome.OVER)
+    mine = pool_of(queues, TurnOutcome.UNREACHABLE, TurnOutcome.UNREACHABLE, TurnOutcome.OVER)
     for task in (1, 2):  # the second waits until the slot has rested
         await mine.do(ticket(task), ())
     # It rests twice as long now: longer than anybody waits for a slot.
@@ -68,7 +68,7 @@ async def test_a_node_that_reached_nothing_takes_nothing_for_a_while() -> None:
 async def test_a_node_that_nobody_hears_begins_nothing() -> None:
     queues = QueueInMemory()
 
-    async def take(task: int) -> Outcome:
+    async def take(task: int) -> TurnOutcome:
         raise AssertionError
 
     mine = TurnPool(take, queues, slots=1, changed=lambda: None, heard=lambda: False)
@@ -81,11 +81,11 @@ async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_hav
     async def stands() -> bool:
         return False
 
-    async def take(task: int) -> Outcome:
-        return Outcome.FAILED
+    async def take(task: int) -> TurnOutcome:
+        return TurnOutcome.FAILED
 
     mine = TurnPool(take, queues, slots=1, changed=lambda: None, stands=stands)
-    assert await mine.do(ticket(1), ()) == Outcome.FAILED
+    assert await mine.do(ticket(1), ()) == TurnOutcome.FAILED
     mine.close()
     assert await mine.do(ticket(2), ()) == "given back: taken for lost"
     assert (queues.put_back, queues.offered) == ([], [])
@@ -94,10 +94,10 @@ async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_hav
 async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor_put_back() -> None:
     queues, slot = QueueInMemory(), asyncio.Event()
 
-    async def take(task: int) -> Outcome:
+    async def take(task: int) -> TurnOutcome:
         assert task == 1
         await slot.wait()
-        return Outcome.OVER
+        return TurnOutcome.OVER
 
     mine = TurnPool(take, queues, slots=1, changed=lambda: None)
     both = [asyncio.create_task(mine.do(ticket(task), ())) for task in (1, 2)]
@@ -111,7 +111,7 @@ async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor
 async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -> None:
     queues, begun, times = QueueInMemory(), asyncio.Event(), list[int]()
 
-    async def take(task: int) -> Outcome:
+    async def take(task: int) -> TurnOutcome:
         times.append(task)
         begun.set()
         try:
@@ -134,11 +134,11 @@ async def test_what_becomes_of_each_turn_is_told() -> None:
     ended: list[TurnEnded] = []
     begun = asyncio.Event()
 
-    async def take(task: int) -> Outcome:
+    async def take(task: int) -> TurnOutcome:
         if task == 2:
             begun.set()
             await asyncio.Event().wait()
-        return Outcome.WAITS
+        return TurnOutcome.WAITS
 
     mine = TurnPool(take, QueueInMemory(), slots=2, changed=lambda: None, ended=ended.append)
     await mine.do(ticket(1), ())
@@ -148,6 +148,6 @@ async def test_what_becomes_of_each_turn_is_told() -> None:
     await mine.drop()
     await second
     assert ended == [
-        TurnEnded(task=1, outcome=Outcome.WAITS),
+        TurnEnded(task=1, outcome=TurnOutcome.WAITS),
         TurnEnded(task=2, outcome=None),
     ]

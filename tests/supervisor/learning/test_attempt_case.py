@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from midwatch_agents.learning.case import Alarm, PastIntervention
+from midwatch_agents.learning.case import Alarm, CaseIntervention
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -74,7 +74,7 @@ async def test_r5_a_case_holds_the_attempt_with_what_was_said_and_done_in_it(
     assert (case.files, case.analyses, case.shown) == (("a.py",), (TOLD,), (1, 2))
     assert case.alarms == (Alarm(rule="cycle", summary="round and round", steps=(1, 2)),)
     assert case.interventions == (
-        PastIntervention(
+        CaseIntervention(
             action=Action.NUDGE,
             by=Actor.SUPERVISOR,
             message="Look up.",

@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_supervisor.learning.merge_outcome import (
     Branch,
-    FileChange,
+    CommitFileChange,
     Revision,
     branch,
     branch_history,
@@ -36,9 +36,9 @@ def test_a_log_is_read() -> None:
             reverts=frozenset({A}),
             said="Revert it",
             changes=(
-                FileChange(path="a b.py", before=A, after=B),
-                FileChange(path="c.py", before=A, after=""),
-                FileChange(path="new.py", before=A, after=A, origin="old.py"),
+                CommitFileChange(path="a b.py", before=A, after=B),
+                CommitFileChange(path="c.py", before=A, after=""),
+                CommitFileChange(path="new.py", before=A, after=A, origin="old.py"),
             ),
         ),
         Revision(
@@ -72,7 +72,7 @@ def test_a_message_may_hold_any_separator() -> None:
 
 def test_a_new_file_has_no_content_before() -> None:
     assert list(changes(f":000000 100644 {NONE} {A} A\0a.py\0")) == [
-        FileChange(path="a.py", before="", after=A)
+        CommitFileChange(path="a.py", before="", after=A)
     ]
 
 

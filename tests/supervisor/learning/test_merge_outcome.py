@@ -9,10 +9,10 @@ from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.records import Sign
 from midwatch_stage.factories import AT
 from midwatch_supervisor.learning.merge_outcome import (
-    FileChange,
+    BranchWork,
+    CommitFileChange,
     MergePoint,
     Revision,
-    Work,
     agents,
     branch_history,
     judge,
@@ -21,7 +21,7 @@ from midwatch_supervisor.learning.merge_outcome import (
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 SETTINGS = FeedbackSettings()
-WORK = Work(
+WORK = BranchWork(
     attempt=1,
     tip="tip",
     begun="base",
@@ -42,7 +42,7 @@ def commit(
 ) -> Revision:
     """A commit some time after the merge; each file with its content before and after."""
     changes = [
-        FileChange(path=f"{stem}.py", before=before, after=now)
+        CommitFileChange(path=f"{stem}.py", before=before, after=now)
         for stem, (before, now) in files.items()
     ]
     return Revision(

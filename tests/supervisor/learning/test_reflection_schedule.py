@@ -33,7 +33,7 @@ from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection_schedule import (
     FleetReflection,
-    Window,
+    NightWindow,
     learn,
     next_window,
 )
@@ -334,10 +334,10 @@ def on(day: int, clock: str) -> datetime:
 def test_s11_the_window_is_the_one_that_is_on_or_the_next(
     hours: str, moment: datetime, begin: datetime, end: datetime
 ) -> None:
-    assert next_window(hours, moment) == Window(begin=begin, end=end)
+    assert next_window(hours, moment) == NightWindow(begin=begin, end=end)
 
 
 def test_a_window_holds_its_beginning_and_not_its_end() -> None:
-    window = Window(begin=on(21, "02:00"), end=on(21, "05:00"))
+    window = NightWindow(begin=on(21, "02:00"), end=on(21, "05:00"))
     held = [window.holds(on(21, clock)) for clock in ("01:59", "02:00", "04:59", "05:00")]
     assert held == [False, True, True, False]

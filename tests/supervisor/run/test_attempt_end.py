@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.factories import acceptance, delivery, intervention, plan
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_end import end_asked_for, overtime, undoable
-from midwatch_supervisor.run.completion import PROVISIONAL, Work, completion
+from midwatch_supervisor.run.completion import PROVISIONAL, FinishedWork, completion
 
 PART = Part(title="a", goal="A.")
 SPLIT = intervention(
@@ -93,7 +93,7 @@ UNDONE = Claim(what="plan step: b", state=ClaimState.UNPROVEN, reason="it was ne
 
 def test_open_plan_steps_are_unproven_and_lower_the_confidence() -> None:
     done = PlanStep(title="a", state=PlanStepState.DONE, flag="look at the rounding")
-    work = Work(plan=Plan(steps=(done, PlanStep(title="b"))), changed=("a.py",), stated=75)
+    work = FinishedWork(plan=Plan(steps=(done, PlanStep(title="b"))), changed=("a.py",), stated=75)
     assert completion(TASK, work, [GOOD], accepted=True) == Completion(
         plan_step=0,
         goal="Fix it.",
@@ -107,7 +107,7 @@ def test_open_plan_steps_are_unproven_and_lower_the_confidence() -> None:
 
 def test_where_nothing_was_stated_the_checks_say_how_sure_one_is() -> None:
     bad = acceptance(check="false", passed=False, detail="exit code 1\nno")
-    work = Work(plan=plan("all"))
+    work = FinishedWork(plan=plan("all"))
     found = completion(TASK, work, [GOOD, bad], accepted=False, doubts=("no",))
     failed = Claim(what="false", state=ClaimState.FAILED, reason="exit code 1")
     assert (found.confidence, found.claims, found.flag) == (50, (RAN, failed), "")
@@ -115,5 +115,5 @@ def test_where_nothing_was_stated_the_checks_say_how_sure_one_is() -> None:
 
 def test_a_provisional_task_is_done_with_a_flag() -> None:
     part = TASK.model_copy(update={"provisional": True})
-    found = completion(part, Work(plan=Plan(steps=())), [GOOD], accepted=True)
+    found = completion(part, FinishedWork(plan=Plan(steps=())), [GOOD], accepted=True)
     assert found.flag == PROVISIONAL

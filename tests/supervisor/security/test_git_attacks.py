@@ -23,7 +23,7 @@ from midwatch_supervisor.workspaces.changes import (
 )
 from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, rehearse
 from midwatch_supervisor.workspaces.move_aside import make_way
-from midwatch_supervisor.workspaces.snapshot import Mark, check_out, files_of, take_snapshot
+from midwatch_supervisor.workspaces.snapshot import SnapshotMark, check_out, files_of, take_snapshot
 from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare
 from midwatch_tools.git import git
 from midwatch_tools.journal_location import main_worktree
@@ -163,7 +163,7 @@ async def compare_what_is_kept(workspace: Workspace, source: Path) -> None:
 
 async def snapshot(workspace: Workspace, source: Path) -> None:
     files = await files_of(workspace, source.parent / "private.git")
-    await check_out(files, (await take_snapshot(files, Mark(of="fix-1 of now"))).commit)
+    await check_out(files, (await take_snapshot(files, SnapshotMark(of="fix-1 of now"))).commit)
 
 
 async def watch(workspace: Workspace, _: Path) -> None:

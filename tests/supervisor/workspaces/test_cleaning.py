@@ -26,7 +26,7 @@ from midwatch_stage.matrix import DATABASES
 from midwatch_stage.repository import new_repository
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
 from midwatch_supervisor.present.assignment import branch_of
-from midwatch_supervisor.workspaces.clone import Origin
+from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import git, prepare
 
@@ -158,7 +158,7 @@ async def test_a_result_that_was_cleaned_away_is_had_from_the_journal(build: Bui
     await home.clean(later=WEEK)
     base = (await git(home.clone, "rev-parse", "HEAD")).strip()
     workspace = await home.snapshot_store.workspace(
-        attempt, Origin(folder=home.clone, base=base), versioned=True
+        attempt, WorktreeOrigin(folder=home.clone, base=base), versioned=True
     )
     assert workspace is not None
     assert (workspace.folder / "a.txt").read_text() == "1"

@@ -14,7 +14,7 @@ from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.fleet.queue.submission import pin_commits
 from midwatch_supervisor.present.assignment import Assignment, assignments
-from midwatch_supervisor.workspaces.clone import Origin, clone_of, origin_of
+from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, origin_of
 from midwatch_supervisor.workspaces.workspace import free_label, git
 from midwatch_tools.git import is_repository
 
@@ -108,7 +108,7 @@ async def test_a_workspace_on_this_machine_is_used_as_it_is_outside_of_a_fleet(
     repository: Path, tmp_path: Path
 ) -> None:
     found = await origin_of(task(tmp_path, "shop"), tmp_path / "home", fleet=False)
-    assert found == Origin(folder=repository)
+    assert found == WorktreeOrigin(folder=repository)
     assert not (tmp_path / "home").exists()
 
 
@@ -119,7 +119,9 @@ async def test_a_fleet_starts_from_the_commit_that_was_pinned(
     base = wanted.base
     later = await commit(repository, "two")
     clone = clone_of(str(repository), tmp_path / "home")
-    assert await origin_of(wanted, tmp_path / "home", fleet=True) == Origin(folder=clone, base=base)
+    assert await origin_of(wanted, tmp_path / "home", fleet=True) == WorktreeOrigin(
+        folder=clone, base=base
+    )
     newer = wanted.model_copy(update={"base": later})
     await origin_of(newer, tmp_path / "home", fleet=True)
     assert (await git(clone, "cat-file", "-t", later)).strip() == "commit"
@@ -175,7 +177,9 @@ async def test_a_url_is_cloned_without_a_fleet_too_and_follows_its_head(
     for text in ("two", "three"):
         newest = await commit(repository, text)
         found = await origin_of(wanted, tmp_path / "home", fleet=False)
-        assert found == Origin(folder=clone_of(wanted.origin, tmp_path / "home"), base=newest)
+        assert found == WorktreeOrigin(
+            folder=clone_of(wanted.origin, tmp_path / "home"), base=newest
+        )
     (fixed,) = await pin_commits([wanted])
     assert fixed.base == newest
 
@@ -184,7 +188,7 @@ async def test_what_needs_no_commit_is_not_pinned(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert [each.base for each in await pin_commits([task(tmp_path, "folder")])] == [""]
     found = await origin_of(task(tmp_path, "folder"), tmp_path, fleet=True)
-    assert found == Origin(folder=tmp_path / "folder")
+    assert found == WorktreeOrigin(folder=tmp_path / "folder")
 
 
 async def test_a_repository_that_does_not_answer_is_told_without_who_logs_in(

@@ -12,7 +12,7 @@ import pytest
 from midwatch_agents.left_processes import process_mark
 from midwatch_agents.sandbox import MARK
 from midwatch_stage.repository import commit_all, new_repository
-from midwatch_supervisor.workspaces.move_aside import Aside, make_way
+from midwatch_supervisor.workspaces.move_aside import MovedAside, make_way
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
 from midwatch_supervisor.workspaces.workspace import Workspace, git, keep, prepare
 
@@ -38,7 +38,7 @@ async def left(folder: Path, source: Path) -> None:
     (folder / "c.txt").write_text("three\n")
 
 
-async def way(folder: Path, source: Path | None) -> Aside | None:
+async def way(folder: Path, source: Path | None) -> MovedAside | None:
     return await make_way(folder, source, branch=BRANCH, below=("HEAD",) if source else ())
 
 
@@ -77,19 +77,19 @@ async def test_whatever_is_in_the_way_again_gets_the_next_number(
     for number in (1, 2):
         await left(folder, source)
         branch = f"midwatch/r1/fix-1.aside-{number}"
-        assert await way(folder, source) == Aside(folder=beside(folder, number), branch=branch)
+        assert await way(folder, source) == MovedAside(folder=beside(folder, number), branch=branch)
 
 
 async def test_committed_work_is_kept(folder: Path, source: Path) -> None:
     await left(folder, source)
     await commit_all(folder, "Write c.txt")
-    assert await way(folder, source) == Aside(folder=beside(folder), branch=ASIDE)
+    assert await way(folder, source) == MovedAside(folder=beside(folder), branch=ASIDE)
 
 
 async def test_a_branch_alone_is_moved_aside(folder: Path, source: Path) -> None:
     await left(folder, source)
     await git(source, "worktree", "remove", "--force", str(folder))
-    assert await way(folder, source) == Aside(folder=None, branch=ASIDE)
+    assert await way(folder, source) == MovedAside(folder=None, branch=ASIDE)
     assert (await make_workspace(WorkspacePlan(source=source), folder)).branch == BRANCH
 
 
@@ -100,7 +100,7 @@ async def test_a_folder_that_is_no_worktree_is_moved_aside(
     empty(folder)
     (folder / "notes").write_text("mine")
     found = await way(folder, None if without_git else source)
-    assert found == Aside(folder=beside(folder))
+    assert found == MovedAside(folder=beside(folder))
     assert (beside(folder) / "notes").read_text() == "mine"
 
 
@@ -122,7 +122,7 @@ async def test_a_worktree_that_is_gone_and_locked_is_in_nobody_s_way(
     await left(folder, source)
     await git(source, "worktree", "lock", str(folder))
     shutil.rmtree(folder)
-    assert await way(folder, source) == Aside(folder=None, branch=ASIDE)
+    assert await way(folder, source) == MovedAside(folder=None, branch=ASIDE)
     assert (await make_workspace(WorkspacePlan(source=source), folder)).branch == BRANCH
 
 

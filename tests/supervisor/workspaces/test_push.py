@@ -14,7 +14,7 @@ from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt
 from midwatch_stage.repository import new_repository
 from midwatch_supervisor.present.assignment import branch_of
-from midwatch_supervisor.workspaces.clone import Origin
+from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, git, prepare
 
@@ -38,11 +38,11 @@ class Yard:
             journal=self.journal, home=self.home / node, node=node, settings=settings
         )
 
-    async def clone(self, node: str) -> Origin:
+    async def clone(self, node: str) -> WorktreeOrigin:
         folder = self.home / node / "clone"
         if not folder.exists():
             await ask_git(Path("/"), "clone", "-q", str(self.origin), str(folder), seconds=60)
-        return Origin(folder=folder, base=self.base)
+        return WorktreeOrigin(folder=folder, base=self.base)
 
     async def save(self, snapshot_store: SnapshotStore, *texts: str) -> Workspace:
         """Begin on node a, and save after each text."""

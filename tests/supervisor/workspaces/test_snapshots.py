@@ -14,7 +14,7 @@ from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Snapshot
 from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.present.assignment import branch_of
-from midwatch_supervisor.workspaces.clone import Origin, clone_of, fetch
+from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, fetch
 from midwatch_supervisor.workspaces.snapshot_store import SaveResult, SnapshotStore
 from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, git, keep, prepare
 
@@ -30,15 +30,15 @@ class Node:
     source: Path | None
     base: str
 
-    async def origin(self) -> Origin:
+    async def origin(self) -> WorktreeOrigin:
         if self.source is None:
-            return Origin(folder=None)
+            return WorktreeOrigin(folder=None)
         clone = clone_of(str(self.source), self.home)
         if not clone.exists():
             clone.parent.mkdir(parents=True)
             await ask_git(Path("/"), "clone", "-qn", str(self.source), str(clone), seconds=60)
         await fetch(clone, self.base)
-        return Origin(folder=clone, base=self.base)
+        return WorktreeOrigin(folder=clone, base=self.base)
 
     async def begin(self, attempt: Attempt, *merges: str) -> Workspace:
         """Make the attempt's first workspace."""

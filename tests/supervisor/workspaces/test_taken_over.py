@@ -28,7 +28,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_supervisor.present.assignment import place_of
-from midwatch_supervisor.workspaces.clone import Origin
+from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot import fetch_snapshot, files_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
@@ -60,7 +60,7 @@ class Node:
 
     async def workspace(self, attempt: Attempt) -> Workspace:
         workspace = await self.snapshot_store.workspace(
-            attempt, Origin(folder=None), versioned=False
+            attempt, WorktreeOrigin(folder=None), versioned=False
         )
         assert workspace is not None
         return workspace

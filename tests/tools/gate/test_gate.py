@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import analysis, delivery, entries, intervention, step
-from midwatch_tools.gate.gate import ALLOWED, Failure, Gate, Permission, backoff
+from midwatch_tools.gate.gate import ALLOWED, Gate, LastFailure, Permission, backoff
 from midwatch_tools.tools.statement import Statements
 
 
@@ -333,7 +333,7 @@ def test_without_the_protocol_of_errors_nothing_waits_for_an_analysis() -> None:
 
 def test_the_last_failure_is_known_with_what_stood_in_the_way() -> None:
     blocked = run(2, "make", output="sh: gcc: command not found")
-    assert gate(run(1), blocked, run(3, "ls", ok=True)).last_failure == Failure(
+    assert gate(run(1), blocked, run(3, "ls", ok=True)).last_failure == LastFailure(
         number=2,
         act="`make`",
         blocked="missing program gcc",

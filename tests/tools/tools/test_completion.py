@@ -7,19 +7,27 @@ import pytest
 
 from midwatch_monitor.config.settings import CompletionSettings, Unproven
 from midwatch_monitor.records import Acceptance, Claim, ClaimState, Completion
-from midwatch_tools.tools.completion import GOAL, Evidence, Presence, StepClaim, judge_completion
+from midwatch_tools.tools.completion import (
+    GOAL,
+    PlanStepEvidence,
+    Presence,
+    StepClaim,
+    judge_completion,
+)
 
 SETTINGS = CompletionSettings()
 SAID = StepClaim(goal="mend it", files=("a.py",), confidence=80)
 THERE = Presence(path="a.py")
-EVIDENCE = Evidence(files=(THERE,), edited=frozenset({"a.py"}), passed=("pytest tests",))
+EVIDENCE = PlanStepEvidence(files=(THERE,), edited=frozenset({"a.py"}), passed=("pytest tests",))
 
 
 def claim(what: str, state: ClaimState = ClaimState.PASSED, reason: str = "") -> Claim:
     return Claim(what=what, state=state, reason=reason)
 
 
-def judged(said: StepClaim = SAID, evidence: Evidence = EVIDENCE, **settings: object) -> Completion:
+def judged(
+    said: StepClaim = SAID, evidence: PlanStepEvidence = EVIDENCE, **settings: object
+) -> Completion:
     return judge_completion(2, said, evidence, SETTINGS.model_copy(update=settings))
 
 
@@ -107,7 +115,7 @@ def test_requirement_16_or_it_is_refused() -> None:
 @pytest.mark.parametrize("unproven", Unproven)
 def test_requirement_16_where_nothing_at_all_is_proved_it_is_refused(unproven: Unproven) -> None:
     said = replace(SAID, files=(), functional=(claim("all tests pass"),), flag="trust me")
-    done = judged(said, Evidence(), unproven=unproven)
+    done = judged(said, PlanStepEvidence(), unproven=unproven)
     assert (done.accepted, done.flag) == (False, "")
     assert done.doubts[0].startswith("nothing was observed that proves it")
 
@@ -115,15 +123,15 @@ def test_requirement_16_where_nothing_at_all_is_proved_it_is_refused(unproven: U
 @pytest.mark.parametrize(
     "evidence",
     [
-        Evidence(files=(THERE,), planned=frozenset({"a.py"})),
-        Evidence(seen=frozenset({"a.py"})),
-        Evidence(used=frozenset({"lookup"})),
-        Evidence(edited=frozenset({"a.py"})),
-        Evidence(passed=("make",)),
-        Evidence(acceptance=(Acceptance(check="make", passed=True),)),
+        PlanStepEvidence(files=(THERE,), planned=frozenset({"a.py"})),
+        PlanStepEvidence(seen=frozenset({"a.py"})),
+        PlanStepEvidence(used=frozenset({"lookup"})),
+        PlanStepEvidence(edited=frozenset({"a.py"})),
+        PlanStepEvidence(passed=("make",)),
+        PlanStepEvidence(acceptance=(Acceptance(check="make", passed=True),)),
     ],
 )
-def test_any_evidence_is_more_than_nothing(evidence: Evidence) -> None:
+def test_any_evidence_is_more_than_nothing(evidence: PlanStepEvidence) -> None:
     assert judged(evidence=evidence).accepted
 
 
@@ -142,7 +150,7 @@ def test_low_confidence_is_a_flag(confidence: int, flag: str) -> None:
 
 
 def test_what_nobody_can_look_at_is_unproven() -> None:
-    evidence = Evidence(files=(Presence(path="a.py", known=False),), passed=("make",))
+    evidence = PlanStepEvidence(files=(Presence(path="a.py", known=False),), passed=("make",))
     assert states(judged(evidence=evidence)) == ["unproven"]
 
 
@@ -152,18 +160,18 @@ def test_what_nobody_can_look_at_is_unproven() -> None:
 @pytest.mark.parametrize(
     ("named", "evidence", "state"),
     [
-        ("a.py", Evidence(edited=frozenset({"a.py"})), "passed"),
-        ("./a.py", Evidence(seen=frozenset({"a.py"})), "passed"),
-        ("lib/a.py", Evidence(seen=frozenset({"a.py"})), "passed"),
-        ("a.py", Evidence(seen=frozenset({"/repo/a.py"})), "passed"),
-        ("docs/*.md", Evidence(edited=frozenset({"docs/a.md"})), "passed"),
-        ("a.py", Evidence(planned=frozenset({"a.py"})), "passed"),
-        ("a.py", Evidence(edited=frozenset({"lib/a.py"})), "unproven"),
-        ("a.py", Evidence(used=frozenset({"lookup"})), "unproven"),
+        ("a.py", PlanStepEvidence(edited=frozenset({"a.py"})), "passed"),
+        ("./a.py", PlanStepEvidence(seen=frozenset({"a.py"})), "passed"),
+        ("lib/a.py", PlanStepEvidence(seen=frozenset({"a.py"})), "passed"),
+        ("a.py", PlanStepEvidence(seen=frozenset({"/repo/a.py"})), "passed"),
+        ("docs/*.md", PlanStepEvidence(edited=frozenset({"docs/a.md"})), "passed"),
+        ("a.py", PlanStepEvidence(planned=frozenset({"a.py"})), "passed"),
+        ("a.py", PlanStepEvidence(edited=frozenset({"lib/a.py"})), "unproven"),
+        ("a.py", PlanStepEvidence(used=frozenset({"lookup"})), "unproven"),
     ],
 )
 def test_a_file_that_is_there_proves_something_only_if_it_was_worked_on_or_is_expected(
-    named: str, evidence: Evidence, state: str
+    named: str, evidence: PlanStepEvidence, state: str
 ) -> None:
     there = replace(evidence, files=(Presence(path=named),))
     assert states(judged(evidence=there)) == [state]
@@ -171,7 +179,7 @@ def test_a_file_that_is_there_proves_something_only_if_it_was_worked_on_or_is_ex
 
 def test_a_file_that_is_merely_there_proves_no_structure() -> None:
     said = replace(SAID, structural=(claim("Everything is rewritten"),))
-    evidence = Evidence(files=(THERE,), used=frozenset({"lookup"}))
+    evidence = PlanStepEvidence(files=(THERE,), used=frozenset({"lookup"}))
     assert states(judged(said, evidence)) == ["unproven", "unproven"]
 
 
@@ -202,13 +210,13 @@ FUNCTIONAL = replace(SAID, functional=(claim("all tests pass"),))
     ],
 )
 def test_the_goal_is_passed_failed_or_unproven_by_all_that_is_claimed_of_it(
-    said: StepClaim, evidence: Evidence, goal: Claim
+    said: StepClaim, evidence: PlanStepEvidence, goal: Claim
 ) -> None:
     assert judged(said, evidence).claims[0] == goal
 
 
 @pytest.mark.parametrize("unproven", Unproven)
 def test_reading_ends_a_plan_step_with_a_flag(unproven: Unproven) -> None:
-    done = judged(evidence=Evidence(seen=frozenset({"a.py"})), unproven=unproven)
+    done = judged(evidence=PlanStepEvidence(seen=frozenset({"a.py"})), unproven=unproven)
     flag = "unproven: the goal: nothing was run that shows it"
     assert (done.accepted, done.confidence, done.flag) == (True, 80, flag)

@@ -4,11 +4,11 @@ import pytest
 
 from midwatch_monitor.config.settings import ErrorSettings
 from midwatch_monitor.records import Cause
-from midwatch_tools.gate.gate import Failure
+from midwatch_tools.gate.gate import LastFailure
 from midwatch_tools.tools.report_error import answer
 
-FAILED = Failure(number=7, act="`pytest`", blocked="", words="KeyError: 'a'")
-BLOCKED = Failure(
+FAILED = LastFailure(number=7, act="`pytest`", blocked="", words="KeyError: 'a'")
+BLOCKED = LastFailure(
     number=7, act="`make`", blocked="missing program gcc", words="gcc: command not found"
 )
 
@@ -27,7 +27,7 @@ def test_a_transient_failure_is_told_its_waits() -> None:
     ],
 )
 def test_a_permanent_failure_is_told_where_to_look_first(
-    failure: Failure | None, where: str
+    failure: LastFailure | None, where: str
 ) -> None:
     said = answer(Cause.PERMANENT, failure, ErrorSettings())
     assert said.startswith("Recorded. Change the approach before you try again")

@@ -13,7 +13,7 @@ _KINDS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class FailureKind:
     """One way in which commands failed."""
 
     words: str
@@ -34,14 +34,14 @@ class Alike:
     """How often the commands of one attempt failed alike."""
 
     def __init__(self) -> None:
-        self._kinds: dict[int, Kind] = {}
+        self._kinds: dict[int, FailureKind] = {}
         self.last = 0
         """How the last command that failed did."""
 
     def take_failure(self, outcome: int, request: int, words: str) -> None:
         """A command failed in that way."""
         self.last = outcome
-        kind = self._kinds.pop(outcome, None) or Kind(words=words, times=0, request=-1)
+        kind = self._kinds.pop(outcome, None) or FailureKind(words=words, times=0, request=-1)
         times = kind.before(request) + 1
         self._kinds[outcome] = replace(kind, times=times, request=request)
         if len(self._kinds) > _KINDS:
@@ -58,7 +58,7 @@ class Alike:
             for outcome, kind in self._kinds.items()
         }
 
-    def find_unanswered(self, outcome: int, request: int, most: int) -> Kind | None:
+    def find_unanswered(self, outcome: int, request: int, most: int) -> FailureKind | None:
         """The failure of that way, if it came so often by then, and since the last analysis too."""
         kind = self._kinds.get(outcome)
         if kind is None or kind.before(request) < most or kind.before(request) <= kind.answered:

@@ -64,7 +64,7 @@ class Permission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class LastFailure:
     """The last act that failed, for the analysis of it."""
 
     number: int
@@ -144,7 +144,7 @@ class Gate:
         self._plan_steps = 0
         self._revision = 0
         self._unchecked: int | None = None
-        self.last_failure: Failure | None = None
+        self.last_failure: LastFailure | None = None
         """The last act of the attempt that failed."""
 
     # -- what has happened -----------------------------------------------------------------
@@ -224,7 +224,7 @@ class Gate:
         self._failing[done] = now
         if len(self._failing) > _REMEMBERED:
             del self._failing[next(iter(self._failing))]
-        self.last_failure = Failure(
+        self.last_failure = LastFailure(
             number=step.number, act=act, blocked=surroundings(step.output), words=tells
         )
 
@@ -451,7 +451,7 @@ class Entrance:
         self._take(new)
 
     @property
-    def last_failure(self) -> Failure | None:
+    def last_failure(self) -> LastFailure | None:
         """The last act of the attempt that failed."""
         return self._gate.last_failure
 

@@ -40,21 +40,21 @@ def _or(default: object) -> Callable[[object], object]:
 
 _NONE_IS_EMPTY = BeforeValidator(_or(()))
 
-Percent = Annotated[int, Field(ge=0, le=100), _WHOLE]
-Count = Annotated[int, Field(ge=0, le=1_000_000_000), BeforeValidator(_or(0)), _WHOLE]
-Amount = Annotated[
+PercentArgument = Annotated[int, Field(ge=0, le=100), _WHOLE]
+CountArgument = Annotated[int, Field(ge=0, le=1_000_000_000), BeforeValidator(_or(0)), _WHOLE]
+AmountArgument = Annotated[
     float, Field(ge=0, le=1_000_000, allow_inf_nan=False), BeforeValidator(_or(0.0)), _NUMBER
 ]
 Estimate = Annotated[Annotated[int, Field(ge=0)] | None, _WHOLE]
 
-Text = Annotated[
+TextArgument = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000), _TEXT
 ]
 Note = Annotated[str, StringConstraints(max_length=4000), BeforeValidator(_or("")), _TEXT]
 Strings = Annotated[tuple[str, ...], Field(max_length=100), _NONE_IS_EMPTY, _TEXTS]
 """Texts of any kind; none where they are left out."""
-Texts = Annotated[tuple[Text, ...], Field(min_length=1, max_length=30), _TEXTS]
-SomeTexts = Annotated[tuple[Text, ...], Field(max_length=30), _NONE_IS_EMPTY, _TEXTS]
+Texts = Annotated[tuple[TextArgument, ...], Field(min_length=1, max_length=30), _TEXTS]
+SomeTexts = Annotated[tuple[TextArgument, ...], Field(max_length=30), _NONE_IS_EMPTY, _TEXTS]
 
 _Path = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Paths = Annotated[tuple[_Path, ...], Field(max_length=20), _NONE_IS_EMPTY, _TEXTS]
@@ -69,9 +69,9 @@ Value = Annotated[
 ]
 """Data as JSON text. Models send it as JSON as well, and that is taken."""
 
-Decision = Annotated[Course, _one_of(Course)]
+CourseArgument = Annotated[Course, _one_of(Course)]
 Category = Annotated[Cause, _one_of(Cause)]
-Known = Annotated[Certainty, _one_of(Certainty)]
+CertaintyArgument = Annotated[Certainty, _one_of(Certainty)]
 
 _BECAUSE = " because "
 

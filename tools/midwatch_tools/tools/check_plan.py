@@ -21,7 +21,7 @@ from midwatch_tools.instructions import outline
 from midwatch_tools.plan_change import change, revisions_made, with_remaining
 from midwatch_tools.session import Session
 from midwatch_tools.tool_calls import Acts
-from midwatch_tools.tools.arguments import SomeTexts, Text, Texts
+from midwatch_tools.tools.arguments import SomeTexts, TextArgument, Texts
 from midwatch_tools.tools.toolset import WorkerTool
 
 _CHECKED = (
@@ -36,11 +36,11 @@ class CheckPlan(WorkerTool):
     async def check_plan(
         self,
         ctx: RunContext[Any],
-        assumption: Text,
-        reality: Text,
-        impact: Text,
+        assumption: TextArgument,
+        reality: TextArgument,
+        impact: TextArgument,
         options: Texts,
-        choice: Text,
+        choice: TextArgument,
         remaining: SomeTexts = (),
     ) -> str:
         """Check the rest of the plan as a plan step begins, with its first work in the same turn.

@@ -16,11 +16,11 @@ from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools.instructions import outline
 from midwatch_tools.plan_change import change, with_current_done
 from midwatch_tools.session import MAX_DOING, Session
-from midwatch_tools.tools.arguments import Claims, Note, Percent, Strings
+from midwatch_tools.tools.arguments import Claims, Note, PercentArgument, Strings
 from midwatch_tools.tools.completion import (
     WORK,
     Deeds,
-    Evidence,
+    PlanStepEvidence,
     Presence,
     StepClaim,
     deeds,
@@ -39,7 +39,7 @@ class CompleteStep(WorkerTool):
         files: Strings,
         structural: Claims,
         functional: Claims,
-        confidence: Percent,
+        confidence: PercentArgument,
         flag: Note = "",
     ) -> str:
         """Say that the current plan step is done; it is checked against files, edits and commands.
@@ -89,7 +89,7 @@ def answer(completion: Completion, plan: Plan, budget: str) -> str:
     return "\n".join([*lines, budget] if budget else lines)
 
 
-async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> Evidence:
+async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> PlanStepEvidence:
     """Look at the files, have the checks run, and gather what was observed."""
     done = deeds(await session.all_of(WORK))
     named = tuple(dict.fromkeys((*said.files, *step.files)))
@@ -99,7 +99,7 @@ async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> Eviden
         doing = f"checks the plan step: {', '.join(step.acceptance)}"[:MAX_DOING]
         await session.recorder.record(Change(activity=Activity.COMMAND, doing=doing))
         results = await session.site.run(step.acceptance)
-    return Evidence(
+    return PlanStepEvidence(
         files=tuple(_settle_presence(each, done) for each in await session.site.look(named)),
         planned=frozenset(step.files),
         edited=frozenset(done.edited),

@@ -58,7 +58,7 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class PlanStepEvidence:
     """What is known of the work on a plan step."""
 
     files: tuple[Presence, ...] = ()
@@ -93,7 +93,7 @@ class Evidence:
 
 
 def judge_completion(
-    plan_step: int, said: StepClaim, evidence: Evidence, settings: CompletionSettings
+    plan_step: int, said: StepClaim, evidence: PlanStepEvidence, settings: CompletionSettings
 ) -> Completion:
     """What is made of a claim: accepted, accepted with a flag, or refused with the doubts."""
     behaviour = [
@@ -138,7 +138,7 @@ def _goal(claims: Sequence[Claim], *, shown: bool) -> Claim:
     return Claim(what=GOAL, state=ClaimState.UNPROVEN, reason=reason)
 
 
-def _files(evidence: Evidence) -> Iterable[Claim]:
+def _files(evidence: PlanStepEvidence) -> Iterable[Claim]:
     for each in evidence.files:
         what = f"file {each.path}"
         if each.fault:
@@ -151,7 +151,7 @@ def _files(evidence: Evidence) -> Iterable[Claim]:
             yield Claim(what=what, state=ClaimState.UNPROVEN, reason=_UNTOUCHED)
 
 
-def _acceptance(evidence: Evidence) -> Iterable[Claim]:
+def _acceptance(evidence: PlanStepEvidence) -> Iterable[Claim]:
     for check in evidence.acceptance:
         state = ClaimState.PASSED if check.passed else ClaimState.FAILED
         yield Claim(what=f"`{check.check}`", state=state, reason=_first_line(check))
@@ -164,7 +164,7 @@ def _acceptance(evidence: Evidence) -> Iterable[Claim]:
         )
 
 
-def _structure(claim: Claim, evidence: Evidence) -> Claim:
+def _structure(claim: Claim, evidence: PlanStepEvidence) -> Claim:
     known = evidence.edited | evidence.seen
     named = FILE.findall(f"{claim.what} {claim.reason}")
     if any(_same(path, name) for path in known for name in named):
@@ -176,7 +176,7 @@ def _structure(claim: Claim, evidence: Evidence) -> Claim:
     )
 
 
-def _behaviour(claim: Claim, evidence: Evidence) -> Claim:
+def _behaviour(claim: Claim, evidence: PlanStepEvidence) -> Claim:
     text = f"{claim.what} {claim.reason}"
     proved = any(each.passed for each in evidence.acceptance)
     proved = proved or any(shows(command, text) for command in evidence.passed)

@@ -13,7 +13,7 @@ from midwatch_monitor.records import (
     KnownFact,
 )
 from midwatch_tools.tool_calls import Acts
-from midwatch_tools.tools.arguments import Known, Paths, Tags, Value
+from midwatch_tools.tools.arguments import CertaintyArgument, Paths, Tags, Value
 from midwatch_tools.tools.facts import Facts, as_json, lacks, look_up
 from midwatch_tools.tools.toolset import WorkerTool
 
@@ -29,7 +29,7 @@ class RecordFact(WorkerTool):
         self,
         ctx: RunContext[Any],
         text: str,
-        certainty: Known,
+        certainty: CertaintyArgument,
         files: Paths = (),
         tags: Tags = (),
         value: Value = "",

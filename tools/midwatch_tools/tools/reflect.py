@@ -19,7 +19,14 @@ from midwatch_tools.plan_change import (
     written,
 )
 from midwatch_tools.tool_calls import Acts
-from midwatch_tools.tools.arguments import Decision, Estimate, Note, Percent, Strings, Texts
+from midwatch_tools.tools.arguments import (
+    CourseArgument,
+    Estimate,
+    Note,
+    PercentArgument,
+    Strings,
+    Texts,
+)
 from midwatch_tools.tools.toolset import WorkerTool
 
 NAMES = (
@@ -35,9 +42,9 @@ class OwnTools(WorkerTool):
     async def reflect(
         self,
         ctx: RunContext[Any],
-        progress_percent: Percent,
-        confidence: Percent,
-        decision: Decision,
+        progress_percent: PercentArgument,
+        confidence: PercentArgument,
+        decision: CourseArgument,
         files_done: Strings = (),
         blockers: Strings = (),
         notes: Note = "",

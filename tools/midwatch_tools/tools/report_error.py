@@ -7,8 +7,8 @@ from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.settings import ErrorSettings
 from midwatch_monitor.records import Analysis, Cause
-from midwatch_tools.gate.gate import Failure, backoff
-from midwatch_tools.tools.arguments import Category, Text
+from midwatch_tools.gate.gate import LastFailure, backoff
+from midwatch_tools.tools.arguments import Category, TextArgument
 from midwatch_tools.tools.statement import ErrorReport
 from midwatch_tools.tools.toolset import WorkerTool
 
@@ -19,10 +19,10 @@ class ReportFailure(WorkerTool):
     async def report_error(
         self,
         ctx: RunContext[Any],
-        what_happened: Text,
+        what_happened: TextArgument,
         category: Category,
-        root_cause: Text,
-        change: Text,
+        root_cause: TextArgument,
+        change: TextArgument,
     ) -> str:
         """Analyse a failure before you try again, which may be in the same turn.
 
@@ -47,7 +47,7 @@ class ReportFailure(WorkerTool):
         return answer(category, failure, acts.session.settings.errors)
 
 
-def answer(cause: Cause, failure: Failure | None, settings: ErrorSettings) -> str:
+def answer(cause: Cause, failure: LastFailure | None, settings: ErrorSettings) -> str:
     """What follows from an analysis, as the worker reads it."""
     if cause is Cause.UNKNOWN and settings.unknown is Cause.UNKNOWN:
         return (
@@ -68,7 +68,7 @@ def answer(cause: Cause, failure: Failure | None, settings: ErrorSettings) -> st
     )
 
 
-def _look(failure: Failure | None) -> str:
+def _look(failure: LastFailure | None) -> str:
     if failure is None:
         return "Look first at what the approach took for granted: versions, paths, settings."
     if failure.blocked:

@@ -14,7 +14,7 @@ from midwatch_monitor.records import (
     Intervention,
     Record,
 )
-from midwatch_tools.tools.arguments import Amount, Count, Text
+from midwatch_tools.tools.arguments import AmountArgument, CountArgument, TextArgument
 from midwatch_tools.tools.toolset import WorkerTool
 
 ASKING: tuple[type[Record], ...] = (BudgetRequest, Intervention)
@@ -27,11 +27,11 @@ class RequestBudget(WorkerTool):
     async def request_budget(
         self,
         ctx: RunContext[Any],
-        reason: Text,
-        requests: Count = 0,
-        tokens: Count = 0,
-        cost_usd: Amount = 0.0,
-        minutes: Amount = 0.0,
+        reason: TextArgument,
+        requests: CountArgument = 0,
+        tokens: CountArgument = 0,
+        cost_usd: AmountArgument = 0.0,
+        minutes: AmountArgument = 0.0,
     ) -> str:
         """Ask for more budget, when it will not last although the work goes well."""
         acts = self._present()

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.records import Cause
-from midwatch_tools.tools.arguments import SomeTexts, Text, Texts
+from midwatch_tools.tools.arguments import SomeTexts, TextArgument, Texts
 
 _WORD = re.compile(r"[^\W_]+")
 _NO_NEWS = """
@@ -25,10 +25,10 @@ _EMPTY = frozenset(_NO_NEWS.split())
 class ErrorReport(BaseModel):
     """The arguments of `report_error`."""
 
-    what_happened: Text
+    what_happened: TextArgument
     category: Cause
-    root_cause: Text
-    change: Text
+    root_cause: TextArgument
+    change: TextArgument
 
     def lacks(self) -> str:
         """What is missing in it, in words; empty where it says enough.
@@ -52,11 +52,11 @@ class ErrorReport(BaseModel):
 class PlanReview(BaseModel):
     """The arguments of `check_plan`."""
 
-    assumption: Text
-    reality: Text
-    impact: Text
+    assumption: TextArgument
+    reality: TextArgument
+    impact: TextArgument
     options: Texts
-    choice: Text
+    choice: TextArgument
     remaining: SomeTexts = ()
 
 

@@ -34,8 +34,8 @@ from midwatch_monitor.journal.core.schema import read_version
 from midwatch_monitor.journal.core.tables import (
     REVISION,
     UNREADABLE,
-    Moment,
     Packed,
+    UtcTime,
     metadata,
     unpack,
 )
@@ -175,7 +175,7 @@ def _wrong(column: Column[Any], value: object) -> str:
 
 
 _RIGHT: tuple[tuple[type, Callable[[object], bool], str], ...] = (
-    (Moment, lambda value: value is not UNREADABLE, "time"),
+    (UtcTime, lambda value: value is not UNREADABLE, "time"),
     (Boolean, lambda value: value in (0, 1), "truth value"),
     (Integer, lambda value: isinstance(value, int), "whole number"),
     (Float, lambda value: isinstance(value, int | float), "number"),
@@ -232,7 +232,7 @@ _LISTED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class JournalHealth:
     """What was found."""
 
     revision: str | None
@@ -249,7 +249,7 @@ class Health:
     """Entries of kinds that only a newer Midwatch knows."""
 
 
-def check(connection: Connection) -> Health:
+def check(connection: Connection) -> JournalHealth:
     """Look through all of a journal: every row is read, some at a time."""
     version = read_version(connection)
     if not version.current:
@@ -257,7 +257,7 @@ def check(connection: Connection) -> Health:
         problem = f"its tables are at {at}, and this Midwatch works with {REVISION}: " + (
             "update it" if version.newer else "see `midwatch db upgrade`"
         )
-        return Health(
+        return JournalHealth(
             revision=version.revision,
             oldest=version.oldest,
             counts={},
@@ -268,7 +268,7 @@ def check(connection: Connection) -> Health:
     last, latest = _newest(connection)
     inspection = Inspection()
     inspection.look_at(connection)
-    return Health(
+    return JournalHealth(
         revision=version.revision,
         oldest=version.oldest,
         counts={table.name: count_rows(connection, table) for table in metadata.sorted_tables},

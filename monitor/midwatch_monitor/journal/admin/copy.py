@@ -28,7 +28,7 @@ _BATCH = 500
 """Rows that are read and written at a time."""
 _SPACE = 2**256
 
-Progress = Callable[[str, int], None]
+CopyProgress = Callable[[str, int], None]
 """Is told which table is being copied, and how many of its rows are."""
 
 
@@ -58,7 +58,7 @@ def require_room(store: Store) -> None:
         _require_empty(connection, store.name)
 
 
-def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
+def copy(source: Store, target: Store, progress: CopyProgress) -> dict[str, int]:
     """Copy all of `source` into the empty or new database of `target`; the rows of each table.
 
     The source is only read, as it is at one moment. The target is compared with it at the end, and
@@ -126,7 +126,7 @@ def _rows(connection: Connection, table: Table) -> Iterator[Row[Any]]:
     return iter(connection.execute(query.execution_options(yield_per=_BATCH)))
 
 
-def _copy(old: Connection, new: Connection, table: Table, progress: Progress) -> _Content:
+def _copy(old: Connection, new: Connection, table: Table, progress: CopyProgress) -> _Content:
     content = _Content()
     names = [column.name for column in table.columns]
     later = dict.fromkeys(_own(table))
@@ -197,7 +197,7 @@ def _verify(connection: Connection, copied: dict[str, _Content]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class TableMark:
     """How far one table is."""
 
     last: int
@@ -206,12 +206,12 @@ class Mark:
     """The highest that stands there."""
 
 
-def marks(connection: Connection) -> dict[str, Mark]:
+def marks(connection: Connection) -> dict[str, TableMark]:
     """How far each numbered table is."""
     return {table.name: _mark(connection, table) for table in NUMBERED}
 
 
-def _mark(connection: Connection, table: Table) -> Mark:
+def _mark(connection: Connection, table: Table) -> TableMark:
     highest = connection.execute(select(func.max(table.c.id))).scalar() or 0
     if connection.dialect.name == "sqlite":
         query = "SELECT seq FROM sqlite_sequence WHERE name = :name"
@@ -221,7 +221,7 @@ def _mark(connection: Connection, table: Table) -> Mark:
         sequence = connection.execute(_SEQUENCE, {"name": table.name}).scalar_one()
         query = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"
         last = connection.execute(text(query)).scalar_one()
-    return Mark(last=last, highest=highest)
+    return TableMark(last=last, highest=highest)
 
 
 def go_on_after(connection: Connection, last: Mapping[str, int]) -> None:

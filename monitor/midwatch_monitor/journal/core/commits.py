@@ -39,7 +39,7 @@ from midwatch_monitor.journal.core.encoding import (
     record_of,
 )
 from midwatch_monitor.journal.core.engine import execute_in_sqlite, is_duplicate
-from midwatch_monitor.journal.core.tables import MOST_BYTES, Moment
+from midwatch_monitor.journal.core.tables import MOST_BYTES, UtcTime
 from midwatch_monitor.journal.learned import index
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -288,7 +288,7 @@ def _values(dialect: Dialect, drafts: Sequence[Draft]) -> list[object]:
 @cache
 def _moment_encoder(dialect: Dialect) -> Callable[[datetime], object]:
     """How the database's driver is given a moment."""
-    processor = Moment().dialect_impl(dialect).bind_processor(dialect)
+    processor = UtcTime().dialect_impl(dialect).bind_processor(dialect)
     if processor is None:
         raise JournalError(f"moments cannot be stored in {dialect.name}")
 

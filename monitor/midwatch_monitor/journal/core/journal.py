@@ -17,7 +17,7 @@ from midwatch_monitor.journal.core.encoding import NO_MORE, kind_of, use_masker
 from midwatch_monitor.journal.core.engine import Access, Store, database_time
 from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
 from midwatch_monitor.journal.core.schema import open_store
-from midwatch_monitor.journal.core.threads import GroupCommit, Reader, Writer
+from midwatch_monitor.journal.core.threads import DatabaseReader, DatabaseWriter, GroupCommit
 from midwatch_monitor.records import (
     Attempt,
     Commit,
@@ -87,12 +87,12 @@ class Journal:
         self.masker = use_masker(store, secrets)
         self._closed = False
         patience = partial(Patience, patience_seconds)
-        self._reader: Reader | None = None
+        self._reader: DatabaseReader | None = None
         if store.reading is not None:
-            self._reader = Reader(store.reading, name=store.name, patience=patience())
-        self._writer: Writer | None = None
+            self._reader = DatabaseReader(store.reading, name=store.name, patience=patience())
+        self._writer: DatabaseWriter | None = None
         if store.writing is not None:
-            self._writer = Writer(
+            self._writer = DatabaseWriter(
                 store.writing, name=store.name, max_batch=max_batch, patience=patience()
             )
             self._gathering = GroupCommit(self._writer.put, most=max_batch)

@@ -90,7 +90,7 @@ class Packed(TypeDecorator[bytes]):
         return None if value is None else unpack(value)
 
 
-class Moment(TypeDecorator[datetime]):
+class UtcTime(TypeDecorator[datetime]):
     """A point in time: stored as UTC, and aware when it comes back.
 
     What cannot be read comes back as `UNREADABLE`: a row is more than its time.
@@ -150,7 +150,7 @@ run = Table(
     "run",
     metadata,
     Column("id", IDENTIFIER, primary_key=True),
-    Column("started_at", Moment, nullable=False),
+    Column("started_at", UtcTime, nullable=False),
     Column("source", Text, nullable=False),
     Column("settings", Text, nullable=False),
     Column("keeper", String(10), nullable=False, server_default="process"),
@@ -196,7 +196,7 @@ attempt = Table(
     Column("model", Text, nullable=False),
     Column("node", Text, nullable=False),
     Column("workspace", Text, nullable=False),
-    Column("started_at", Moment, nullable=False),
+    Column("started_at", UtcTime, nullable=False),
     UniqueConstraint("task", "number"),
     sqlite_autoincrement=True,
 )
@@ -207,7 +207,7 @@ lease = Table(
     Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True, autoincrement=False),
     Column("incarnation", Integer, nullable=False),
     Column("holder", Text, nullable=False),
-    Column("at", Moment, nullable=False),
+    Column("at", UtcTime, nullable=False),
 )
 
 # The monitor's lease on an attempt: whoever holds it judges time, escalates and decides.
@@ -217,7 +217,7 @@ guard = Table(
     Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True, autoincrement=False),
     Column("holder", Text, nullable=False),
     Column("incarnation", Integer, nullable=False),
-    Column("until", Moment, nullable=False),
+    Column("until", UtcTime, nullable=False),
 )
 
 # What one process of all does at a time, by name: learning, handing out.
@@ -227,7 +227,7 @@ post = Table(
     Column("name", Text, primary_key=True),
     Column("holder", Text, nullable=False),
     Column("incarnation", Integer, nullable=False),
-    Column("until", Moment, nullable=False),
+    Column("until", UtcTime, nullable=False),
 )
 
 # Every start of a node is a row.
@@ -242,9 +242,9 @@ node = Table(
     Column("labels", Text, nullable=False),
     Column("version", Text, nullable=False),
     Column("revision", Text, nullable=False),
-    Column("started_at", Moment, nullable=False),
-    Column("beat_at", Moment, nullable=False),
-    Column("doubted_at", Moment),
+    Column("started_at", UtcTime, nullable=False),
+    Column("beat_at", UtcTime, nullable=False),
+    Column("doubted_at", UtcTime),
     Column("fleet", Text, nullable=False),
 )
 
@@ -273,7 +273,7 @@ receipt = Table(
     metadata,
     Column("writer", Text, primary_key=True),
     Column("number", IDENTIFIER, nullable=False),
-    Column("at", Moment, nullable=False),
+    Column("at", UtcTime, nullable=False),
 )
 
 # AUTOINCREMENT: an id is never given twice, also after an erasure, so a follower of
@@ -282,7 +282,7 @@ entry = Table(
     "entry",
     metadata,
     Column("id", IDENTIFIER, primary_key=True),
-    Column("at", Moment, nullable=False),
+    Column("at", UtcTime, nullable=False),
     Column("kind", String(20), nullable=False),
     Column("task", IDENTIFIER, ForeignKey("task.id"), nullable=False),
     Column("attempt", IDENTIFIER, ForeignKey("attempt.id")),
@@ -316,8 +316,8 @@ escalation = Table(
     metadata,
     Column("id", IDENTIFIER, primary_key=True),
     Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), nullable=False),
-    Column("opened_at", Moment, nullable=False),
-    Column("closed_at", Moment),
+    Column("opened_at", UtcTime, nullable=False),
+    Column("closed_at", UtcTime),
     Index(None, "attempt"),
     sqlite_autoincrement=True,
 )
@@ -378,7 +378,7 @@ lesson_use = Table(
     _part("attempt"),
     Column("method", String(10), nullable=False),
     Column("score", Float, nullable=False),
-    Column("at", Moment, nullable=False),
+    Column("at", UtcTime, nullable=False),
     Column("accepted", Boolean),
     Column("origin", String(10)),
     CheckConstraint(
@@ -414,7 +414,7 @@ guidelines = Table(
     Column("version", Integer, nullable=False),
     Column("state", String(10), nullable=False),
     Column("before", IDENTIFIER, ForeignKey("guidelines.entry")),
-    Column("decided_at", Moment),
+    Column("decided_at", UtcTime),
     Column("author", Text, nullable=False),
     Column("comment", Text, nullable=False),
     UniqueConstraint("project", "version"),
@@ -463,7 +463,7 @@ erasure = Table(
     "erasure",
     metadata,
     Column("id", IDENTIFIER, primary_key=True),
-    Column("at", Moment, nullable=False),
+    Column("at", UtcTime, nullable=False),
     Column("author", Text, nullable=False),
     Column("tasks", Integer, nullable=False),
     Column("attempts", Integer, nullable=False),

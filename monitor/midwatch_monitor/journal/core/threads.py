@@ -40,7 +40,7 @@ def _receipts(name: str) -> "Receipts":
     return Receipts(name)
 
 
-class Job(Protocol):
+class DatabaseJob(Protocol):
     """A piece of work for the writer, whose thread calls all of this."""
 
     submitted: float
@@ -62,7 +62,7 @@ class Job(Protocol):
         """It was not done, and will not be."""
         ...
 
-    def parts(self) -> "Sequence[Job]":
+    def parts(self) -> "Sequence[DatabaseJob]":
         """What may be done where the whole cannot, in its order; nothing if it is one piece."""
         ...
 
@@ -87,21 +87,21 @@ class _Call(Generic[T_co]):
     def fail(self, error: Exception) -> None:
         self._future.set_exception(error)
 
-    def parts(self) -> Sequence[Job]:
+    def parts(self) -> Sequence[DatabaseJob]:
         return ()
 
 
 class _Batch:
     """Jobs that share a transaction, however often that has to be tried."""
 
-    def __init__(self, jobs: Sequence[Job], number: int) -> None:
+    def __init__(self, jobs: Sequence[DatabaseJob], number: int) -> None:
         self.jobs = jobs
         self.number = number
         self.sent = False
         """Whether a commit was asked for whose answer never came."""
 
 
-class Writer:
+class DatabaseWriter:
     """Runs work in transactions, in the order of submission, in a thread of its own.
 
     What is submitted while a transaction runs shares the next one (group commit). If that fails,
@@ -119,7 +119,7 @@ class Writer:
         self._patience = patience or Patience(0)
         self._receipts = _receipts(name) if engine.dialect.name == "postgresql" else None
         self._numbers = count(1)
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[DatabaseJob | None] = SimpleQueue()
         self._closed = False
         self._transactions = 0
         self._begun: float | None = None
@@ -148,7 +148,7 @@ class Writer:
         self.put(_Call(work, future))
         return future
 
-    def put(self, job: Job) -> None:
+    def put(self, job: DatabaseJob) -> None:
         """Queue a job. Raises JournalError once it is closed."""
         if self._closed:
             raise JournalError(f"{self._name} is closed")
@@ -189,9 +189,9 @@ class Writer:
                 receipts.clear(connection)
         self._release()
 
-    def _next(self) -> tuple[list[Job], bool]:
+    def _next(self) -> tuple[list[DatabaseJob], bool]:
         """Wait for work, take what is queued, and say whether that was the last."""
-        jobs: list[Job] = []
+        jobs: list[DatabaseJob] = []
         job = self._queue.get()
         while job is not None:
             if job.begin():
@@ -204,7 +204,7 @@ class Writer:
                 return jobs, False
         return jobs, True
 
-    def _commit(self, jobs: Sequence[Job]) -> None:
+    def _commit(self, jobs: Sequence[DatabaseJob]) -> None:
         batch = _Batch(jobs, next(self._numbers))
         try:
             self._try(batch)
@@ -287,7 +287,9 @@ class Writer:
         else:
             self._fail(batch.jobs, error, unknown=batch.sent)
 
-    def _fail(self, jobs: Sequence[Job], error: Exception, *, unknown: bool = False) -> None:
+    def _fail(
+        self, jobs: Sequence[DatabaseJob], error: Exception, *, unknown: bool = False
+    ) -> None:
         if isinstance(error, SQLAlchemyError):
             waited = 0 if self._patience.ended else self._patience.seconds
             why = journal_error(error, self._name, waited)
@@ -307,7 +309,7 @@ class GroupCommit:
     whoever submits anything else calls `seal` first.
     """
 
-    def __init__(self, put: Callable[[Job], None], *, most: int) -> None:
+    def __init__(self, put: Callable[[DatabaseJob], None], *, most: int) -> None:
         self._put = put
         self._most = most
         self._open: _Group | None = None
@@ -391,7 +393,7 @@ class _Group:
                 future.set_result(entries)
 
 
-class Reader:
+class DatabaseReader:
     """Answers questions to the database, some at the same time, and rides out its outages."""
 
     def __init__(self, engine: Engine, *, name: str, patience: Patience) -> None:

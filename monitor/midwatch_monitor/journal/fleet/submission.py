@@ -25,7 +25,7 @@ class NewTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class SubmissionKey:
     """What a caller calls a run that it hands over, so that it can ask twice and have it once."""
 
     fleet: str
@@ -42,7 +42,7 @@ class NewRun:
     settings: str
     tasks: Sequence[NewTask]
     keeper: Keeper = Keeper.MONITOR
-    key: Key | None = None
+    key: SubmissionKey | None = None
 
 
 def submit(connection: Connection, new: NewRun, *, at: datetime) -> tuple[Run, bool]:
@@ -73,7 +73,7 @@ def submit(connection: Connection, new: NewRun, *, at: datetime) -> tuple[Run, b
     return run, False
 
 
-def find_submission(connection: Connection, key: Key) -> Run | None:
+def find_submission(connection: Connection, key: SubmissionKey) -> Run | None:
     """The run that was handed over under a key; `None` if there is none.
 
     Raises UsageError where the key was used for something else.

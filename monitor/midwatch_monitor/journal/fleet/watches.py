@@ -31,7 +31,7 @@ from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.core.encoding import kind_of, record_of
 from midwatch_monitor.journal.core.engine import database_time, parts
 from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method
-from midwatch_monitor.journal.core.tables import Moment
+from midwatch_monitor.journal.core.tables import UtcTime
 from midwatch_monitor.records import AttemptTransition, Hint, Keeper
 
 NOBODY = ""
@@ -61,7 +61,7 @@ EMBEDDED = "{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class JournalNews:
     """What was written since the last look."""
 
     last: int
@@ -79,7 +79,7 @@ def _take(connection: Connection, attempts: Collection[int], term: _Term) -> dic
         # From the table of attempts: one that was erased meanwhile is no error.
         new = select(
             *(attempt.c.id, literal(term.holder, Text()), literal(1, Integer())),
-            literal(term.until(now), Moment()),
+            literal(term.until(now), UtcTime()),
         ).where(attempt.c.id.in_(some), ~exists().where(guard.c.attempt == attempt.c.id))
         columns = ["attempt", "holder", "incarnation", "until"]
         connection.execute(insert(guard).from_select(columns, new))
@@ -139,7 +139,7 @@ def _release(
     connection.execute(update(table).where(*wanted).values(until=now))
 
 
-def _news(connection: Connection, after: int) -> News:
+def _news(connection: Connection, after: int) -> JournalNews:
     """What was written after an entry to runs that no process of their own looks after."""
     # First the end, then what is before it: what is written meanwhile is found the next time.
     last = max(after, work.last_id(connection))
@@ -157,7 +157,7 @@ def _news(connection: Connection, after: int) -> News:
     for row in connection.execute(query) if last > after else ():
         hint = Hint(entry=row.newest, kind=row.kind, task=row.task, attempt=row.attempt)
         hints[row.run] = (*hints.get(row.run, ()), hint)
-    return News(last=last, hints=hints)
+    return JournalNews(last=last, hints=hints)
 
 
 def _unfinished_runs(connection: Connection, *, since: datetime) -> list[int]:

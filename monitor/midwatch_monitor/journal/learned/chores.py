@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, case, exists, insert, or_
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import rows_of
-from midwatch_monitor.journal.learned.projects import Owner
+from midwatch_monitor.journal.learned.projects import EntryOwner
 from midwatch_monitor.records import (
     Chore,
     Entry,
@@ -25,7 +25,7 @@ _ORDER = (Chore.LESSON, Chore.SUMMARY, Chore.REVIEW)
 
 
 def open_chore(
-    connection: Connection, about: int, chore: Chore, *, attempt: int, owner: Owner
+    connection: Connection, about: int, chore: Chore, *, attempt: int, owner: EntryOwner
 ) -> None:
     """Something is to be drawn from an entry; once more, if it was before."""
     table = tables.chore
@@ -43,14 +43,14 @@ def open_chore(
     connection.execute(insert(table), values)
 
 
-def end(connection: Connection, entry: Entry, attempt: int, owner: Owner) -> None:
+def end(connection: Connection, entry: Entry, attempt: int, owner: EntryOwner) -> None:
     """An attempt is over: it is to be summed up, and facts that wait are to be reviewed."""
     open_chore(connection, entry.id, Chore.SUMMARY, attempt=attempt, owner=owner)
     if connection.execute(select(_waits_for(attempt))).scalar():
         open_chore(connection, entry.id, Chore.REVIEW, attempt=attempt, owner=owner)
 
 
-def wait(connection: Connection, attempt: int, owner: Owner) -> None:
+def wait(connection: Connection, attempt: int, owner: EntryOwner) -> None:
     """A fact waits for its review. Until its attempt is over, there is nothing to do."""
     table = tables.chore
     ended = select(table.c.about).where(
@@ -123,7 +123,7 @@ def _open(row: Row[Any]) -> OpenChore:
     )
 
 
-def sum_up(connection: Connection, entry: Entry, owner: Owner) -> None:
+def sum_up(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
     """Keep the summary of an attempt. The first one counts, so that no attempt counts twice."""
     table = tables.summary
     if entry.attempt is None:

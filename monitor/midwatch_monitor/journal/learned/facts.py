@@ -10,7 +10,7 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import rows_of
 from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.lessons import add_tags, body_of, index_tags, of_tags
-from midwatch_monitor.journal.learned.projects import Owner, sources_of
+from midwatch_monitor.journal.learned.projects import EntryOwner, sources_of
 from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
     Entry,
@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
 _SHARED = [each.value for each in FactState if each.shared]
 
 
-def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
+def add(connection: Connection, entry: Entry, fact: Fact, owner: EntryOwner) -> int:
     """Keep a fact, and let it be found if it is shared; the attempt that it comes from."""
     sources = sources_of(connection, owner, fact.sources, entry.attempt)
     values = {

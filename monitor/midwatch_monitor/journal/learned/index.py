@@ -9,7 +9,7 @@ from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, rows_of
 from midwatch_monitor.journal.learned import chores, facts, lessons, versions
-from midwatch_monitor.journal.learned.projects import Owner, owner_of
+from midwatch_monitor.journal.learned.projects import EntryOwner, owner_of
 from midwatch_monitor.records import (
     AttemptTransition,
     Chore,
@@ -79,7 +79,7 @@ def _refuse_twice(connection: Connection, entry: Entry) -> None:
             )
 
 
-def _add(connection: Connection, entry: Entry, owner: Owner) -> None:
+def _add(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
     match entry.record:
         case AttemptTransition() | Feedback():
             _judge(connection, entry, owner)
@@ -101,7 +101,7 @@ def _add(connection: Connection, entry: Entry, owner: Owner) -> None:
             pass
 
 
-def _judge(connection: Connection, entry: Entry, owner: Owner) -> None:
+def _judge(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
     if entry.attempt is None:
         return
     verdict = verdict_of(entry.record)

@@ -25,7 +25,7 @@ from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, read, rows_of
 from midwatch_monitor.journal.learned import projects, search
-from midwatch_monitor.journal.learned.projects import Owner, sources_of
+from midwatch_monitor.journal.learned.projects import EntryOwner, sources_of
 from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
     Candidate,
@@ -48,7 +48,7 @@ RecordT = TypeVar("RecordT", Lesson, Fact)
 _OBSOLETE = {LessonAct.RETIRED: True, LessonAct.ARCHIVED: True, LessonAct.RESTORED: False}
 
 
-def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> None:
+def add(connection: Connection, entry: Entry, lesson: Lesson, owner: EntryOwner) -> None:
     """Let a lesson be found."""
     sources = sources_of(connection, owner, lesson.sources, entry.attempt)
     values = {
@@ -69,7 +69,7 @@ def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> N
 
 
 def add_tags(
-    connection: Connection, kept: Table, owner: Owner, key: int, tags: Sequence[str]
+    connection: Connection, kept: Table, owner: EntryOwner, key: int, tags: Sequence[str]
 ) -> None:
     """Let a lesson or a fact be found by tags and files."""
     rows = [{"project": owner.project, "tag": tag, kept.name: key} for tag in tags]
@@ -126,7 +126,7 @@ def body_of(connection: Connection, key: int, kind: type[RecordT]) -> RecordT:
     return record
 
 
-def use(connection: Connection, entry: Entry, recall: Recall, owner: Owner) -> None:
+def use(connection: Connection, entry: Entry, recall: Recall, owner: EntryOwner) -> None:
     """Note which lessons an attempt was given; its outcome is filled in once there is one.
 
     One that is gone meanwhile, or was noted already, is passed over: the work goes on.

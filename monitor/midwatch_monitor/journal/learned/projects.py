@@ -10,7 +10,7 @@ from midwatch_monitor.journal.core import tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class EntryOwner:
     """The project and the task that an entry belongs to."""
 
     project: int
@@ -36,14 +36,14 @@ def ensure(connection: Connection, name: str) -> int | None:
     return connection.execute(new, {"name": name}).scalar_one()
 
 
-def owner_of(connection: Connection, task: int) -> Owner | None:
+def owner_of(connection: Connection, task: int) -> EntryOwner | None:
     """Whose a task is; `None` if nothing is learned from it."""
     table = tables.task
     query = select(table.c.project, table.c.name).where(table.c.id == task)
     row = connection.execute(query).one_or_none()
     if row is None or row.project is None:
         return None
-    return Owner(project=row.project, task=row.name)
+    return EntryOwner(project=row.project, task=row.name)
 
 
 def names(connection: Connection) -> list[str]:
@@ -54,7 +54,7 @@ def names(connection: Connection) -> list[str]:
 
 
 def sources_of(
-    connection: Connection, owner: Owner, sources: Iterable[int], attempt: int | None
+    connection: Connection, owner: EntryOwner, sources: Iterable[int], attempt: int | None
 ) -> tuple[int, ...]:
     """The attempts that something comes from, that of its own entry first.
 

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import rows_of
-from midwatch_monitor.journal.learned.projects import Owner, key_of
+from midwatch_monitor.journal.learned.projects import EntryOwner, key_of
 from midwatch_monitor.records import (
     Entry,
     Guidelines,
@@ -26,7 +26,7 @@ _AFTER = {
 """The state in which each act finds a version."""
 
 
-def propose(connection: Connection, entry: Entry, proposal: Guidelines, owner: Owner) -> None:
+def propose(connection: Connection, entry: Entry, proposal: Guidelines, owner: EntryOwner) -> None:
     """Keep a new version. Raises StaleIncarnationError if another has its number."""
     table = tables.guidelines
     taken = select(table.c.entry).where(
@@ -101,7 +101,9 @@ def _set(connection: Connection, key: int | None, **values: object) -> None:
         connection.execute(change, values)
 
 
-def look_back(connection: Connection, entry: Entry, reflection: Reflection, owner: Owner) -> None:
+def look_back(
+    connection: Connection, entry: Entry, reflection: Reflection, owner: EntryOwner
+) -> None:
     """Note how far a project was looked back at.
 
     Raises StaleIncarnationError where another look back has been there: no summary is used twice.

@@ -17,7 +17,7 @@ RULE_PART = 0.5
 """How much of all allowed false alarms one rule may use: several rules must find a place."""
 
 
-class Verdict(StrEnum):
+class RuleVerdict(StrEnum):
     """What became of a rule, and why."""
 
     CHOSEN = "chosen"
@@ -34,7 +34,7 @@ class Choice:
 
     rule: str
     level: int | None
-    verdict: Verdict
+    verdict: RuleVerdict
 
 
 def choose(
@@ -50,9 +50,9 @@ def choose(
     alone = {rule: _alone(meter, rule, now, allowed) for rule, now in present.items()}
     alarms: Alarms = [run.measured.agreed for run in meter.runs]
     for choice in alone.values():
-        if choice.verdict is Verdict.TOO_FEW:
+        if choice.verdict is RuleVerdict.TOO_FEW:
             alarms = earlier(alarms, alarms_at(meter.runs, choice.rule, choice.level))
-    others = {rule: each for rule, each in alone.items() if each.verdict is not Verdict.TOO_FEW}
+    others = {rule: each for rule, each in alone.items() if each.verdict is not RuleVerdict.TOO_FEW}
     placed = _Greedy(meter, others, alarms, allowed * meter.resolved)
     return tuple({**alone, **placed.choices(present)}[rule] for rule in present)
 
@@ -69,10 +69,10 @@ def _alone(meter: AlarmMeter, rule: str, now: int | None, allowed: float) -> Cho
         tried = True
         lift = meter.by_length.interval(alarms)
         if lift is not None and lift.low > 0:
-            return Choice(rule=rule, level=level, verdict=Verdict.CHOSEN)
+            return Choice(rule=rule, level=level, verdict=RuleVerdict.CHOSEN)
     if _count_alarmed(meter, rule, now) < MIN_ALARMED:
-        return Choice(rule=rule, level=now, verdict=Verdict.TOO_FEW)
-    verdict = Verdict.BY_CHANCE if tried else Verdict.TOO_DEAR
+        return Choice(rule=rule, level=now, verdict=RuleVerdict.TOO_FEW)
+    verdict = RuleVerdict.BY_CHANCE if tried else RuleVerdict.TOO_DEAR
     return Choice(rule=rule, level=None, verdict=verdict)
 
 
@@ -120,7 +120,7 @@ class _Greedy:
         ranks: list[tuple[int, int, str]] = []
         now = self._meter.count_found(self._alarms)
         for rule, choice in self._left.items():
-            if choice.verdict is not Verdict.CHOSEN:
+            if choice.verdict is not RuleVerdict.CHOSEN:
                 continue
             union = self._with(rule, choice.level)
             cost = self._meter.false_alarms(union)
@@ -135,7 +135,7 @@ class _Greedy:
         before = self._meter.false_alarms(self._alarms)
         if now is not None and self._meter.false_alarms(union) == before:
             self._alarms = union
-            return Choice(rule=choice.rule, level=now, verdict=Verdict.NO_COST)
-        if choice.verdict is not Verdict.CHOSEN:
+            return Choice(rule=choice.rule, level=now, verdict=RuleVerdict.NO_COST)
+        if choice.verdict is not RuleVerdict.CHOSEN:
             return choice
-        return Choice(rule=choice.rule, level=None, verdict=Verdict.TOO_DEAR)
+        return Choice(rule=choice.rule, level=None, verdict=RuleVerdict.TOO_DEAR)

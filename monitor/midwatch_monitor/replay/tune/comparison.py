@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from random import Random
 
 from midwatch_monitor.metrics.statistics import Interval, Share
-from midwatch_monitor.replay.tune.runs import MIN_ALARMED, RESAMPLES, Alarms, Run, Target
+from midwatch_monitor.replay.tune.runs import (
+    MIN_ALARMED,
+    RESAMPLES,
+    Alarms,
+    AlarmTarget,
+    RecordedRun,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +66,8 @@ class Comparison:
 
 
 def compare(
-    runs: Sequence[Run],
-    target: Target,
+    runs: Sequence[RecordedRun],
+    target: AlarmTarget,
     alarms: tuple[Alarms, Alarms],
     *,
     seed: int,

@@ -5,22 +5,22 @@ from collections.abc import Iterator
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.replay.tune.choose import Choice
 from midwatch_monitor.replay.tune.comparison import Comparison, Difference
-from midwatch_monitor.replay.tune.runs import AlarmFigures, Target
-from midwatch_monitor.replay.tune.study import Check, Row, Study
+from midwatch_monitor.replay.tune.runs import AlarmFigures, AlarmTarget
+from midwatch_monitor.replay.tune.study import HeldOutCheck, ThresholdRow, ThresholdStudy
 from midwatch_monitor.replay.tune.threshold import changed_keys, tunable_rules
 
 NO_SOURCE = "(no source)"
 """What the runs are called that have none, beside others that have one."""
 
 
-def changes(study: Study) -> dict[str, dict[str, int | str]]:
+def changes(study: ThresholdStudy) -> dict[str, dict[str, int | str]]:
     """The keys of each rule that the chosen thresholds change; rules without any are left out."""
     rules = tunable_rules(study.before)
     found = {each.rule: changed_keys(rules[each.rule], each.level) for each in study.choices}
     return {rule: keys for rule, keys in found.items() if keys}
 
 
-def refusals(study: Study) -> tuple[str, ...]:
+def refusals(study: ThresholdStudy) -> tuple[str, ...]:
     """Why the chosen thresholds are not proposed; empty if they are, or if they change nothing.
 
     They must be better beyond noise on tasks that they were not chosen on, and must not be worse
@@ -28,7 +28,7 @@ def refusals(study: Study) -> tuple[str, ...]:
     """
     if not changes(study):
         return ()
-    held_out = study.trials.get(Check.OTHER_TASKS)
+    held_out = study.trials.get(HeldOutCheck.OTHER_TASKS)
     if held_out is None:
         return ("too few tasks: there are no others to judge the thresholds on",)
     whole = held_out.whole
@@ -45,10 +45,10 @@ def refusals(study: Study) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _worse(study: Study) -> dict[str, str]:
+def _worse(study: ThresholdStudy) -> dict[str, str]:
     """By source, how the thresholds are worse there in the first check in which they are."""
     reasons: dict[str, str] = {}
-    for check in (Check.OTHER_TASKS, Check.OTHER_SOURCES, Check.CHOSEN_ON):
+    for check in (HeldOutCheck.OTHER_TASKS, HeldOutCheck.OTHER_SOURCES, HeldOutCheck.CHOSEN_ON):
         if trial := study.trials.get(check):
             sources = [each for each in trial.sources if each.worse]
             for each in sources or [trial.whole]:
@@ -58,12 +58,12 @@ def _worse(study: Study) -> dict[str, str]:
     return reasons
 
 
-def is_proposed(study: Study) -> bool:
+def is_proposed(study: ThresholdStudy) -> bool:
     """Whether anything is proposed."""
     return bool(changes(study)) and not refusals(study)
 
 
-def proposal_text(study: Study) -> str:
+def proposal_text(study: ThresholdStudy) -> str:
     """The proposal as a configuration file that holds only what it changes.
 
     What is configured now stays below it: it is given after the file in force.
@@ -78,7 +78,7 @@ def proposal_text(study: Study) -> str:
     return "".join(f"{line}\n" for line in (*(f"# {line}" for line in lines), *_rules(study)))
 
 
-def verdict_lines(study: Study) -> Iterator[str]:
+def verdict_lines(study: ThresholdStudy) -> Iterator[str]:
     """Whether anything is proposed, and why."""
     if not changes(study):
         yield "Nothing to change: keep what you have."
@@ -86,7 +86,7 @@ def verdict_lines(study: Study) -> Iterator[str]:
         yield "Nothing is proposed: keep what you have."
         yield from (f"- {reason}" for reason in why)
     else:
-        held_out = study.trials[Check.OTHER_TASKS]
+        held_out = study.trials[HeldOutCheck.OTHER_TASKS]
         told = f"{_resolved_text(held_out.whole)}; {_found_text(held_out.whole, study.target)}"
         yield f"Better than what is configured, beyond noise, {held_out.check}:"
         yield f"{told}."
@@ -95,10 +95,10 @@ def verdict_lines(study: Study) -> Iterator[str]:
             yield "But there they are not shown to find more than chance does."
 
 
-def figures_text(figures: AlarmFigures, target: Target) -> str:
+def figures_text(figures: AlarmFigures, target: AlarmTarget) -> str:
     """What alarms cost and found, in a line."""
     parts = [f"{share_text(figures.resolved)} of the resolved runs alarmed"]
-    when = " in time" if target is Target.SPENT else ""
+    when = " in time" if target is AlarmTarget.SPENT else ""
     parts.append(f"{_of(figures.found)} {target}{when}")
     if figures.lift is not None:
         parts.append(f"lift {lift_text(figures.lift, figures.lift_interval)}")
@@ -118,13 +118,13 @@ def lift_text(lift: float, interval: Interval | None) -> str:
 
 
 _NAMES = {
-    Check.CHOSEN_ON: "as chosen, on the same runs",
-    Check.OTHER_TASKS: "chosen the same way without the task judged",
-    Check.OTHER_SOURCES: "chosen the same way without the source judged",
+    HeldOutCheck.CHOSEN_ON: "as chosen, on the same runs",
+    HeldOutCheck.OTHER_TASKS: "chosen the same way without the task judged",
+    HeldOutCheck.OTHER_SOURCES: "chosen the same way without the source judged",
 }
 
 
-def score_lines(study: Study) -> Iterator[str]:
+def score_lines(study: ThresholdStudy) -> Iterator[str]:
     """The whole configurations that are compared, by name."""
     yield f"agreement of notices alone: {figures_text(study.agreement, study.target)}"
     yield f"as configured: {figures_text(study.present, study.target)}"
@@ -146,11 +146,11 @@ def _resolved_text(comparison: Comparison) -> str:
     return f"resolved runs alarmed {difference_text(comparison.resolved)}"
 
 
-def _found_text(comparison: Comparison, target: Target) -> str:
+def _found_text(comparison: Comparison, target: AlarmTarget) -> str:
     return f"{target} found {difference_text(comparison.found)}"
 
 
-def _worse_text(comparison: Comparison, check: Check, target: Target) -> str:
+def _worse_text(comparison: Comparison, check: HeldOutCheck, target: AlarmTarget) -> str:
     where = "" if comparison.source is None else f" on {comparison.source or NO_SOURCE}"
     parts: list[str] = []
     if comparison.resolved.rises:
@@ -160,7 +160,7 @@ def _worse_text(comparison: Comparison, check: Check, target: Target) -> str:
     return f"worse{where}, {check}: {'; '.join(parts)}"
 
 
-def _rules(study: Study) -> Iterator[str]:
+def _rules(study: ThresholdStudy) -> Iterator[str]:
     if not is_proposed(study):
         return
     yield "rules:"
@@ -170,7 +170,7 @@ def _rules(study: Study) -> Iterator[str]:
             yield from _rule(study, choice, changed[choice.rule])
 
 
-def _rule(study: Study, choice: Choice, keys: dict[str, int | str]) -> Iterator[str]:
+def _rule(study: ThresholdStudy, choice: Choice, keys: dict[str, int | str]) -> Iterator[str]:
     """One rule; every changed value has a line that says why."""
     row = _row(study, choice)
     reason = "Never an alarm in these runs."
@@ -193,7 +193,7 @@ def _why(key: str, keys: dict[str, int | str], reason: str) -> str:
     return reason
 
 
-def _row(study: Study, choice: Choice) -> Row | None:
+def _row(study: ThresholdStudy, choice: Choice) -> ThresholdRow | None:
     """The threshold that is chosen; of a rule that is no alarm any more, the one it had."""
     for row in study.rows:
         if row.rule == choice.rule and (row.present if choice.level is None else row.chosen):

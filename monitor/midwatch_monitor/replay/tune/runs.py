@@ -123,7 +123,7 @@ Alarms = Sequence[int | None]
 """The step of the first alarm of each of some runs, in their order."""
 
 
-class Target(StrEnum):
+class AlarmTarget(StrEnum):
     """What an alarm is to find."""
 
     SPENT = "out of budget"
@@ -137,33 +137,33 @@ IN_TIME = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RecordedRun:
     """One recorded run."""
 
     label: Label
     measured: MeasuredRun
 
-    def reaches(self, target: Target) -> bool | None:
+    def reaches(self, target: AlarmTarget) -> bool | None:
         """Whether it is one of those to be found; `None` where nobody knows."""
-        if target is Target.SPENT:
+        if target is AlarmTarget.SPENT:
             return self.label.spent
         return None if self.label.resolved is None else not self.label.resolved
 
-    def in_time(self, step: int | None, target: Target) -> bool:
+    def in_time(self, step: int | None, target: AlarmTarget) -> bool:
         """Whether an alarm at a step comes while there is still something to save."""
         if step is None:
             return False
-        return target is not Target.SPENT or step <= IN_TIME * self.measured.steps
+        return target is not AlarmTarget.SPENT or step <= IN_TIME * self.measured.steps
 
 
-def alarms_at(runs: Sequence[Run], rule: str, level: int | None) -> Alarms:
+def alarms_at(runs: Sequence[RecordedRun], rule: str, level: int | None) -> Alarms:
     """The first alarms of one rule, set to a level; none at all where it is set to none."""
     if level is None:
         return [None] * len(runs)
     return [first_at(run.measured.rises.get(rule, ()), level) for run in runs]
 
 
-def levels(runs: Sequence[Run], rule: str) -> list[int]:
+def levels(runs: Sequence[RecordedRun], rule: str) -> list[int]:
     """The levels that a rule reached in any run, from the most eager one on."""
     return sorted({level for run in runs for _, level in run.measured.rises.get(rule, ())})
 
@@ -198,7 +198,7 @@ class RunsByLength:
     that takes no rule. Sources in which no run reaches the target are left out.
     """
 
-    def __init__(self, runs: Sequence[Run], target: Target) -> None:
+    def __init__(self, runs: Sequence[RecordedRun], target: AlarmTarget) -> None:
         sources: dict[str, list[tuple[int, int]]] = defaultdict(list)
         reached = [run.reaches(target) for run in runs]
         hopeful = {run.label.source for run, hit in zip(runs, reached, strict=True) if hit}
@@ -300,12 +300,12 @@ class AlarmFigures:
 class AlarmMeter:
     """Measures alarms over some runs."""
 
-    def __init__(self, runs: Sequence[Run], target: Target, random: Random) -> None:
+    def __init__(self, runs: Sequence[RecordedRun], target: AlarmTarget, random: Random) -> None:
         self.runs = runs
         self.target = target
         self.by_length = RunsByLength(runs, target)
         self.by_length.draw(random)
-        self._failing = RunsByLength(runs, Target.UNRESOLVED)
+        self._failing = RunsByLength(runs, AlarmTarget.UNRESOLVED)
         self.resolved = sum(run.label.resolved is True for run in runs)
         self.targets = sum(run.reaches(target) is True for run in runs)
 
@@ -341,7 +341,7 @@ class AlarmMeter:
             delay=median(delays) if delays else None,
         )
 
-    def _pairs(self, alarms: Alarms) -> Iterable[tuple[Run, int | None]]:
+    def _pairs(self, alarms: Alarms) -> Iterable[tuple[RecordedRun, int | None]]:
         return zip(self.runs, alarms, strict=True)
 
 

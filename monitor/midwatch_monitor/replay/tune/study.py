@@ -20,8 +20,8 @@ from midwatch_monitor.replay.tune.runs import (
     AlarmFigures,
     AlarmMeter,
     Alarms,
-    Run,
-    Target,
+    AlarmTarget,
+    RecordedRun,
     alarms_at,
     first_alarms,
     levels,
@@ -51,7 +51,7 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ThresholdRow:
     """One threshold of one rule, the others silent."""
 
     rule: str
@@ -63,7 +63,7 @@ class Row:
     figures: AlarmFigures
 
 
-class Check(StrEnum):
+class HeldOutCheck(StrEnum):
     """What chosen thresholds are held against."""
 
     CHOSEN_ON = "on the runs that they were chosen on"
@@ -75,10 +75,10 @@ class Check(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class ThresholdTrial:
     """What the chosen thresholds came to beside the present ones, each truly replayed."""
 
-    check: Check
+    check: HeldOutCheck
     figures: AlarmFigures
     whole: Comparison
     sources: tuple[Comparison, ...]
@@ -86,38 +86,38 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Study:
+class ThresholdStudy:
     """All that recorded runs say of thresholds."""
 
-    target: Target
+    target: AlarmTarget
     aim: Aim
     runs: int
-    rows: tuple[Row, ...]
+    rows: tuple[ThresholdRow, ...]
     choices: tuple[Choice, ...]
     before: Rules
     present: AlarmFigures
     agreement: AlarmFigures
     """Of notices that agree, without any rule's own alarm."""
-    trials: Mapping[Check, Trial]
+    trials: Mapping[HeldOutCheck, ThresholdTrial]
     """Those that there are tasks and sources enough for."""
     untried: tuple[str, ...]
     """Sources for which the others have too few runs of the target to choose thresholds."""
 
 
-def target_of(labels: Sequence[Label]) -> Target:
+def target_of(labels: Sequence[Label]) -> AlarmTarget:
     """What thresholds are chosen to find: runs out of budget, if there are enough of them."""
     spent = sum(label.spent for label in labels)
-    return Target.SPENT if spent >= MIN_TARGETS else Target.UNRESOLVED
+    return AlarmTarget.SPENT if spent >= MIN_TARGETS else AlarmTarget.UNRESOLVED
 
 
-def study(recorded: Recordings, settings: Settings, aim: Aim) -> Study:
+def study(recorded: Recordings, settings: Settings, aim: Aim) -> ThresholdStudy:
     """What each threshold cost and found over recorded runs, and which ones to have.
 
     Every trace is read twice, as a stream. Raises TraceError for one that cannot be read.
     """
     events, every = partial(_events, format=recorded.format), settings.reflect.remind_every
     runs = [
-        Run(label=label, measured=measure(events(path), settings.rules, remind_every=every))
+        RecordedRun(label=label, measured=measure(events(path), settings.rules, remind_every=every))
         for path, label in recorded.traces.items()
     ]
     target = target_of([run.label for run in runs])
@@ -130,12 +130,12 @@ def study(recorded: Recordings, settings: Settings, aim: Aim) -> Study:
         replay(events(path), [rules[at] or settings.rules for rules in checks.values()])
         for at, path in enumerate(recorded.traces)
     ]
-    trials: dict[Check, Trial] = {}
+    trials: dict[HeldOutCheck, ThresholdTrial] = {}
     for at, (check, rules) in enumerate(checks.items()):
         judged = [place for place, each in enumerate(rules) if each]
         found = [alarms[place][at] for place in judged]
         trials[check] = _trial(check, [runs[place] for place in judged], found, target, aim)
-    return Study(
+    return ThresholdStudy(
         target=target,
         aim=aim,
         runs=len(runs),
@@ -153,9 +153,9 @@ def study(recorded: Recordings, settings: Settings, aim: Aim) -> Study:
 class _Chooser:
     """Chooses thresholds on some of the runs, for the others to be judged by."""
 
-    runs: Sequence[Run]
+    runs: Sequence[RecordedRun]
     rules: Rules
-    target: Target
+    target: AlarmTarget
     aim: Aim
 
     def choices(self, meter: AlarmMeter) -> tuple[Choice, ...]:
@@ -168,19 +168,23 @@ class _Chooser:
         """The rules with these thresholds."""
         return with_levels(self.rules, {choice.rule: choice.level for choice in choices})
 
-    def checks(self, chosen: Rules) -> tuple[dict[Check, Sequence[Rules | None]], tuple[str, ...]]:
+    def checks(
+        self, chosen: Rules
+    ) -> tuple[dict[HeldOutCheck, Sequence[Rules | None]], tuple[str, ...]]:
         """The rules that judge each run in each check, if any, and the sources left untried."""
-        checks: dict[Check, Sequence[Rules | None]] = {Check.CHOSEN_ON: [chosen] * len(self.runs)}
+        checks: dict[HeldOutCheck, Sequence[Rules | None]] = {
+            HeldOutCheck.CHOSEN_ON: [chosen] * len(self.runs)
+        }
         folds = parts_of(self.runs, lambda label: str(fold_of(label.task, self.aim.folds)))
         if len(folds) > 1:
-            checks[Check.OTHER_TASKS] = self._without(folds.values())
+            checks[HeldOutCheck.OTHER_TASKS] = self._without(folds.values())
         sources = parts_of(self.runs, lambda label: label.source)
         if len(sources) == 1:
             return checks, ()
         targets = {at for at, run in enumerate(self.runs) if run.reaches(self.target)}
         tried = {s: part for s, part in sources.items() if len(targets - {*part}) >= MIN_TARGETS}
         if tried:
-            checks[Check.OTHER_SOURCES] = self._without(tried.values())
+            checks[HeldOutCheck.OTHER_SOURCES] = self._without(tried.values())
         return checks, tuple(sorted(sources.keys() - tried.keys()))
 
     def _without(self, parts: Collection[Sequence[int]]) -> Sequence[Rules | None]:
@@ -202,7 +206,7 @@ def fold_of(task: str, folds: int) -> int:
     return int.from_bytes(digest[:8]) % folds
 
 
-def parts_of(runs: Sequence[Run], key: Callable[[Label], str]) -> dict[str, list[int]]:
+def parts_of(runs: Sequence[RecordedRun], key: Callable[[Label], str]) -> dict[str, list[int]]:
     """The places of the runs whose labels have the same key."""
     parts: dict[str, list[int]] = {}
     for at, run in enumerate(runs):
@@ -210,13 +214,15 @@ def parts_of(runs: Sequence[Run], key: Callable[[Label], str]) -> dict[str, list
     return parts
 
 
-def _trial(check: Check, runs: Sequence[Run], alarms: Alarms, target: Target, aim: Aim) -> Trial:
+def _trial(
+    check: HeldOutCheck, runs: Sequence[RecordedRun], alarms: Alarms, target: AlarmTarget, aim: Aim
+) -> ThresholdTrial:
     meter = AlarmMeter(runs, target, Random(aim.seed))
     pair = [run.measured.present for run in runs], alarms
     compared = partial(compare, runs, target, pair, seed=aim.seed)
     sources = sorted({run.label.source for run in runs})
-    several = len(sources) > 1 or check is Check.OTHER_SOURCES
-    return Trial(
+    several = len(sources) > 1 or check is HeldOutCheck.OTHER_SOURCES
+    return ThresholdTrial(
         check=check,
         figures=meter.figures(alarms),
         whole=compared(),
@@ -224,13 +230,15 @@ def _trial(check: Check, runs: Sequence[Run], alarms: Alarms, target: Target, ai
     )
 
 
-def _rows(meter: AlarmMeter, rules: Rules, chosen: Mapping[str, int | None]) -> Iterator[Row]:
+def _rows(
+    meter: AlarmMeter, rules: Rules, chosen: Mapping[str, int | None]
+) -> Iterator[ThresholdRow]:
     for rule, settings in tunable_rules(rules).items():
         threshold, now = threshold_of(settings), level_in_force(settings)
         every = {*levels(meter.runs, rule), *([] if now is None else [now])}
         for level in sorted(every):
             alarms = alarms_at(meter.runs, rule, level)
-            yield Row(
+            yield ThresholdRow(
                 rule=rule,
                 key=threshold.key,
                 threshold=None if threshold is SEVERITY else threshold.value(level),

@@ -28,7 +28,7 @@ from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, WorkerSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.traces.session_files import KEPT, find_sessions
-from midwatch_supervisor.cli.admin.machine_checks import Finding, State
+from midwatch_supervisor.cli.admin.machine_checks import CheckResult, State
 from midwatch_supervisor.present.numbers import count_noun
 
 _PROGRAMS = {"claude-code": "claude", "codex": "codex"}
@@ -47,51 +47,57 @@ def models_in(tasks: TaskFile | None) -> list[ModelSpec]:
     return [each for name, each in named.items() if name != NONE and not name.startswith(SCRIPTED)]
 
 
-async def keys(specs: Iterable[ModelSpec]) -> list[Finding]:
+async def keys(specs: Iterable[ModelSpec]) -> list[CheckResult]:
     """Which keys are set, by the names of their variables."""
     known = [key for provider in PROVIDERS for key in provider.keys]
     known += [each.api_key_env for each in specs if each.api_key_env]
     there = [key for key in dict.fromkeys(known) if os.environ.get(key)]
     state = State.OK if there else State.UNUSED
-    return [Finding("keys", state, f"set: {', '.join(there)}" if there else "none is set")]
+    return [CheckResult("keys", state, f"set: {', '.join(there)}" if there else "none is set")]
 
 
-async def models(specs: Iterable[ModelSpec]) -> list[Finding]:
+async def models(specs: Iterable[ModelSpec]) -> list[CheckResult]:
     """Whether those models can be asked. An Ollama is asked on this machine only."""
     return await asyncio.to_thread(lambda: [*map(_model, specs)])
 
 
-async def goal_model() -> list[Finding]:
+async def goal_model() -> list[CheckResult]:
     """Whether there is a model for a goal that names none. Raises UsageError if not."""
     address = ollama_address(os.environ)
     keyed = (p for p in PROVIDERS if any(map(os.environ.get, p.keys)) and installed(p.package))
     if not any(keyed) and not _is_here(address):
         said = f"no key can be used, and {address} is another machine: Ollama was not asked"
-        return [Finding("for a goal", State.MISSING, said)]
+        return [CheckResult("for a goal", State.MISSING, said)]
     choice = await asyncio.to_thread(choose_model, os.environ)
-    return [Finding("for a goal", State.OK, f"{choice.name}: {choice.why}")]
+    return [CheckResult("for a goal", State.OK, f"{choice.name}: {choice.why}")]
 
 
-def _model(spec: ModelSpec) -> Finding:
+def _model(spec: ModelSpec) -> CheckResult:
     if spec.name.startswith(OLLAMA) and not spec.base_url:
         return _of_ollama(spec.name, ollama_address(os.environ))
     try:
         model_for(spec, role=Role.WORKER, key="")
     except UsageError as error:
-        return Finding(spec.name, State.FAILED, str(error).removeprefix(f"model {spec.name}: "))
-    return Finding(spec.name, State.OK, "its package and its key are there")
+        return CheckResult(spec.name, State.FAILED, str(error).removeprefix(f"model {spec.name}: "))
+    return CheckResult(spec.name, State.OK, "its package and its key are there")
 
 
-def _of_ollama(name: str, address: str) -> Finding:
+def _of_ollama(name: str, address: str) -> CheckResult:
     if not _is_here(address):
-        return Finding(name, State.UNUSED, f"{address} is another machine: Ollama was not asked")
+        return CheckResult(
+            name, State.UNUSED, f"{address} is another machine: Ollama was not asked"
+        )
     match ollama_has(address, model := name.removeprefix(OLLAMA)):
         case None:
-            return Finding(name, State.FAILED, f"Ollama does not run at {address}", "ollama serve")
+            return CheckResult(
+                name, State.FAILED, f"Ollama does not run at {address}", "ollama serve"
+            )
         case False:
-            return Finding(name, State.FAILED, "Ollama does not have it", f"ollama pull {model}")
+            return CheckResult(
+                name, State.FAILED, "Ollama does not have it", f"ollama pull {model}"
+            )
         case True:
-            return Finding(name, State.OK, f"Ollama at {address} has it")
+            return CheckResult(name, State.OK, f"Ollama at {address} has it")
 
 
 def _is_here(address: str) -> bool:
@@ -102,23 +108,23 @@ def _is_here(address: str) -> bool:
         return False
 
 
-async def worker(name: str, spec: WorkerSpec) -> list[Finding]:
+async def worker(name: str, spec: WorkerSpec) -> list[CheckResult]:
     """Whether the program of a worker by ACP is there. Raises UsageError if not."""
-    return [Finding(f"worker {name}", State.OK, " ".join(preset_of(spec, name).command))]
+    return [CheckResult(f"worker {name}", State.OK, " ".join(preset_of(spec, name).command))]
 
 
-async def agent(name: str) -> list[Finding]:
+async def agent(name: str) -> list[CheckResult]:
     """Whether a coding agent is installed, calls Midwatch, and was used in the last day."""
     preset, said = PRESETS[name], await asyncio.to_thread(_use, name)
     program = shutil.which(_PROGRAMS.get(name, preset.command[0]))
     if program is None:
-        return [Finding(name, State.UNUSED, "; ".join(["not installed", *said[1:]]))]
+        return [CheckResult(name, State.UNUSED, "; ".join(["not installed", *said[1:]]))]
     try:
         version = await _version(program, {**os.environ, **preset.env})
     except (TimeoutError, OSError) as error:
         why = f"{program} --version: {error.strerror or 'no answer in time'}"
-        return [Finding(name, State.MISSING, why, "see whether it starts")]
-    return [Finding(name, State.OK, "; ".join([f"{program} {version}", *filter(None, said)]))]
+        return [CheckResult(name, State.MISSING, why, "see whether it starts")]
+    return [CheckResult(name, State.OK, "; ".join([f"{program} {version}", *filter(None, said)]))]
 
 
 def _use(name: str) -> list[str]:

@@ -7,7 +7,7 @@ import yaml
 from cyclopts import App, Parameter
 
 from midwatch_monitor.config.source import holds_tasks, load_settings, load_tasks
-from midwatch_monitor.errors import ConfigError, Place
+from midwatch_monitor.errors import ConfigError, FilePosition
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.tui.keys import check_console
@@ -57,7 +57,7 @@ def _problems(file: Path) -> tuple[ConfigError, ...]:
             load_tasks(file)
         else:
             settings = load_settings([file], environ={})
-            check_console(settings.console, Place(file=file))
+            check_console(settings.console, FilePosition(file=file))
     except ConfigError as error:
         return (error, *error.others)
     return ()

@@ -14,7 +14,7 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.numbers import count_noun
 
 if TYPE_CHECKING:
-    from midwatch_monitor.journal.admin.check import Health
+    from midwatch_monitor.journal.admin.check import JournalHealth
     from midwatch_monitor.journal.core.engine import Access, Store
 
 app = App(name="db")
@@ -22,7 +22,7 @@ app = App(name="db")
 _TOLD = 10_000
 """Rows of a table after which it is said how far the copy is."""
 
-Place = Annotated[
+PlaceArgument = Annotated[
     str,
     Parameter(
         help="Path or URL. A password need not stand there: PostgreSQL's PGPASSWORD or "
@@ -76,8 +76,8 @@ def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
 
 @app.command(name="copy")
 def copy(
-    source: Annotated[Place, Parameter(name="FROM")],
-    target: Annotated[Place, Parameter(name="TO")],
+    source: Annotated[PlaceArgument, Parameter(name="FROM")],
+    target: Annotated[PlaceArgument, Parameter(name="TO")],
     *,
     dry_run: DryRunOption = False,
     json: JsonOption = False,
@@ -135,7 +135,7 @@ def _tell_copied(
     write_either({"type": "copy", **fields}, text, json=json)
 
 
-def _tell_health(name: str, health: "Health", *, json: bool) -> None:
+def _tell_health(name: str, health: "JournalHealth", *, json: bool) -> None:
     age = None if health.latest is None else (datetime.now(UTC) - health.latest).total_seconds()
     if json:
         for problem in health.problems:

@@ -12,7 +12,7 @@ from midwatch_monitor.config.source import load_tasks
 from midwatch_monitor.config.tasks import TaskFile, WorkerKind
 from midwatch_monitor.errors import ConfigError, MidwatchError
 from midwatch_supervisor.cli.admin import agent_checks, machine_checks
-from midwatch_supervisor.cli.admin.machine_checks import Finding, State
+from midwatch_supervisor.cli.admin.machine_checks import CheckResult, State
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.run.options import on_terminal
@@ -29,7 +29,7 @@ _SECONDS = 15.0
 """How long one check may take."""
 _TASKS = Path("tasks.yaml")
 """What `midwatch init` writes, and the only task file that is looked for."""
-_Check = tuple[str, str, State, Awaitable[list[Finding]]]
+_Check = tuple[str, str, State, Awaitable[list[CheckResult]]]
 """The group of a check, its name, its state where it comes to no end, and its work."""
 
 
@@ -43,8 +43,8 @@ async def doctor(
     settings, configuration = _configuration(config)
     tasks, task_file = _tasks(_TASKS)
     begin = [
-        Finding("midwatch", State.OK, version("midwatch")),
-        Finding("python", State.OK, f"{platform.python_version()} (3.11 or newer is needed)"),
+        CheckResult("midwatch", State.OK, version("midwatch")),
+        CheckResult("python", State.OK, f"{platform.python_version()} (3.11 or newer is needed)"),
         *(configuration, *task_file),
     ]
     checks = _checks(settings, tasks, journal)
@@ -83,7 +83,9 @@ def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> 
     ]
 
 
-async def _run_check(name: str, otherwise: State, check: Awaitable[list[Finding]]) -> list[Finding]:
+async def _run_check(
+    name: str, otherwise: State, check: Awaitable[list[CheckResult]]
+) -> list[CheckResult]:
     """What a check finds. One that goes wrong takes no other along."""
     try:
         async with asyncio.timeout(_SECONDS):
@@ -94,10 +96,10 @@ async def _run_check(name: str, otherwise: State, check: Awaitable[list[Finding]
         detail = str(error)
     except Exception as error:  # whatever it is; its text could quote a secret
         detail = f"could not be looked at ({type(error).__name__})"
-    return [Finding(name, otherwise, detail)]
+    return [CheckResult(name, otherwise, detail)]
 
 
-def _configuration(config: Sequence[Path] | None) -> tuple[Settings, Finding]:
+def _configuration(config: Sequence[Path] | None) -> tuple[Settings, CheckResult]:
     """The settings in force, and what is said of the files that they come from."""
     try:
         settings = settings_in_force(config)
@@ -106,24 +108,24 @@ def _configuration(config: Sequence[Path] | None) -> tuple[Settings, Finding]:
         return Settings(), _wrong("configuration", error)
     files = ", ".join(map(str, config_files(config)))
     state = State.OK if files else State.UNUSED
-    return settings, Finding("configuration", state, files or "no file: the built-in one")
+    return settings, CheckResult("configuration", state, files or "no file: the built-in one")
 
 
-def _tasks(file: Path) -> tuple[TaskFile | None, list[Finding]]:
+def _tasks(file: Path) -> tuple[TaskFile | None, list[CheckResult]]:
     """The tasks of a file, if it is there, and what is said of it."""
     try:
         tasks = load_tasks(file) if file.is_file() else None
     except ConfigError as error:
         return None, [_wrong("tasks", error)]
-    return tasks, [Finding("tasks", State.OK, str(file))] if tasks else []
+    return tasks, [CheckResult("tasks", State.OK, str(file))] if tasks else []
 
 
-def _wrong(name: str, error: ConfigError) -> Finding:
+def _wrong(name: str, error: ConfigError) -> CheckResult:
     fix = f"midwatch config check {error.place.file}" if error.others else ""
-    return Finding(name, State.FAILED, str(error), fix)
+    return CheckResult(name, State.FAILED, str(error), fix)
 
 
-def _lines(groups: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
+def _lines(groups: Mapping[str, Sequence[CheckResult]]) -> Iterator[str]:
     """The findings under the names of their groups, and what they come to."""
     every = [each for group in groups.values() for each in group]
     width = min(max(len(each.name) for each in every), 24)

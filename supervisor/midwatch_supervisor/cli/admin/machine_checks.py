@@ -54,7 +54,7 @@ class State(StrEnum):
     """It is not there, and nothing here asks for it."""
 
 
-class Finding(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of a check. A tuple, so that the checks read as tables."""
 
     name: str
@@ -64,7 +64,7 @@ class Finding(NamedTuple):
     """What to do; empty where nothing is, or where the detail says it."""
 
 
-async def extras(needed: str) -> list[Finding]:
+async def extras(needed: str) -> list[CheckResult]:
     """Which optional packages are there; `needed` is the extra without which nothing runs here."""
     return [
         extra_finding(extra, use, there=installed(package), needed=extra == needed)
@@ -72,14 +72,14 @@ async def extras(needed: str) -> list[Finding]:
     ]
 
 
-def extra_finding(extra: str, use: str, *, there: bool, needed: bool) -> Finding:
+def extra_finding(extra: str, use: str, *, there: bool, needed: bool) -> CheckResult:
     if there:
-        return Finding(extra, State.OK, use)
+        return CheckResult(extra, State.OK, use)
     state = State.FAILED if needed else State.UNUSED
-    return Finding(extra, state, f"not installed: {use}", f"pip install 'midwatch[{extra}]'")
+    return CheckResult(extra, state, f"not installed: {use}", f"pip install 'midwatch[{extra}]'")
 
 
-async def git() -> list[Finding]:
+async def git() -> list[CheckResult]:
     """Whether there is a git that can make workspaces."""
     try:
         return [git_finding(await ask_git(Path("/"), "version", seconds=_GIT_SECONDS))]
@@ -87,36 +87,36 @@ async def git() -> list[Finding]:
         return [git_finding("not installed")]
 
 
-def git_finding(version: str) -> Finding:
+def git_finding(version: str) -> CheckResult:
     found = re.search(r"(\d+)\.(\d+)", version)
     if found and (int(found[1]), int(found[2])) >= _GIT:
-        return Finding("git", State.OK, version.strip())
+        return CheckResult("git", State.OK, version.strip())
     fix = "install git {}.{} or newer".format(*_GIT)
-    return Finding("git", State.FAILED, version.strip() or "it says no version", fix)
+    return CheckResult("git", State.FAILED, version.strip() or "it says no version", fix)
 
 
-async def sandbox(wish: Sandbox, *, attended: bool) -> list[Finding]:
+async def sandbox(wish: Sandbox, *, attended: bool) -> list[CheckResult]:
     """Whether commands of workers run in a sandbox here, by running one.
 
     `attended` is whether a run from here would open the console.
     """
     if wish is Sandbox.OFF:
-        return [Finding("sandbox", State.UNUSED, f"`run.sandbox` is off: {OPEN}")]
+        return [CheckResult("sandbox", State.UNUSED, f"`run.sandbox` is off: {OPEN}")]
     problem = await bubblewrap_problem()
     if not problem:
-        return [Finding("sandbox", State.OK, "bubblewrap: a command ran in it")]
+        return [CheckResult("sandbox", State.OK, "bubblewrap: a command ran in it")]
     refused = wish is Sandbox.REQUIRED or (wish is Sandbox.DEFAULT and not attended)
     fix = "install the package `bubblewrap`" + ", or set `run.sandbox: off`" * refused
     state = State.FAILED if refused else State.MISSING
-    return [Finding("sandbox", state, f"{problem}: {OPEN}", fix)]
+    return [CheckResult("sandbox", state, f"{problem}: {OPEN}", fix)]
 
 
-async def journal(option: str | None) -> list[Finding]:
+async def journal(option: str | None) -> list[CheckResult]:
     """Whether the journal can be written. None is made, and no table is changed."""
     return [await asyncio.to_thread(_journal, option)]
 
 
-def _journal(option: str | None) -> Finding:
+def _journal(option: str | None) -> CheckResult:
     from midwatch_monitor.journal.core.engine import is_url
 
     location = journal_place(option)
@@ -125,16 +125,16 @@ def _journal(option: str | None) -> Finding:
     folder = next(each for each in Path(location).absolute().parents if each.exists())
     if shutil.disk_usage(folder).free < _LEAST_MIB * 2**20:
         detail = f"{location}: its file system is full; fewer than {_LEAST_MIB} MiB are free"
-        return Finding("journal", State.FAILED, detail, "make room there")
+        return CheckResult("journal", State.FAILED, detail, "make room there")
     if not os.access(folder, os.W_OK | os.X_OK):
         fix = "see its permissions, or name another journal with --journal"
-        return Finding("journal", State.FAILED, f"{folder} may not be written", fix)
+        return CheckResult("journal", State.FAILED, f"{folder} may not be written", fix)
     if Path(location).exists():
         return _tables(location)
-    return Finding("journal", State.OK, f"{location}: made by the first run")
+    return CheckResult("journal", State.OK, f"{location}: made by the first run")
 
 
-def _tables(location: str) -> Finding:
+def _tables(location: str) -> CheckResult:
     """Whether a database can be written, and has the right tables. Raises JournalError."""
     from midwatch_monitor.journal.core.engine import Access, connect, explain_errors, transaction
     from midwatch_monitor.journal.core.schema import prepare, upgrade, version_of
@@ -145,15 +145,17 @@ def _tables(location: str) -> Finding:
             if current and store.writing is not None:
                 prepare(store, Access.WRITE)  # of current tables: the rights only
                 with transaction(store.writing):
-                    return Finding("journal", State.OK, f"{store.name}: can be written, up to date")
+                    return CheckResult(
+                        "journal", State.OK, f"{store.name}: can be written, up to date"
+                    )
         plan = upgrade(store, dry_run=True)
         detail = f"{store.name}: its tables are at {plan.before or 'nothing'}, not {plan.after}"
         if store.lines is not None:
-            return Finding("journal", State.FAILED, detail, "midwatch db upgrade")
-        return Finding("journal", State.OK, f"{detail}; the next run brings them up to date")
+            return CheckResult("journal", State.FAILED, detail, "midwatch db upgrade")
+        return CheckResult("journal", State.OK, f"{detail}; the next run brings them up to date")
 
 
-async def broker(settings: BrokerSettings) -> list[Finding]:
+async def broker(settings: BrokerSettings) -> list[CheckResult]:
     """Whether the broker lets us in, where one is configured."""
     if not settings.url:
         return []
@@ -163,7 +165,7 @@ async def broker(settings: BrokerSettings) -> list[Finding]:
     name, password = settings.username or identity(None).name, read_password(settings, os.environ)
     login = Login(client="", username=name, password=password, session_seconds=0)
     async with asyncio.timeout(_BROKER_SECONDS), connect(settings, login, _ignore):
-        return [Finding("broker", State.OK, f"{settings.url} lets {name} in")]
+        return [CheckResult("broker", State.OK, f"{settings.url} lets {name} in")]
 
 
 def _ignore(_topic: str, _payload: bytes, _numbers: Sequence[int]) -> None:

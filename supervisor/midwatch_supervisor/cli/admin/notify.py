@@ -47,10 +47,10 @@ async def send_test(
 
 async def _try(sender: "Sender") -> str:
     """Why a test message was not taken; empty if it was."""
-    from midwatch_supervisor.notify.message import Message
+    from midwatch_supervisor.notify.message import Notification
 
     try:
-        await sender.send(Message(title="Midwatch: this is a test"))
+        await sender.send(Notification(title="Midwatch: this is a test"))
     except NotifyError as error:
         return str(error)
     return ""

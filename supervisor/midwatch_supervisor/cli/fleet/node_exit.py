@@ -12,7 +12,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.records import Attempt, Lifecycle, Task, TaskTransition
 from midwatch_supervisor.cli.output import write_either, write_json, write_line
-from midwatch_supervisor.fleet.nodes.turn import Outcome
+from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
 from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded
 from midwatch_supervisor.present.json_lines import moment
 
@@ -21,15 +21,15 @@ _ASKED_SECONDS = 2.0
 _LAST_SECONDS = 5.0
 """How long the process waits for the last of these lines."""
 _ENDS = {
-    Outcome.WAITS: "waits, for a person or for other tasks",
-    Outcome.TAKEN: "is in other hands",
-    Outcome.FAILED: "did not get on, and is offered again",
-    Outcome.UNREACHABLE: "did not get on, and is offered again",
+    TurnOutcome.WAITS: "waits, for a person or for other tasks",
+    TurnOutcome.TAKEN: "is in other hands",
+    TurnOutcome.FAILED: "did not get on, and is offered again",
+    TurnOutcome.UNREACHABLE: "did not get on, and is offered again",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldTask:
     """A task in hand; what the journal did not say in time is missing."""
 
     id: int
@@ -69,7 +69,7 @@ class NodeExitReport:
         self._settings = settings
         self._json = json
         self._speaking: asyncio.Task[None] | None = None
-        self._known: dict[int, Held] = {}
+        self._known: dict[int, HeldTask] = {}
         self._came: Counter[str] = Counter()
 
     def turn_ended(self, turn: TurnEnded) -> None:
@@ -113,7 +113,7 @@ class NodeExitReport:
             while (ended := await self._ends.get()) is not None:
                 await self._say_end(ended)
 
-    def _say_what_is_waited_for(self, held: list[Held]) -> None:
+    def _say_what_is_waited_for(self, held: list[HeldTask]) -> None:
         seconds = self._settings.drain_seconds
         if self._json:
             write_json(
@@ -142,7 +142,7 @@ class NodeExitReport:
         held = await self._held_task(ended.task)
         if held.task is None:
             held = self._known.get(ended.task, held)
-        lifecycle = await self._lifecycle(ended.task) if ended.outcome is Outcome.OVER else None
+        lifecycle = await self._lifecycle(ended.task) if ended.outcome is TurnOutcome.OVER else None
         if ended.outcome is None:
             self._came["given back"] += 1
             said = "is given back: others go on with it"
@@ -155,15 +155,15 @@ class NodeExitReport:
             {"type": "turn", **held.fields, "outcome": outcome, "lifecycle": lifecycle},
         )
 
-    async def _held_task(self, task: int) -> Held:
+    async def _held_task(self, task: int) -> HeldTask:
         try:
             async with asyncio.timeout(_ASKED_SECONDS):
                 found = await self._journal.tasks_with([task])
                 attempts = await self._journal.attempts(task)
         except (TimeoutError, JournalError):
-            return Held(id=task)
+            return HeldTask(id=task)
         last = attempts[-1] if attempts else None
-        return Held(id=task, task=found[0] if found else None, attempt=last)
+        return HeldTask(id=task, task=found[0] if found else None, attempt=last)
 
     async def _lifecycle(self, task: int) -> Lifecycle | None:
         try:

@@ -23,8 +23,16 @@ from midwatch_monitor.replay.tune.proposal import (
     share_text,
     verdict_lines,
 )
-from midwatch_monitor.replay.tune.runs import AlarmFigures, Target
-from midwatch_monitor.replay.tune.study import MIN_TARGETS, Aim, Check, Row, Study, Trial, study
+from midwatch_monitor.replay.tune.runs import AlarmFigures, AlarmTarget
+from midwatch_monitor.replay.tune.study import (
+    MIN_TARGETS,
+    Aim,
+    HeldOutCheck,
+    ThresholdRow,
+    ThresholdStudy,
+    ThresholdTrial,
+    study,
+)
 from midwatch_monitor.traces import AUTO
 from midwatch_supervisor.cli.inspect.replay import FormatOption, check_format
 from midwatch_supervisor.cli.output import require_absent, write_error, write_json, write_line
@@ -87,7 +95,7 @@ def tune(
     _tell(result, text, json=json)
 
 
-def _tell(result: Study, text: str, *, json: bool) -> None:
+def _tell(result: ThresholdStudy, text: str, *, json: bool) -> None:
     if json:
         for fields in json_lines(result, text):
             write_json(fields)
@@ -107,7 +115,7 @@ def _aim(max_false_alarms: float, folds: int, seed: int) -> Aim:
     return Aim(allowed=max_false_alarms / 100, folds=folds, seed=seed)
 
 
-def _warn(found: Recordings, result: Study) -> None:
+def _warn(found: Recordings, result: ThresholdStudy) -> None:
     """Say what makes the figures weaker than they look."""
     resolved = result.present.resolved.of
     if found.unlabelled:
@@ -116,10 +124,10 @@ def _warn(found: Recordings, result: Study) -> None:
         write_error("no column task: every run counts as a task of its own")
     if resolved < MIN_RESOLVED:
         write_error(f"resolved runs: only {resolved}, so the intervals are wide")
-    if result.target is Target.UNRESOLVED:
+    if result.target is AlarmTarget.UNRESOLVED:
         few = f"fewer than {MIN_TARGETS} runs ran out of budget"
         write_error(f"{few}: thresholds are chosen to find unresolved ones")
-    if Check.OTHER_TASKS not in result.trials:
+    if HeldOutCheck.OTHER_TASKS not in result.trials:
         write_error("all tasks are in one fold: nothing can be held out")
     if len({label.source for label in found.traces.values()}) == 1:
         why = "no column source" if "source" in found.absent else "only one source"
@@ -140,12 +148,12 @@ def _write(output: Path, text: str) -> None:
 MAX_ROWS = 12
 """Thresholds of a rule that are shown; a rule that counts far has a hundred."""
 _FOUND = {
-    Target.SPENT: "in the first 80 % of their steps",
-    Target.UNRESOLVED: "at whatever step",
+    AlarmTarget.SPENT: "in the first 80 % of their steps",
+    AlarmTarget.UNRESOLVED: "at whatever step",
 }
 
 
-def json_lines(study: Study, text: str) -> Iterator[dict[str, object]]:
+def json_lines(study: ThresholdStudy, text: str) -> Iterator[dict[str, object]]:
     """One object for each threshold, rule and whole configuration, and last the proposal."""
     target = {"target": study.target.name.lower()}
     for row in study.rows:
@@ -168,7 +176,7 @@ def json_lines(study: Study, text: str) -> Iterator[dict[str, object]]:
         "max_false_alarms": round(100 * study.aim.allowed, 4),
         "folds": study.aim.folds,
         "seed": study.aim.seed,
-        "better": is_proposed(study) if Check.OTHER_TASKS in study.trials else None,
+        "better": is_proposed(study) if HeldOutCheck.OTHER_TASKS in study.trials else None,
         "refusals": refusals(study),
         "untried": study.untried,
         "rules": changes(study) if is_proposed(study) else {},
@@ -176,7 +184,7 @@ def json_lines(study: Study, text: str) -> Iterator[dict[str, object]]:
     }
 
 
-def text_lines(study: Study) -> Iterator[str]:
+def text_lines(study: ThresholdStudy) -> Iterator[str]:
     """A table for each rule that said anything, then the whole configurations."""
     yield from _explained(study.target)
     yield ""
@@ -202,7 +210,7 @@ def text_lines(study: Study) -> Iterator[str]:
     yield from verdict_lines(study)
 
 
-def _source_table(trial: Trial, target: Target) -> Iterator[str]:
+def _source_table(trial: ThresholdTrial, target: AlarmTarget) -> Iterator[str]:
     """Each source as configured and as chosen."""
     yield f"By source, as configured and with the chosen thresholds, {trial.check}:"
     heads = ("source", "resolved runs alarmed", f"{target} found", "")
@@ -218,18 +226,18 @@ def _source_table(trial: Trial, target: Target) -> Iterator[str]:
     yield from (f"  {line}" for line in table_lines(table(heads, rows, words=(0, 1, 2, 3))))
 
 
-def _explained(target: Target) -> Iterator[str]:
+def _explained(target: AlarmTarget) -> Iterator[str]:
     yield "resolved: resolved runs alarmed, the false alarms, with a 95 % interval."
     yield f"found: runs {target} alarmed {_FOUND[target]}."
-    if target is not Target.UNRESOLVED:
+    if target is not AlarmTarget.UNRESOLVED:
         yield "unresolved: unresolved runs alarmed at whatever step."
     yield f"lift: how much likelier an alarmed run is {target} than runs of its source as long."
     yield f"when: the first alarm of runs {target}, as a share of their steps; the median."
     yield "difference: in percentage points, with a 95 % interval (paired bootstrap by task)."
 
 
-def _table(study: Study, rows: Sequence[Row]) -> Iterator[str]:
-    failed = "" if study.target is Target.UNRESOLVED else "unresolved"
+def _table(study: ThresholdStudy, rows: Sequence[ThresholdRow]) -> Iterator[str]:
+    failed = "" if study.target is AlarmTarget.UNRESOLVED else "unresolved"
     heads = ("at", "resolved", f"found {study.target}", failed, "lift", "when", "")
     shown, chosen = _shown(rows), "proposed" if is_proposed(study) else "chosen, not proposed"
     cells = [heads, *(_cells(row, chosen) for row in shown)]
@@ -240,13 +248,13 @@ def _table(study: Study, rows: Sequence[Row]) -> Iterator[str]:
         yield f"and {len(rows) - len(shown)} more thresholds, with --json"
 
 
-def _shown(rows: Sequence[Row]) -> Sequence[Row]:
+def _shown(rows: Sequence[ThresholdRow]) -> Sequence[ThresholdRow]:
     """What is configured and proposed, and of the others so many as are easily read."""
     every = -(-len(rows) // MAX_ROWS)
     return [row for at, row in enumerate(rows) if at % every == 0 or row.present or row.chosen]
 
 
-def _cells(row: Row, chosen: str) -> tuple[str, ...]:
+def _cells(row: ThresholdRow, chosen: str) -> tuple[str, ...]:
     figures = row.figures
     return (
         "on" if row.threshold is None else str(row.threshold),

@@ -22,7 +22,7 @@ _ATTEMPT = r"/attempt/{attempt:\d{1,18}}"
 """The page that opens one attempt, as messages link to it."""
 _LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
 """What a browser says that followed a link in a mail or a chat, and keeps the cookie back."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+WebHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _HEADERS = {
@@ -92,7 +92,7 @@ class WebServer(Server):
     # -- who is let in ---------------------------------------------------------------------
 
     @web.middleware
-    async def _let_in(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _let_in(self, request: web.Request, handler: WebHandler) -> web.StreamResponse:
         page = self._page
         if not page.is_at(request.host):
             raise web.HTTPMisdirectedRequest(text=_WRONG_NAME)

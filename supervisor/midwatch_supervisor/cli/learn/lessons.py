@@ -168,7 +168,7 @@ async def _lesson_with(journal: Journal, id: int) -> KnownLesson:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
+class LessonFields:
     """What a lesson has beside its text."""
 
     instead: Annotated[
@@ -193,7 +193,7 @@ class Fields:
         )
 
 
-_PLAIN = Fields()
+_PLAIN = LessonFields()
 
 
 @app.command
@@ -203,7 +203,7 @@ async def add(
         Parameter(name="TEXT", help="What to know, do or avoid. Default: read from stdin."),
     ] = None,
     *,
-    fields: Fields = _PLAIN,
+    fields: LessonFields = _PLAIN,
     project: ProjectOption = None,
     task: Annotated[
         str | None, Parameter(help="The task that it is about. Default: the newest one.")

@@ -28,7 +28,7 @@ from midwatch_supervisor.operator.learning_marks import (
     became,
     refusal,
 )
-from midwatch_supervisor.present.known_text import Fields, Known, known_name
+from midwatch_supervisor.present.known_text import Known, KnownFields, known_name
 from midwatch_supervisor.present.text_line import Parts
 from midwatch_tools.journal_location import main_worktree
 
@@ -147,7 +147,7 @@ class MarkOptions:
         write_either(fields, text(id), json=self.json)
 
 
-def _mark_fields(mark: LearningMark, known: Known, rating: int) -> tuple[str, Fields]:
+def _mark_fields(mark: LearningMark, known: Known, rating: int) -> tuple[str, KnownFields]:
     """The `type` of a mark's JSON object, and what it has."""
     match known:
         case KnownLesson():

@@ -53,7 +53,7 @@ Named = Annotated[
         description="A task's name, an attempt's id, or TASK#N for its attempt number N.",
     ),
 ]
-Run = Annotated[
+RunArgument = Annotated[
     int | None, Field(ge=1, le=LARGEST, description="Number of the run; by default the latest.")
 ]
 Last = Annotated[int, Field(ge=1, le=_MAX_LINES, description="How many of the newest records.")]
@@ -65,7 +65,9 @@ class ReadingTools:
     def __init__(self, journal: str | None) -> None:
         self._journal = journal
 
-    async def list_attempts(self, run: Run = None, *, only_needing_a_person: bool = False) -> str:
+    async def list_attempts(
+        self, run: RunArgument = None, *, only_needing_a_person: bool = False
+    ) -> str:
         """Where the tasks of a run and their latest attempts stand, a JSON object a line."""
         lines = list[str]()
         async with await journal_to_read(self._journal) as journal:

@@ -28,7 +28,7 @@ _LONGEST = 1_000
 """Characters of an error that is told."""
 Words = Annotated[str, Field(min_length=1, max_length=4000)]
 MaybeWords = Annotated[str, Field(max_length=4000)]
-Number = Annotated[
+NumberArgument = Annotated[
     int, Field(ge=1, le=LARGEST, description="The `id` of a question, as `waiting` says it.")
 ]
 
@@ -58,12 +58,12 @@ class ActingTools:
         """End an attempt at once."""
         return await self._send(attempt, Action.STOP, message)
 
-    async def approve(self, number: Number) -> str:
+    async def approve(self, number: NumberArgument) -> str:
         """Let what waits take effect, or give a worker what it asked for."""
         async with await journal_to_write(self._journal) as journal:
             return plain(await settle(journal, number, author=self._author, agreed=True))
 
-    async def reject(self, number: Number, reason: MaybeWords = "") -> str:
+    async def reject(self, number: NumberArgument, reason: MaybeWords = "") -> str:
         """Turn down what waits, or what a worker asked for; the worker hears the reason."""
         async with await journal_to_write(self._journal) as journal:
             said = await settle(journal, number, author=self._author, agreed=False, comment=reason)

@@ -85,7 +85,7 @@ class LeaseChange:
     held: bool
 
 
-Tell = Callable[[LeaseChange | RoleChange], None]
+TellChange = Callable[[LeaseChange | RoleChange], None]
 
 
 class FleetMonitor:
@@ -100,7 +100,7 @@ class FleetMonitor:
         settings: Settings,
         holder: str,
         clock: Clock,
-        tell: Tell,
+        tell: TellChange,
         senders: Mapping[str, Sender] | None = None,
     ) -> None:
         """Look after the journal at `location` as `holder`; what it does is told to `tell`.

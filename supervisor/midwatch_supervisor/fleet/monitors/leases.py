@@ -35,7 +35,7 @@ class _Lease:
     """By this process's own clock that never goes back; no later than in the journal."""
 
 
-class Held:
+class HeldLeases:
     """The leases of one moment; each still runs out by itself."""
 
     def __init__(self, seconds: Callable[[], float], leases: Mapping[int, _Lease]) -> None:
@@ -52,9 +52,9 @@ class Held:
         lease = self._leases.get(attempt)
         return _NONE if lease is None else lease.incarnation
 
-    def now(self) -> "Held":
+    def now(self) -> "HeldLeases":
         """The leases as they stand now."""
-        return Held(self._seconds, self._leases)
+        return HeldLeases(self._seconds, self._leases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class LeaseChanges:
     """Held until now, and now by another."""
 
 
-class Leases(Held):
+class Leases(HeldLeases):
     """The leases of one monitor. While the journal cannot be reached, they run out here too."""
 
     def __init__(

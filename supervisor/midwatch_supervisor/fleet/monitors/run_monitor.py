@@ -23,7 +23,7 @@ from midwatch_supervisor.run.task_agents import TaskAgents
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[], Coroutine[Any, Any, None]]
+MonitorWork = Callable[[], Coroutine[Any, Any, None]]
 
 
 class RelayBus:
@@ -208,7 +208,7 @@ class RunMonitor:
 
 
 async def side_by_side(
-    *works: Work, what: str, pause_seconds: float, stopped: Callable[[], bool]
+    *works: MonitorWork, what: str, pause_seconds: float, stopped: Callable[[], bool]
 ) -> None:
     """Do these until cancelled. They try again by themselves: where one fails, it is a fault of
     its own, and all begin again after a pause.

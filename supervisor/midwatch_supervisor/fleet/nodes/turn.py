@@ -30,7 +30,7 @@ from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.job import Place
+from midwatch_supervisor.run.job import JobStage
 from midwatch_supervisor.run.launch import job_again, new_job
 from midwatch_supervisor.run.runner import Runner
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Outcome(StrEnum):
+class TurnOutcome(StrEnum):
     """What a turn came to. Only the journal says what became of the task."""
 
     OVER = "over"
@@ -71,22 +71,22 @@ class Machine:
     clock: Clock
 
 
-async def take_turn(machine: Machine, task: int) -> Outcome:
+async def take_turn(machine: Machine, task: int) -> TurnOutcome:
     """Run a task's attempts until it is over, or waits. Cancelling it leaves it resumable."""
     try:
         found = await machine.journal.tasks_with([task])
-        return await _take(machine, found[0]) if found else Outcome.OVER  # it was erased
+        return await _take(machine, found[0]) if found else TurnOutcome.OVER  # it was erased
     except StaleIncarnationError:
-        return Outcome.TAKEN
+        return TurnOutcome.TAKEN
     except MidwatchError as error:
         log.warning("a turn of task %s failed: %s", task, error)
-        return Outcome.FAILED
+        return TurnOutcome.FAILED
     except Exception:  # whatever it is, the node's other turns go on
         log.exception("a turn of task %s broke", task)
-        return Outcome.FAILED
+        return TurnOutcome.FAILED
 
 
-async def _take(machine: Machine, task: Task) -> Outcome:
+async def _take(machine: Machine, task: Task) -> TurnOutcome:
     run = await machine.journal.run(task.run)
     ready_tasks = await machine.unfinished_runs.of(run.id)
     failures = TaskFailures(
@@ -97,16 +97,16 @@ async def _take(machine: Machine, task: Task) -> Outcome:
     )
     if why := _unreadable(run, ready_tasks, task.id):
         await failures.unreadable(task, why)
-        return Outcome.FAILED  # a newer Midwatch wrote it, whose nodes can do it
+        return TurnOutcome.FAILED  # a newer Midwatch wrote it, whose nodes can do it
     if ready_tasks.over(task.id):
-        return Outcome.OVER
+        return TurnOutcome.OVER
     if task.id not in ready_tasks.ready():
-        return Outcome.WAITS
+        return TurnOutcome.WAITS
     await failures.begin(ready_tasks.live(task.id))
     try:
         return await _work(machine, run, task, ready_tasks.concerns(task.id))
     except ElsewhereError:
-        return Outcome.WAITS
+        return TurnOutcome.WAITS
     except (UsageError, UnreachableError) as error:
         return await _note_failure(machine, failures, task, error)
     except MidwatchError:
@@ -118,19 +118,19 @@ async def _take(machine: Machine, task: Task) -> Outcome:
 
 async def _note_failure(
     machine: Machine, failures: TaskFailures, task: Task, error: Exception
-) -> Outcome:
+) -> TurnOutcome:
     """Note why a turn came to nothing; the task may have failed by that."""
     ready_tasks = await machine.unfinished_runs.of(task.run)
     live, labels = ready_tasks.live(task.id), ready_tasks.labels(task.id)
-    outcome = Outcome.FAILED
+    outcome = TurnOutcome.FAILED
     if isinstance(error, UsageError):
         over = await failures.unable(task, str(error), labels=labels, live=live)
     elif isinstance(error, UnreachableError):
         over = await failures.unreachable(task, str(error), labels=labels, live=live)
-        outcome = Outcome.UNREACHABLE
+        outcome = TurnOutcome.UNREACHABLE
     else:
         over = await failures.broke(task, error, live=live)
-    return Outcome.OVER if over else outcome
+    return TurnOutcome.OVER if over else outcome
 
 
 def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
@@ -144,12 +144,12 @@ def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
     return ""
 
 
-async def _work(machine: Machine, run: Run, task: Task, concerns: Collection[int]) -> Outcome:
+async def _work(machine: Machine, run: Run, task: Task, concerns: Collection[int]) -> TurnOutcome:
     runner = await _runner(machine, run, concerns)
     mine = next(job for job in runner.jobs.values() if job.task.id == task.id)
     mine.agents.build_workers()
     await runner.run()
-    return Outcome.OVER if mine.place is Place.OVER else Outcome.WAITS
+    return TurnOutcome.OVER if mine.place is JobStage.OVER else TurnOutcome.WAITS
 
 
 async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runner:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.errors import JournalError
-from midwatch_supervisor.fleet.nodes.turn import Outcome
+from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
 from midwatch_supervisor.fleet.queue.queue import PUT_BACK, Queue, QueuedTurn
 
 log = logging.getLogger(__name__)
@@ -23,9 +23,9 @@ REST_SECONDS = 1.0
 Else a node without a network would take turn after turn ahead of those that can do them.
 """
 MAX_REST_SECONDS = 30.0
-_AGAIN = frozenset({Outcome.FAILED, Outcome.UNREACHABLE})
+_AGAIN = frozenset({TurnOutcome.FAILED, TurnOutcome.UNREACHABLE})
 
-Take = Callable[[int], Awaitable[Outcome]]
+Take = Callable[[int], Awaitable[TurnOutcome]]
 """Runs the attempts of a task, by its id."""
 
 
@@ -34,7 +34,7 @@ class TurnEnded:
     """A turn that a node had in hand, and has no more."""
 
     task: int
-    outcome: Outcome | None
+    outcome: TurnOutcome | None
     """`None` where it was given back in the middle of the work."""
 
 
@@ -78,7 +78,7 @@ class TurnPool:
         self._slots = slots
         self._changed = changed
         self._ended = ended
-        self._turns: dict[int, asyncio.Future[Outcome]] = {}
+        self._turns: dict[int, asyncio.Future[TurnOutcome]] = {}
         self._heard = heard
         self._resting = 0
         """Slots that take nothing for a while."""
@@ -130,8 +130,8 @@ class TurnPool:
         await self._heed(turn.result(), ticket, labels, era)
         return turn.result().value
 
-    async def _take_turns(self, task: int) -> Outcome:
-        outcome: Outcome | None = None
+    async def _take_turns(self, task: int) -> TurnOutcome:
+        outcome: TurnOutcome | None = None
         try:
             outcome = await self._take(task)
             return outcome
@@ -177,16 +177,16 @@ class TurnPool:
         return PUT_BACK
 
     async def _heed(
-        self, outcome: Outcome, ticket: QueuedTurn, labels: Sequence[str], era: int
+        self, outcome: TurnOutcome, ticket: QueuedTurn, labels: Sequence[str], era: int
     ) -> None:
         """Offer a turn again that came to nothing, later each time."""
-        self._unreachable = self._unreachable + 1 if outcome is Outcome.UNREACHABLE else 0
+        self._unreachable = self._unreachable + 1 if outcome is TurnOutcome.UNREACHABLE else 0
         if outcome not in _AGAIN:
             del self._failed[ticket.task]
             return
         self._failed[ticket.task] += 1
         seconds = delay(FAILED_SECONDS, self._failed[ticket.task], most=MAX_FAILED_SECONDS)
-        if outcome is Outcome.UNREACHABLE:
+        if outcome is TurnOutcome.UNREACHABLE:
             # Taken before anything is awaited: the slot is free already.
             rest = delay(REST_SECONDS, self._unreachable, most=MAX_REST_SECONDS)
             asyncio.get_running_loop().call_later(rest, self._rest)

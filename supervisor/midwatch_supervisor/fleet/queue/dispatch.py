@@ -111,7 +111,7 @@ _BREATH = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class DueTasks:
     """What is to be done about the tasks of one run."""
 
     begin: tuple[int, ...] = ()
@@ -128,7 +128,7 @@ def due(
     nodes: Sequence[NodeStatus],
     *,
     over: Collection[int] = (),
-) -> Due:
+) -> DueTasks:
     """What is to be done, by the tasks that can go on and the turns that are under way. Pure.
 
     A turn whose process is not among the nodes is as lost as one of a lost node.
@@ -144,7 +144,7 @@ def due(
         for each in stranded
         if each.ticket.number < last[each.ticket.task] or each.ticket.task in over
     ]
-    return Due(
+    return DueTasks(
         begin=tuple(task for task in ready if task not in last),
         rescue=tuple(each for each in stranded if each not in old),
         drop=(*old, *left),
@@ -242,7 +242,7 @@ class Dispatcher:
             self._tidied_at = now
             await self._turn_queue.forget(now - _KEPT)
 
-    async def _do(self, run: Run, ready_tasks: ReadyTasks, what: Due) -> None:
+    async def _do(self, run: Run, ready_tasks: ReadyTasks, what: DueTasks) -> None:
         for each in what.drop:
             await self._turn_queue.drop(each.ticket)
         await self._rescue(

@@ -292,7 +292,7 @@ def _client(url: str) -> "DBOSClient":
     )
 
 
-Work = Callable[[QueuedTurn, Sequence[str]], Coroutine[Any, Any, str]]
+TurnWork = Callable[[QueuedTurn, Sequence[str]], Coroutine[Any, Any, str]]
 """Does a turn of a task that asks for these labels."""
 
 
@@ -302,7 +302,7 @@ class Reception:
     There is one in a process: DBOS is one too.
     """
 
-    def __init__(self, work: Work, *, holder: str, fleet: str) -> None:
+    def __init__(self, work: TurnWork, *, holder: str, fleet: str) -> None:
         """Have `work` do a turn; what it answers ends the turn, and it should not raise.
 
         `PUT_BACK` ends nothing: who takes the turn out of its queue begins it anew.

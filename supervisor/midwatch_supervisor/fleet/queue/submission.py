@@ -11,7 +11,7 @@ from midwatch_monitor.config.tasks import ModelSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet import submission
-from midwatch_monitor.journal.fleet.submission import Key, NewRun, NewTask
+from midwatch_monitor.journal.fleet.submission import NewRun, NewTask, SubmissionKey
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Run
 from midwatch_supervisor.fleet.queue.queue import queues_of
@@ -38,7 +38,7 @@ async def submit(
     Raises UsageError where that is one of other tasks, WorkspaceError where a repository cannot be
     asked, and JournalError.
     """
-    named = key and Key(fleet=settings.fleet.name, name=key, digest=digest(wanted))
+    named = key and SubmissionKey(fleet=settings.fleet.name, name=key, digest=digest(wanted))
     # Asked first: a repository that is out of reach by now does not matter any more.
     if named and (there := await journal.read(submission.find_submission, named)):
         return there, True

@@ -11,7 +11,7 @@ from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LOST_SIGN
 from midwatch_supervisor.present.text_line import blocker_words
 from midwatch_supervisor.tui.screens.preview import LOW
-from midwatch_supervisor.tui.state.attention import Queue, QueueItem, collapse
+from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, collapse
 from midwatch_supervisor.tui.state.board import STREAM, FleetBoard, Report
 from midwatch_supervisor.tui.state.node_list import node_word
 from midwatch_supervisor.tui.state.row import Need, Row
@@ -34,7 +34,7 @@ _SIGNS: Mapping[NodeState, tuple[str, str]] = {
 class AttentionPane(Table[QueueItem]):
     """The queue, the most urgent first."""
 
-    def __init__(self, queue: Queue, now: Callable[[], datetime]) -> None:
+    def __init__(self, queue: AttentionQueue, now: Callable[[], datetime]) -> None:
         def age(item: QueueItem, colours: Palette) -> Cell:
             if item.since is None:
                 return "-", colours.dim

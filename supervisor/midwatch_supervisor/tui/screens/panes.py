@@ -17,7 +17,7 @@ from midwatch_supervisor.tui.screens.fleet import FleetPane
 from midwatch_supervisor.tui.screens.lists import AttentionPane, CheckpointsPane, NodesPane
 from midwatch_supervisor.tui.screens.overview import OverviewPane
 from midwatch_supervisor.tui.screens.preview import PreviewView
-from midwatch_supervisor.tui.state.attention import Queue
+from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.row import Row
@@ -70,7 +70,7 @@ class Panes(Vertical):
     def __init__(
         self,
         board: FleetBoard,
-        queue: Queue,
+        queue: AttentionQueue,
         learned: LearnedPane,
         now: Callable[[], datetime],
         *,

@@ -17,7 +17,7 @@ from midwatch_supervisor.present.numbers import amount, budget_text, count_noun,
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, standing_sign
 from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.present.waiting import attempt_waits_for
-from midwatch_supervisor.tui.state.attention import Queue
+from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.line_list import Cell
@@ -102,7 +102,9 @@ class TitleLine(Static):
     }
     """
 
-    def __init__(self, board: FleetBoard, queue: Queue, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, board: FleetBoard, queue: AttentionQueue, now: Callable[[], datetime]
+    ) -> None:
         self._board, self._queue, self._now = board, queue, now
         self._mark = ""
         self._shown: Text | None = None

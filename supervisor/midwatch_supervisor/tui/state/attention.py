@@ -284,7 +284,7 @@ _REQUESTS = (BudgetRequest, PermissionRequest, PlanCheck)
 _MATTERS = (AttemptTransition, Alert, Delivery, Intervention, *_REQUESTS)
 
 
-class Queue:
+class AttentionQueue:
     """What waits for a person; the fleet is gone through only after something that matters."""
 
     def __init__(self, board: FleetBoard) -> None:

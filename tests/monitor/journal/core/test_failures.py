@@ -17,7 +17,7 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import schema, work
 from midwatch_monitor.journal.core.engine import Access, Store, connect
-from midwatch_monitor.journal.core.threads import Writer
+from midwatch_monitor.journal.core.threads import DatabaseWriter
 from midwatch_monitor.records import Run
 
 
@@ -40,7 +40,7 @@ def pragma(store: Store, text: str) -> None:
 
 
 def test_what_waits_shares_one_transaction_up_to_the_limit(store: Store, at: datetime) -> None:
-    writer = Writer(writing(store), name="it", max_batch=10)
+    writer = DatabaseWriter(writing(store), name="it", max_batch=10)
     go = holding(writer)
     rest = [writer.submit(lambda c: adding(c, at)) for _ in range(25)]
     go.set()
@@ -50,7 +50,7 @@ def test_what_waits_shares_one_transaction_up_to_the_limit(store: Store, at: dat
     assert writer.transactions == 1 + 3
 
 
-def holding(writer: Writer) -> threading.Event:
+def holding(writer: DatabaseWriter) -> threading.Event:
     """Keep the writer in a transaction of its own until the event is set."""
     begun, go = threading.Event(), threading.Event()
 
@@ -72,7 +72,7 @@ def test_a_failed_group_is_undone_and_done_again_one_by_one(store: Store, at: da
         adding(connection, at)
         raise LookupError("mine alone")
 
-    writer = Writer(writing(store), name="it", max_batch=10)
+    writer = DatabaseWriter(writing(store), name="it", max_batch=10)
     go = holding(writer)
     good, bad, fine = (
         writer.submit(lambda c: adding(c, at)),
@@ -87,7 +87,7 @@ def test_a_failed_group_is_undone_and_done_again_one_by_one(store: Store, at: da
 
 
 def test_work_that_nobody_awaits_any_more_is_not_begun(store: Store, at: datetime) -> None:
-    writer = Writer(writing(store), name="it", max_batch=10)
+    writer = DatabaseWriter(writing(store), name="it", max_batch=10)
     go = holding(writer)
     assert writer.submit(lambda c: adding(c, at)).cancel()
     go.set()

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from midwatch_monitor.config.policy import Row
+from midwatch_monitor.config.policy import PolicyRow
 from midwatch_monitor.config.rules import Rules, RuleSettings
 from midwatch_monitor.config.section import Section, parse_duration, parse_length
 from midwatch_monitor.config.settings import Settings
@@ -58,7 +58,7 @@ def configuration_page() -> str:
     for path, section in _sections(Settings):
         parts.append(f"## {path}\n\n{_about(section)}\n\n{_table(section, f'{path}.')}")
         if path == "policy":
-            parts.append(f"## policy.table\n\n{_about(Row)}\n\n{_table(Row, '')}")
+            parts.append(f"## policy.table\n\n{_about(PolicyRow)}\n\n{_table(PolicyRow, '')}")
     return "".join(parts).rstrip() + "\n"
 
 
@@ -110,7 +110,7 @@ def tasks_page() -> str:
 
 def undocumented() -> list[str]:
     """Keys without a docstring that says what they mean."""
-    of = [*(section for _, section in _sections(Settings)), Row, TaskFile, TaskSpec, Defaults]
+    of = [*(section for _, section in _sections(Settings)), PolicyRow, TaskFile, TaskSpec, Defaults]
     of += [WorkerSpec, ModelSpec, BudgetSpec, PlanStepSpec, FileCheck]
     of += [type(each) for each in rule_settings(Rules()).values()]
     return [

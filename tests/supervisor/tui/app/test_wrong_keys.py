@@ -20,7 +20,7 @@ from midwatch_stage.console import ConsoleDriver, console_in, press
 from midwatch_stage.factories import alert, intervention, reflecting, transition
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.keys import ACTS, LEARNED, LIST
-from midwatch_supervisor.tui.operator_command import Command, question, refusal
+from midwatch_supervisor.tui.operator_command import OperatorCommand, question, refusal
 
 Watch = ConsoleDriver[Journal]
 Open = Callable[..., AbstractAsyncContextManager[Watch]]
@@ -47,8 +47,10 @@ def opened(tmp_path: Path) -> Open:
 
 
 @pytest.mark.parametrize("standing", STANDINGS)
-@pytest.mark.parametrize("command", Command)
-def test_no_command_does_at_once_what_cannot_be_taken_back(command: Command, standing: str) -> None:
+@pytest.mark.parametrize("command", OperatorCommand)
+def test_no_command_does_at_once_what_cannot_be_taken_back(
+    command: OperatorCommand, standing: str
+) -> None:
     about = row(*STANDINGS[standing])
     asks = question(command, about) is not None
     assert asks or refusal(command, about) or command.effect.action in HARMLESS

@@ -40,7 +40,7 @@ from midwatch_supervisor.tui.screens.banner import (
     failed_parts,
     journal_still,
 )
-from midwatch_supervisor.tui.state.attention import Queue, QueueItem, waiting_attempt
+from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, waiting_attempt
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need, Row
 
@@ -109,7 +109,7 @@ def calls(*seconds: Sequence[Record]) -> list[str]:
     board, bell = FleetBoard(), Bell(opened_at=AT)
     board.meet_task(task())
     board.meet_attempt(attempt())
-    queue, last = Queue(board), 0
+    queue, last = AttentionQueue(board), 0
     said: list[str] = []
     for records in seconds:
         entries = [entry(id, each) for id, each in enumerate(records, start=last + 1)]

@@ -35,8 +35,8 @@ from midwatch_stage.rows import row
 from midwatch_supervisor.operator.questions import alerts_answered, is_held
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
-    Command,
     DialogQuestion,
+    OperatorCommand,
     confirmation,
     offers,
     question,
@@ -63,19 +63,25 @@ BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 WORKING = transition()
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
 
-ALWAYS = {Command.GUIDE, Command.STOP, Command.RESTART, Command.GRANT, Command.SWITCH}
-RUNNING = ALWAYS | {Command.PAUSE}
-VERDICTS = {Command.ACCEPT, Command.REFUSE}
+ALWAYS = {
+    OperatorCommand.GUIDE,
+    OperatorCommand.STOP,
+    OperatorCommand.RESTART,
+    OperatorCommand.GRANT,
+    OperatorCommand.SWITCH,
+}
+RUNNING = ALWAYS | {OperatorCommand.PAUSE}
+VERDICTS = {OperatorCommand.ACCEPT, OperatorCommand.REFUSE}
 
 
-def asked(command: Command, about: Row, models: tuple[str, ...] = ()) -> DialogQuestion:
+def asked(command: OperatorCommand, about: Row, models: tuple[str, ...] = ()) -> DialogQuestion:
     found = question(command, about, models=models)
     assert found is not None
     return found
 
 
-def sensible(about: Row, *, pausing: bool = False) -> set[Command]:
-    return {each for each in Command if not refusal(each, about, pausing=pausing)}
+def sensible(about: Row, *, pausing: bool = False) -> set[OperatorCommand]:
+    return {each for each in OperatorCommand if not refusal(each, about, pausing=pausing)}
 
 
 def problem(found: DialogQuestion, words: str) -> str:
@@ -88,18 +94,21 @@ def problem(found: DialogQuestion, words: str) -> str:
     [
         ((), RUNNING),
         ((WORKING,), RUNNING),
-        ((WORKING, PAUSE), ALWAYS | {Command.RESUME}),
-        ((WORKING, ALERT), RUNNING | {Command.ACKNOWLEDGE, Command.SILENCE}),
-        ((WORKING, HELD), RUNNING | {Command.APPROVE, Command.MODIFY, Command.REJECT}),
+        ((WORKING, PAUSE), ALWAYS | {OperatorCommand.RESUME}),
+        ((WORKING, ALERT), RUNNING | {OperatorCommand.ACKNOWLEDGE, OperatorCommand.SILENCE}),
+        (
+            (WORKING, HELD),
+            RUNNING | {OperatorCommand.APPROVE, OperatorCommand.MODIFY, OperatorCommand.REJECT},
+        ),
         ((WORKING, HELD, delivery(2, DeliveryState.REJECTED)), RUNNING),
-        ((WORKING, BUDGET), RUNNING | {Command.APPROVE, Command.REJECT}),
-        ((PARKED,), ALWAYS | {Command.RESUME}),
-        ((HELD, ALERT, transition(Lifecycle.COMPLETED)), VERDICTS | {Command.RESTART}),
-        ((transition(Lifecycle.CANCELED),), VERDICTS | {Command.RESTART}),
+        ((WORKING, BUDGET), RUNNING | {OperatorCommand.APPROVE, OperatorCommand.REJECT}),
+        ((PARKED,), ALWAYS | {OperatorCommand.RESUME}),
+        ((HELD, ALERT, transition(Lifecycle.COMPLETED)), VERDICTS | {OperatorCommand.RESTART}),
+        ((transition(Lifecycle.CANCELED),), VERDICTS | {OperatorCommand.RESTART}),
     ],
 )
 def test_what_can_be_done_depends_on_where_the_attempt_stands(
-    records: tuple[Record, ...], commands: set[Command]
+    records: tuple[Record, ...], commands: set[OperatorCommand]
 ) -> None:
     assert sensible(row(*records)) == commands
 
@@ -107,51 +116,51 @@ def test_what_can_be_done_depends_on_where_the_attempt_stands(
 def test_nothing_can_be_done_about_a_task_without_an_attempt() -> None:
     queued = Row.of(task(name="fix", title=""))
     assert sensible(queued) == set()
-    assert refusal(Command.GUIDE, queued) == "it has not begun yet"
+    assert refusal(OperatorCommand.GUIDE, queued) == "it has not begun yet"
 
 
 @pytest.mark.parametrize(
     ("command", "record", "why"),
     [
-        (Command.APPROVE, WORKING, "no decision waits for approval"),
-        (Command.MODIFY, BUDGET, "no decision waits for approval"),
-        (Command.SILENCE, WORKING, "no alert fires"),
-        (Command.ACCEPT, WORKING, "there is no result yet: working"),
-        (Command.REFUSE, PARKED, "there is no result yet: waits for you"),
-        (Command.PAUSE, PARKED, "it is paused already, or waits for you"),
-        (Command.RESUME, WORKING, "it is not paused: working"),
+        (OperatorCommand.APPROVE, WORKING, "no decision waits for approval"),
+        (OperatorCommand.MODIFY, BUDGET, "no decision waits for approval"),
+        (OperatorCommand.SILENCE, WORKING, "no alert fires"),
+        (OperatorCommand.ACCEPT, WORKING, "there is no result yet: working"),
+        (OperatorCommand.REFUSE, PARKED, "there is no result yet: waits for you"),
+        (OperatorCommand.PAUSE, PARKED, "it is paused already, or waits for you"),
+        (OperatorCommand.RESUME, WORKING, "it is not paused: working"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(
-    command: Command, record: Record, why: str
+    command: OperatorCommand, record: Record, why: str
 ) -> None:
     assert refusal(command, row(record)) == why
 
 
 def test_a_pause_on_its_way_can_be_taken_back_and_not_repeated() -> None:
-    assert sensible(row(WORKING), pausing=True) == ALWAYS | {Command.RESUME}
+    assert sensible(row(WORKING), pausing=True) == ALWAYS | {OperatorCommand.RESUME}
 
 
 def test_a_restart_of_what_is_over_asks_what_the_next_attempt_should_do_differently() -> None:
     over = row(transition(Lifecycle.FAILED, ending=Ending.STUCK, reason="stop by operator"))
-    assert refusal(Command.RESTART, over) == ""
-    found = asked(Command.RESTART, over)
+    assert refusal(OperatorCommand.RESTART, over) == ""
+    found = asked(OperatorCommand.RESTART, over)
     assert found.title == "Begin fix again: what should the next attempt do differently?"
     assert found.send == "Begin again"
     first, *_, last = found.quote.splitlines()
     assert first == "stop by operator"
     assert last == "The task has its budget once more; what is used stays counted."
-    assert confirmation(Command.RESTART, over) == "begun again"
+    assert confirmation(OperatorCommand.RESTART, over) == "begun again"
 
 
 @pytest.mark.parametrize(("models", "refused"), [((), False), (("m",), True), (("m", "n"), False)])
 def test_a_switch_needs_another_model(models: tuple[str, ...], refused: bool) -> None:
-    assert bool(refusal(Command.SWITCH, row(WORKING, model="m"), models=models)) is refused
+    assert bool(refusal(OperatorCommand.SWITCH, row(WORKING, model="m"), models=models)) is refused
 
 
 def test_every_command_but_verdicts_and_decisions_is_an_intervention_of_its_own() -> None:
-    acting = {each for each in Command if each.effect.action is not None}
-    assert acting == {each for each in Command if not (each.of_decision or each.of_result)}
+    acting = {each for each in OperatorCommand if each.effect.action is not None}
+    assert acting == {each for each in OperatorCommand if not (each.of_decision or each.of_result)}
 
 
 def test_what_holds_or_ends_an_attempt_answers_no_alert() -> None:
@@ -162,7 +171,7 @@ def test_what_holds_or_ends_an_attempt_answers_no_alert() -> None:
 
 def test_every_command_has_a_key_and_no_key_is_used_twice() -> None:
     named = {key.action.removeprefix("act('").removesuffix("')") for key in ACTS}
-    assert named == {each.value for each in Command} - {Command.RESUME}
+    assert named == {each.value for each in OperatorCommand} - {OperatorCommand.RESUME}
     keys = [each for key in (*EVERYWHERE, *LIST, *ACTS) for each in key.keys.split(",")]
     assert sorted(set(keys)) == sorted(keys)
 
@@ -175,11 +184,11 @@ def test_guidance_answers_the_question_or_the_alerts(
     records: tuple[Record, ...], quote: str
 ) -> None:
     found = DialogQuestion(title="Guidance for fix#1", send="Send", quote=quote)
-    assert question(Command.GUIDE, row(*records)) == found
+    assert question(OperatorCommand.GUIDE, row(*records)) == found
 
 
 def test_a_decision_is_modified_beginning_from_its_own_words() -> None:
-    assert question(Command.MODIFY, row(WORKING, HELD)) == DialogQuestion(
+    assert question(OperatorCommand.MODIFY, row(WORKING, HELD)) == DialogQuestion(
         title="The replan for fix#1, in your words",
         send="Issue",
         quote="replan by supervisor: Plan anew.\n1. read\n2. write",
@@ -188,10 +197,10 @@ def test_a_decision_is_modified_beginning_from_its_own_words() -> None:
 
 
 def test_what_ends_or_hides_something_is_a_matter_of_yes_or_no() -> None:
-    found = {each: question(each, row(WORKING, HELD)) for each in Command}
+    found = {each: question(each, row(WORKING, HELD)) for each in OperatorCommand}
     confirmed = {command for command, each in found.items() if each and each.confirm}
-    assert confirmed == {Command.STOP, Command.APPROVE, Command.SILENCE}
-    at_once = {Command.PAUSE, Command.RESUME, Command.ACKNOWLEDGE}
+    assert confirmed == {OperatorCommand.STOP, OperatorCommand.APPROVE, OperatorCommand.SILENCE}
+    at_once = {OperatorCommand.PAUSE, OperatorCommand.RESUME, OperatorCommand.ACKNOWLEDGE}
     assert {command for command, each in found.items() if each is None} == at_once
 
 
@@ -213,11 +222,11 @@ def test_what_ends_or_hides_something_is_a_matter_of_yes_or_no() -> None:
 def test_what_takes_work_away_is_approved_by_name_and_the_rest_at_once(
     waiting: Record, asks: bool
 ) -> None:
-    assert (question(Command.APPROVE, row(WORKING, waiting)) is not None) is asks
+    assert (question(OperatorCommand.APPROVE, row(WORKING, waiting)) is not None) is asks
 
 
 def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
-    assert question(Command.APPROVE, row(WORKING, HELD)) == DialogQuestion(
+    assert question(OperatorCommand.APPROVE, row(WORKING, HELD)) == DialogQuestion(
         title="Approve replan of fix#1?",
         send="Approve",
         quote="replan by supervisor: Plan anew.\n1. read\n2. write",
@@ -264,18 +273,18 @@ def test_every_offer_has_a_key() -> None:
     [("20 requests\nGo on.", False), ("20 apples", True), ("a lot\n20 requests", True)],
 )
 def test_a_grant_must_begin_with_amounts(words: str, wrong: bool) -> None:
-    assert bool(problem(asked(Command.GRANT, row(WORKING)), words)) is wrong
+    assert bool(problem(asked(OperatorCommand.GRANT, row(WORKING)), words)) is wrong
 
 
 def test_a_grant_begins_from_what_was_asked_for() -> None:
-    found = asked(Command.GRANT, row(WORKING, BUDGET))
+    found = asked(OperatorCommand.GRANT, row(WORKING, BUDGET))
     assert found.text == "20 requests"
     assert found.quote.splitlines()[1:] == ["asks for budget: 20 requests (two files left)"]
 
 
 def test_a_grant_shows_what_is_used_of_each_limit() -> None:
     budget = Budget(requests=Meter(used=12, limit=60), minutes=Meter(used=3, limit=30))
-    found = asked(Command.GRANT, row(WORKING, change(budget=budget)))
+    found = asked(OperatorCommand.GRANT, row(WORKING, change(budget=budget)))
     assert found.quote.splitlines() == [
         "Used: 12 of 60 requests, 0 tokens, $0.00, 3 of 30 min",
         "For instance: 20 requests, 15 minutes",
@@ -283,7 +292,7 @@ def test_a_grant_shows_what_is_used_of_each_limit() -> None:
 
 
 def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
-    found = asked(Command.RESTART, row(WORKING, ALERT))
+    found = asked(OperatorCommand.RESTART, row(WORKING, ALERT))
     assert found.quote.splitlines() == [
         "cycle: cycle was seen",
         "Attempt 2 begins in a new workspace, without these changes and this conversation. "
@@ -295,39 +304,44 @@ def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
 
 
 def test_a_stop_says_what_is_kept_and_what_is_not_begun() -> None:
-    quote = asked(Command.STOP, row(WORKING)).quote
+    quote = asked(OperatorCommand.STOP, row(WORKING)).quote
     assert "counts as failed; the tasks that depend on it are not begun" in quote
     assert "`midwatch diff fix#1` shows its changes" in quote
 
 
 def test_silencing_asks_because_nothing_takes_it_back() -> None:
-    found = asked(Command.SILENCE, row(WORKING, ALERT))
+    found = asked(OperatorCommand.SILENCE, row(WORKING, ALERT))
     assert found.title == "Silence these alerts of fix#1 until the attempt ends?"
     assert found.quote.startswith("cycle: cycle was seen\n")
 
 
 def test_a_switch_goes_to_another_model_that_the_worker_has() -> None:
-    found = asked(Command.SWITCH, row(WORKING, model="m"), ("m", "big"))
+    found = asked(OperatorCommand.SWITCH, row(WORKING, model="m"), ("m", "big"))
     assert (found.text, found.quote.splitlines()[:-1]) == ("big", ["· m (current)", "· big"])
     assert [problem(found, words) for words in ("big", "huge", "m\nplease")] == [
         "",
         'Unknown model "huge"',
         "m is the current model",
     ]
-    assert problem(asked(Command.SWITCH, row(WORKING, model="m")), "other") == ""
+    assert problem(asked(OperatorCommand.SWITCH, row(WORKING, model="m")), "other") == ""
 
 
 @pytest.mark.parametrize(
     ("command", "words", "terms", "message"),
     [
-        (Command.GRANT, "20 requests", Terms(grant=Grant(requests=20)), ""),
-        (Command.GRANT, "5 minutes\nHurry.\nGo.", Terms(grant=Grant(minutes=5)), "Hurry.\nGo."),
-        (Command.SWITCH, " openai:big \nTry it.", Terms(model="openai:big"), "Try it."),
-        (Command.GUIDE, "20 requests", Terms(), "20 requests"),
+        (OperatorCommand.GRANT, "20 requests", Terms(grant=Grant(requests=20)), ""),
+        (
+            OperatorCommand.GRANT,
+            "5 minutes\nHurry.\nGo.",
+            Terms(grant=Grant(minutes=5)),
+            "Hurry.\nGo.",
+        ),
+        (OperatorCommand.SWITCH, " openai:big \nTry it.", Terms(model="openai:big"), "Try it."),
+        (OperatorCommand.GUIDE, "20 requests", Terms(), "20 requests"),
     ],
 )
 def test_the_first_line_says_what_exactly_and_the_rest_is_the_message(
-    command: Command, words: str, terms: Terms, message: str
+    command: OperatorCommand, words: str, terms: Terms, message: str
 ) -> None:
     assert terms_in(command, words) == (terms, message)
 
@@ -361,14 +375,14 @@ def test_what_becomes_of_a_followed_command_is_told(
 def test_a_pause_is_on_its_way_until_it_arrives_or_the_attempt_ends(end: Record) -> None:
     assert is_held(row(WORKING, PAUSE).state)
     assert not is_held(row(WORKING, PAUSE, end).state)
-    assert refusal(Command.PAUSE, row(WORKING), pausing=True)
+    assert refusal(OperatorCommand.PAUSE, row(WORKING), pausing=True)
 
 
 def test_what_cannot_reach_a_session_is_not_offered_and_says_why() -> None:
     acts = (Action.OBSERVE, Action.ASK_OPERATOR)
     only_read = row(change(acts=acts), ALERT)
     assert {each.key for each in offers(only_read)} == {"acknowledge"}
-    assert "it is only watched" in refusal(Command.GUIDE, only_read)
+    assert "it is only watched" in refusal(OperatorCommand.GUIDE, only_read)
     hooked = row(change(acts=(*acts, Action.NUDGE, Action.STOP)), ALERT)
     assert {each.key for each in offers(hooked)} == {"guide", "stop", "acknowledge"}
-    assert "it can be guided and stopped from here" in refusal(Command.PAUSE, hooked)
+    assert "it can be guided and stopped from here" in refusal(OperatorCommand.PAUSE, hooked)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.settings import ConsoleSettings
-from midwatch_monitor.errors import ConfigError, Place
+from midwatch_monitor.errors import ConfigError, FilePosition
 from midwatch_supervisor.tui import keys
 from midwatch_supervisor.tui.keys import (
     THEME_NAMES,
@@ -20,7 +20,7 @@ from midwatch_supervisor.tui.keys import (
 )
 from midwatch_supervisor.tui.widgets.dialogs import help_lines
 
-PLACE = Place(file=Path("midwatch.yaml"))
+PLACE = FilePosition(file=Path("midwatch.yaml"))
 UP = Key(id="up", keys="k,up", action="up", does="Go up", short="Up")
 DOWN = Key(id="down", keys="j,down", action="down", does="Go down")
 ELSEWHERE = Key(id="elsewhere", keys="j", action="jump", does="Jump, where there is no down")

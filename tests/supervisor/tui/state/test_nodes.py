@@ -23,7 +23,7 @@ from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.screens.banner import failed_parts, no_node
 from midwatch_supervisor.tui.screens.lists import hosts
-from midwatch_supervisor.tui.state.attention import Queue
+from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Row
@@ -112,7 +112,7 @@ def test_of_an_attempt_whose_node_is_gone_nobody_knows_how_it_fares(
 
 def test_who_got_stuck_while_its_node_was_gone_needs_a_person_once_the_node_is_back() -> None:
     told = Told()
-    queue = Queue(told.board)
+    queue = AttentionQueue(told.board)
     told.board.meet_nodes([LOST])
     told.tell(STUCK)
     assert queue.rows == []
@@ -142,11 +142,11 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
     told.board.meet_nodes([LOST, SOUTH])
     host, _ = hosts(told.board)
     assert (host.status, host.attempts) == (LOST, ("fix#1",))
-    (lost,) = Queue(told.board).of_nodes
+    (lost,) = AttentionQueue(told.board).of_nodes
     assert (lost.name, lost.kind, lost.since) == ("north", "lost", AT)
     assert lost.what == "the node is lost; 1 attempt waits for another one"
     told.tell(Change(node="south"))
-    (after,) = Queue(told.board).of_nodes
+    (after,) = AttentionQueue(told.board).of_nodes
     assert after.what == "the node is lost; other nodes continue its attempts"
 
 
@@ -169,7 +169,7 @@ def test_a_slot_that_another_run_takes_is_told_too(status: NodeStatus, has: str)
 
 def test_a_person_is_called_once_for_a_node_that_is_lost_while_they_look() -> None:
     told, bell = Told(), Bell(AT)
-    queue = Queue(told.board)
+    queue = AttentionQueue(told.board)
     told.board.meet_nodes([LOST, SOUTH])
     before = bell.next_call(queue.calling)
     told.board.meet_nodes([LOST, replace(SOUTH, state=NodeState.LOST)])

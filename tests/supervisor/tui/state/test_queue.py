@@ -32,7 +32,7 @@ from midwatch_stage.factories import (
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.state.attention import (
-    Queue,
+    AttentionQueue,
     QueueItem,
     collapse,
     next_of,
@@ -141,7 +141,7 @@ def test_who_asks_stands_last_in_the_queue_and_leaves_it_once_answered() -> None
     board.meet_task(task())
     for id in (1, 2):
         board.meet_attempt(attempt(id, number=id))
-    queue = Queue(board)
+    queue = AttentionQueue(board)
 
     def write(id: int, of: int, record: Record) -> None:
         board.fold(entry(id, record, attempt=of))

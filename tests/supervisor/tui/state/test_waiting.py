@@ -21,7 +21,7 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.screens.banner import missing_parts, no_monitor, no_node
 from midwatch_supervisor.tui.screens.preview import why
-from midwatch_supervisor.tui.state.attention import Queue
+from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.board import FleetBoard
 
 DONE = task_transition(Lifecycle.COMPLETED)
@@ -54,7 +54,7 @@ def cells(made: FleetBoard) -> list[str]:
 
 
 def calls(made: FleetBoard) -> list[tuple[str, str]]:
-    return [(each.name, each.what) for each in Queue(made).calling]
+    return [(each.name, each.what) for each in AttentionQueue(made).calling]
 
 
 def test_a_line_says_what_its_task_waits_for() -> None:
@@ -134,14 +134,14 @@ def test_a_person_is_called_for_what_was_handed_over_while_they_look(
 ) -> None:
     made, bell = board(task("a", "fpga")), Bell(opened)
     made.meet_nodes([node("east")])
-    said = bell.next_call(Queue(made).calling)
+    said = bell.next_call(AttentionQueue(made).calling)
     assert (said is not None and said.startswith("a: no node has the label fpga")) is rings
 
 
 def test_a_filter_of_the_queue_finds_the_label() -> None:
     made = board(task("a", "fpga"))
     made.meet_nodes([node("east")])
-    (line,) = Queue(made).calling
+    (line,) = AttentionQueue(made).calling
     assert (line.since, "fpga" in line.text) == (AT + timedelta(seconds=1), True)
 
 
