@@ -112,12 +112,8 @@ def test_the_most_eager_threshold_that_costs_little_is_chosen(now: int | None) -
 def test_a_rule_of_which_little_is_seen_stays_as_it_is() -> None:
     few = [*CLEAR, *bad(4, {"b": ((5, 1),)})]
     found = chosen(few, {"a": 2, "b": 1, "c": 7, "d": None})
-    kept = {
-        "b": (1, RuleVerdict.TOO_FEW),
-        "c": (7, RuleVerdict.TOO_FEW),
-        "d": (None, RuleVerdict.TOO_FEW),
-    }
-    assert found == {"a": (2, RuleVerdict.CHOSEN), **kept}
+    chose, left = RuleVerdict.CHOSEN, RuleVerdict.TOO_FEW
+    assert found == {"a": (2, chose), "b": (1, left), "c": (7, left), "d": (None, left)}
 
 
 def test_a_rule_that_alarms_both_alike_finds_nothing() -> None:
@@ -182,21 +178,17 @@ def test_a_choice_depends_on_the_runs_and_the_seed_alone() -> None:
     assert first == second == (Choice(rule="a", level=2, verdict=RuleVerdict.CHOSEN),)
 
 
-@pytest.mark.parametrize(
-    ("spent", "target"), [(9, AlarmTarget.UNRESOLVED), (10, AlarmTarget.SPENT)]
-)
-def test_runs_out_of_budget_are_the_target_where_there_are_enough(
-    spent: int, target: AlarmTarget
-) -> None:
+@pytest.mark.parametrize("spent", [9, 10])
+def test_runs_out_of_budget_are_the_target_where_there_are_enough(spent: int) -> None:
+    target = AlarmTarget.SPENT if spent == 10 else AlarmTarget.UNRESOLVED
     labels = [Label(path="", task="", resolved=False, spent=at < spent) for at in range(20)]
     assert target_of(labels) is target
 
 
 def run(task: str) -> RecordedRun:
     label = Label(path=task, task=task, resolved=True)
-    return RecordedRun(
-        label=label, measured=MeasuredRun(steps=1, rises={}, agreed=None, present=None)
-    )
+    measured = MeasuredRun(steps=1, rises={}, agreed=None, present=None)
+    return RecordedRun(label=label, measured=measured)
 
 
 def test_the_fold_of_a_task_follows_from_its_name_alone() -> None:
