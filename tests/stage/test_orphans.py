@@ -39,10 +39,7 @@ def test_what_a_process_of_tests_has_left_ends_with_it_and_nothing_else_does() -
         "print(before.pid, after.pid, flush=True)\n"
         "sys.stdin.read()\n"
     )
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "stage")}
-    with subprocess.Popen(
-        [sys.executable, "-c", program], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as tests:
+    with _started(program) as tests:
         assert tests.stdout is not None
         before, after = [os.pidfd_open(int(pid)) for pid in tests.stdout.readline().split()]
         tests.kill()
@@ -53,3 +50,31 @@ def test_what_a_process_of_tests_has_left_ends_with_it_and_nothing_else_does() -
     signal.pidfd_send_signal(before, signal.SIGKILL)
     os.close(before)
     os.close(after)
+
+
+def test_what_is_still_being_started_when_the_tests_are_killed_ends_as_well() -> None:
+    program = (
+        "import os, subprocess, sys\n"
+        "from midwatch_stage.orphans import end_orphans_with_this_process\n"
+        "bare = dict(os.environ)\n"
+        "end_orphans_with_this_process()\n"
+        "[(name, value)] = set(os.environ.items()) - set(bare.items())\n"
+        "start = 'read line; sleep 0.3; exec env \"$0\" sleep 600'\n"
+        "late = subprocess.Popen(['sh', '-c', start, f'{name}={value}'], env=bare, stdin=subprocess.PIPE)\n"
+        "print(late.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with _started(program) as tests:
+        assert tests.stdout is not None
+        late = os.pidfd_open(int(tests.stdout.readline()))
+        tests.kill()
+    ended, _, _ = select.select([late], [], [], SECONDS)
+    os.close(late)
+    assert ended
+
+
+def _started(program: str) -> subprocess.Popen[bytes]:
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "stage")}
+    return subprocess.Popen(
+        [sys.executable, "-c", program], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )

@@ -10,12 +10,18 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from uuid import uuid4
 
 _MARKS = "TESTS_OF_MIDWATCH"
 """Marks of tests and of tests that these have started, with a colon between them."""
 _READY = b"ready\n"
+_QUIET_LOOKS = 20
+"""How many looks in a row, a tenth of a second apart, must find nothing.
+
+One is not enough: a program that is just being executed has no environment yet.
+"""
 
 
 def end_orphans_with_this_process() -> None:
@@ -74,7 +80,10 @@ def _main(parent: int, mark: str) -> None:
     os.write(1, _READY)
     os.close(1)
     select.select([waiting], [], [])
-    kill_marked(_MARKS, mark)
+    quiet = 0
+    while quiet < _QUIET_LOOKS:
+        quiet = 0 if kill_marked(_MARKS, mark) else quiet + 1
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":
