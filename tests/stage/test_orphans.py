@@ -60,7 +60,8 @@ def test_what_is_still_being_started_when_the_tests_are_killed_ends_as_well() ->
         "end_orphans_with_this_process()\n"
         "[(name, value)] = set(os.environ.items()) - set(bare.items())\n"
         "start = 'read line; sleep 0.3; exec env \"$0\" sleep 600'\n"
-        "late = subprocess.Popen(['sh', '-c', start, f'{name}={value}'], env=bare, stdin=subprocess.PIPE)\n"
+        "words = ['sh', '-c', start, f'{name}={value}']\n"
+        "late = subprocess.Popen(words, env=bare, stdin=subprocess.PIPE)\n"
         "print(late.pid, flush=True)\n"
         "sys.stdin.read()\n"
     )
