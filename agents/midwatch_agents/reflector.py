@@ -15,8 +15,7 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult, spending_of
-from midwatch_agents.learning.case import Case, case_text, stands_in
-from midwatch_agents.learning.failure_classes import OTHER, named_class
+from midwatch_agents.learning.case import OTHER, Case, case_text, named_class, stands_in
 from midwatch_agents.learning.fixed_form import (
     MAX_FILES,
     MAX_STEPS,

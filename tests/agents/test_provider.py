@@ -57,8 +57,8 @@ from midwatch_stage.model_server import (
 )
 from midwatch_stage.reading import records_of
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
+from midwatch_supervisor.decide.history import AttemptEvidence
 
 T = TypeVar("T")
 

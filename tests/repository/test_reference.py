@@ -16,7 +16,7 @@ from midwatch_stage.page_blocks import ROOT
 from midwatch_stage.reference import COMMAND, pages
 from midwatch_stage.reference.api import API, documented
 from midwatch_stage.reference.settings import undocumented
-from midwatch_supervisor.cli.run.end import EXIT_CODES
+from midwatch_supervisor.cli.run.conduct import EXIT_CODES
 from midwatch_tools import Watch
 
 MADE = pages()

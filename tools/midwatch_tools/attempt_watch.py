@@ -22,12 +22,12 @@ from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Budget
 from midwatch_tools.data_blocks import code
 from midwatch_tools.final_look import look_again
-from midwatch_tools.foreign_calls import as_called
 from midwatch_tools.gate.gate import gate_of
 from midwatch_tools.gate.permission_request import permitted
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import code_in, protocol, without_reminders
 from midwatch_tools.model_switch import ModelFor, Switch, model_before
+from midwatch_tools.observation import as_called
 from midwatch_tools.pauses import Pause, listen
 from midwatch_tools.plan_change import written
 from midwatch_tools.session import Hold, Session
@@ -36,12 +36,10 @@ from midwatch_tools.tool_calls import Acts, Remembered
 from midwatch_tools.tools.board import Board, ReadBoard
 from midwatch_tools.tools.check_plan import CheckPlan
 from midwatch_tools.tools.complete_step import CompleteStep
-from midwatch_tools.tools.facts import Facts, look_up
-from midwatch_tools.tools.record_fact import RecordFact
+from midwatch_tools.tools.facts import Facts, RecordFact, SearchFacts, look_up
 from midwatch_tools.tools.reflect import OwnTools
 from midwatch_tools.tools.report_error import ReportFailure
 from midwatch_tools.tools.request_budget import RequestBudget
-from midwatch_tools.tools.search_facts import SearchFacts
 from midwatch_tools.tools.toolset import PLAN_TOOLS, WorkerToolset, useful
 from midwatch_tools.tree import Ignored, Tree, ignored_below
 

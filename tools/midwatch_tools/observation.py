@@ -3,12 +3,23 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 
 from midwatch_monitor.shell.claimed_edits import changing, digest, named_path, refused
-from midwatch_tools.foreign_calls import as_called
+
+FOREIGN = "agent_tool"
+"""The tool that stands for all of them: its arguments are `tool`, and the `args` of that."""
+
+
+def as_called(call: ToolCallPart) -> ToolCallPart:
+    """The call as its agent made it."""
+    if call.tool_name != FOREIGN:
+        return call
+    args = call.args_as_dict()
+    return replace(call, tool_name=str(args.get("tool", "")), args=args.get("args") or {})
+
 
 _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
 _TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")

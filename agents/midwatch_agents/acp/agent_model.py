@@ -36,9 +36,8 @@ from midwatch_agents.acp.client import (
 )
 from midwatch_agents.acp.tool_server import Answered, ToolServer
 from midwatch_monitor.errors import WorkerError
-from midwatch_tools.foreign_calls import FOREIGN
 from midwatch_tools.instructions import is_reminder
-from midwatch_tools.observation import act_words, cut
+from midwatch_tools.observation import FOREIGN, act_words, cut
 
 _SESSION, _COST = "acp_session", "cost_usd"
 _GO_ON = "[midwatch] Your work was interrupted. Look at what is there, and go on with the task."

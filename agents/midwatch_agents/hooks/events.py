@@ -3,8 +3,7 @@
 import json
 import re
 
-from midwatch_agents.hooks.adapter import HookEvent, HookKind, StopForm
-from midwatch_agents.hooks.adapters import ADAPTERS
+from midwatch_agents.hooks.adapters import ADAPTERS, HookEvent, HookKind, StopForm
 from midwatch_monitor.traces.foreign import JsonNode
 
 

@@ -7,7 +7,7 @@ import json
 import re
 from typing import cast
 
-from midwatch_agents.hooks.adapter import HookAdapter
+from midwatch_agents.hooks.adapters import HookAdapter
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.traces.foreign import JsonNode
 

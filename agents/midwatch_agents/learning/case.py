@@ -1,5 +1,7 @@
 """One ended attempt, as whoever draws a lesson or a summary from it sees it. Pure."""
 
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from midwatch_monitor.records import (
@@ -7,6 +9,7 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     Analysis,
+    Ending,
     Feedback,
     Origin,
     Outcome,
@@ -193,3 +196,41 @@ def _help(each: CaseIntervention) -> str:
 
 def _item(text: str) -> str:
     return f"- {line(text)}"
+
+
+OTHER = "other"
+"""Something failed in a way that is in no class."""
+UNKNOWN = "unknown"
+"""Nothing tells what failed."""
+
+_BY_RULE = {
+    "blocked_environment": "environment",
+    "budget_burn": "budget",
+    "unsupported_claim": "untested",
+    **dict.fromkeys(
+        ("cycle", "repeated_call", "repeated_edits", "redundant_steps", "revert_churn"), "loop"
+    ),
+}
+
+
+def observed_class(
+    classes: Collection[str], *, ending: str, rules: Iterable[str], check_failed: bool
+) -> str:
+    """The configured class that the end of an attempt, its alarms and its checks speak for."""
+    found = [
+        "budget" if ending == Ending.OUT_OF_BUDGET else "",
+        *(_BY_RULE.get(rule, "") for rule in rules),
+        "loop" if ending == Ending.STUCK else "",
+        "wrong_result" if check_failed else "",
+    ]
+    return next((name for name in found if name in classes), UNKNOWN)
+
+
+def named_class(name: str, classes: Collection[str]) -> str:
+    """A class that somebody named, in the spelling of the configuration; else `other`."""
+    known = {_plain(each): each for each in (*classes, UNKNOWN)}
+    return known.get(_plain(name), OTHER)
+
+
+def _plain(name: str) -> str:
+    return "_".join(re.split(r"[\s_-]+", name.strip().casefold()))

@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from midwatch_agents.learning.case import Case, line, rejecter
-from midwatch_agents.learning.failure_classes import observed_class
+from midwatch_agents.learning.case import Case, line, observed_class, rejecter
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.config.learning import FAILURE_CLASSES
 from midwatch_monitor.records import Actor, Feedback, Lesson, Origin, Outcome, Sign, Summary

@@ -14,7 +14,7 @@ from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
 from midwatch_agents.learning.case import stands_in
-from midwatch_agents.learning.document import NOTHING_NEW, document_from
+from midwatch_agents.learning.section import NOTHING_NEW, document_from
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.tasks import Role

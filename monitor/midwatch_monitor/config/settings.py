@@ -1,5 +1,6 @@
 """The whole configuration file, with its built-in defaults."""
 
+import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -12,11 +13,29 @@ from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.section import Count, Percent, Refusal, Seconds, Section
-from midwatch_monitor.config.telemetry import TelemetrySettings
 from midwatch_monitor.errors import JournalTooNewError
 from midwatch_monitor.patterns import fault
 from midwatch_monitor.records import Cause, Run
-from midwatch_monitor.secrets.shapes import BUILT_IN
+from midwatch_monitor.secrets.masking import BUILT_IN
+
+_ADDRESS = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
+
+
+def _address(text: str) -> str:
+    if text and not _ADDRESS.fullmatch(text):
+        raise Refusal("must be an http or https address, without a user, a query or a fragment")
+    return text.rstrip("/")
+
+
+class TelemetrySettings(Section):
+    """Spans of attempts and their steps for a collector; nothing is sent without one."""
+
+    endpoint: Annotated[str, AfterValidator(_address)] = ""
+    """The collector's address for OTLP over HTTP; spans go to `/v1/traces` there. Empty is off."""
+    headers_env: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
+    """The environment variable with headers for the collector: `name=value,name=value`."""
+    content: bool = False
+    """Whether arguments, outputs, texts, paths and names of people are sent too."""
 
 
 class Approver(StrEnum):

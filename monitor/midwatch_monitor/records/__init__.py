@@ -69,7 +69,20 @@ from midwatch_monitor.records.known import (
     OpenChore,
     Wanted,
 )
-from midwatch_monitor.records.lesson import Birth, Lesson, LessonAct, LessonMark
+from midwatch_monitor.records.lesson import (
+    Birth,
+    Chore,
+    Group,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Method,
+    Recall,
+    Recalled,
+    Study,
+    StudyState,
+    Summary,
+)
 from midwatch_monitor.records.plan import (
     Claim,
     ClaimState,
@@ -80,7 +93,6 @@ from midwatch_monitor.records.plan import (
     PlanStepState,
     Ruling,
 )
-from midwatch_monitor.records.recall import Group, Method, Recall, Recalled
 from midwatch_monitor.records.step import (
     Change,
     Checkpoint,
@@ -91,7 +103,6 @@ from midwatch_monitor.records.step import (
     StepKind,
     Writer,
 )
-from midwatch_monitor.records.study import Chore, Study, StudyState, Summary
 from midwatch_monitor.records.work import (
     Acceptance,
     Activity,

@@ -17,11 +17,9 @@ from midwatch_monitor.records.intervention import (
     Intervention,
     OutcomeReport,
 )
-from midwatch_monitor.records.lesson import Lesson, LessonMark
+from midwatch_monitor.records.lesson import Lesson, LessonMark, Recall, Study, Summary
 from midwatch_monitor.records.plan import Completion, Plan, PlanCheck
-from midwatch_monitor.records.recall import Recall
 from midwatch_monitor.records.step import Change, Step
-from midwatch_monitor.records.study import Study, Summary
 from midwatch_monitor.records.work import (
     Acceptance,
     AttemptTransition,

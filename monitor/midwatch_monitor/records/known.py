@@ -5,8 +5,7 @@ from datetime import datetime
 
 from midwatch_monitor.records.fact import Fact, FactAct, FactState
 from midwatch_monitor.records.guidelines import Guidelines, GuidelinesState
-from midwatch_monitor.records.lesson import Lesson
-from midwatch_monitor.records.study import Chore, Summary
+from midwatch_monitor.records.lesson import Chore, Lesson, Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What a failed attempt, a rejection or a look back at several attempts taught."""
+"""What attempts taught: how it was drawn from them, and what of it stands in a prompt."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -73,3 +73,97 @@ class LessonMark:
     """For `rated`: from 1 (misleading) to 5 (saved the day)."""
     author: str = ""
     comment: str = ""
+
+
+class Method(StrEnum):
+    """Why a lesson was found, in the order in which they count."""
+
+    TASK = "task"
+    """It comes from the same task."""
+    TAGS = "tags"
+    KIND = "kind"
+    """The same kind of work, and words in common."""
+    FILES = "files"
+    TEXT = "text"
+    MANUAL = "manual"
+    """A person gave it."""
+
+
+class Group(StrEnum):
+    """In which group of the comparison an attempt is."""
+
+    NONE = "none"
+    """Nothing is compared."""
+    TREATMENT = "treatment"
+    CONTROL = "control"
+    """It is given no lessons, so that one sees what they are worth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """One lesson in a prompt. `lesson` is its journal id."""
+
+    lesson: int
+    method: Method
+    score: float = 0.0
+    """How well it fits, from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """What an attempt was given."""
+
+    lessons: tuple[Recalled, ...] = ()
+    facts: tuple[int, ...] = ()
+    """By journal id."""
+    guidelines: int | None = None
+    """The version in force, by journal id."""
+    group: Group = Group.NONE
+    tokens: int = 0
+    """Of all of it together, estimated."""
+    seconds: float = 0.0
+    """How long it took to find."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """An ended attempt in two or three sentences."""
+
+    text: str
+    topics: tuple[str, ...] = ()
+    """Three to seven words or names."""
+    turns: int = 0
+    """How often its model answered."""
+    model: str = ""
+    """The model that wrote it; empty for the fixed form."""
+
+
+class Chore(StrEnum):
+    """What is to be drawn from an entry of the journal."""
+
+    SUMMARY = "summary"
+    """From the end of an attempt: its summary, and facts out of it."""
+    LESSON = "lesson"
+    """From a verdict that is a rejection."""
+    REVIEW = "review"
+    """From the end of an attempt: the review of its pending facts."""
+
+
+class StudyState(StrEnum):
+    """What became of one try at a chore."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    """There is nothing worth keeping in it; it is not tried again."""
+    FAILED = "failed"
+    """It may be tried again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """One try at a chore. `about` is the journal id of the entry that it draws from."""
+
+    about: int
+    chore: Chore
+    state: StudyState
+    reason: str = ""

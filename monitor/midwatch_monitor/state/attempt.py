@@ -1,7 +1,4 @@
-"""Where one attempt stands, folded from its entries. Pure.
-
-The supervisor's context, the monitor's loop, `status`, `show` and the console are views on it.
-"""
+"""Where one attempt stands, folded from its entries: who tells of it has a view on this. Pure."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -44,8 +41,12 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_monitor.records.verdict import weight
-from midwatch_monitor.state.attempt_details import AttemptDetails
-from midwatch_monitor.state.attempt_status import ENDED_AS, AttemptStatus, coming_status
+from midwatch_monitor.state.attempt_details import (
+    ENDED_AS,
+    AttemptDetails,
+    AttemptStatus,
+    coming_status,
+)
 from midwatch_monitor.state.intervention import (
     Interventions,
     InterventionState,
@@ -210,7 +211,6 @@ class AttemptState:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
         return self.lifecycle.over
 
     @property

@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.attempt_status import AttemptStatus
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.usage import Usage, WorkerUsage
 

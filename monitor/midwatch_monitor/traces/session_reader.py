@@ -1,15 +1,19 @@
-"""Sessions that programs keep line by line, read a line at a time."""
+"""Sessions that programs keep line by line: where they are, and read as they grow."""
 
+import os
 import re
+import stat
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from io import BufferedReader
 from pathlib import Path
+from types import MappingProxyType
 
 from midwatch_monitor.records import Change, Event, Lifecycle, Step, StepKind
-from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, Workplace
-from midwatch_monitor.traces.json_stream import Damage, lines
+from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, TraceItem, Workplace
+from midwatch_monitor.traces.json_stream import MAX_LINE, Damage, item_of, lines
 from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools
 
 
@@ -135,3 +139,173 @@ _WRAPPED = re.compile(
 def typed_text(text: str) -> str:
     """What a person wrote, without the blocks that programs add (`<system-reminder>…`)."""
     return _WRAPPED.sub("", text).strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFiles:
+    """The sessions of one program on this machine."""
+
+    agent: str
+    """The program, and the format of its files."""
+    folder: str
+    """Below the person's home."""
+    variable: str = ""
+    """The environment variable that names another folder."""
+    patterns: tuple[str, ...]
+    """Of the files below the folder."""
+
+    def folder_of(self, environ: Mapping[str, str], home: Path) -> Path:
+        """Where the program of this person keeps its things."""
+        named = environ.get(self.variable, "") if self.variable else ""
+        return Path(named) if named else home / self.folder
+
+
+_KEPT = (
+    SessionFiles(
+        agent="claude-code",
+        folder=".claude",
+        variable="CLAUDE_CONFIG_DIR",
+        patterns=("projects/*/*.jsonl", "projects/*/*/subagents/agent-*.jsonl"),
+    ),
+    SessionFiles(
+        agent="codex",
+        folder=".codex",
+        variable="CODEX_HOME",
+        patterns=("sessions/*/*/*/rollout-*.jsonl",),
+    ),
+    SessionFiles(agent="gemini", folder=".gemini", patterns=("tmp/*/chats/session-*.jsonl",)),
+    SessionFiles(agent="qwen", folder=".qwen", patterns=("projects/*/chats/*.jsonl",)),
+)
+KEPT: Mapping[str, SessionFiles] = MappingProxyType({each.agent: each for each in _KEPT})
+"""By the name of the program."""
+
+
+def find_sessions(
+    kept: SessionFiles, environ: Mapping[str, str], home: Path, *, since: datetime
+) -> list[Path]:
+    """A program's files that were last written at that time or later; see `find_written`."""
+    return find_written(kept.folder_of(environ, home), kept.patterns, since=since)
+
+
+def find_written(folder: Path, patterns: Iterable[str], *, since: datetime) -> list[Path]:
+    """The files below a folder that were last written at that time or later, sorted.
+
+    Links that lead out of the folder and what cannot be read are passed over.
+    """
+    found = {path for pattern in patterns for path in _files(folder, pattern)}
+    return sorted(path for path in found if _is_recent(path, folder, since))
+
+
+def parent_of(path: Path) -> Path | None:
+    """The session whose sub-agent keeps this file, by its place; the session need not exist."""
+    folder = path.parent
+    if folder.name != "subagents" or not path.name.startswith("agent-"):
+        return None
+    return folder.parent.with_name(f"{folder.parent.name}{path.suffix}")
+
+
+def _files(folder: Path, pattern: str) -> Iterator[Path]:
+    """What can be listed: a folder that fails underway ends the listing."""
+    try:
+        yield from folder.glob(pattern)
+    except OSError:
+        return
+
+
+def _is_recent(path: Path, folder: Path, since: datetime) -> bool:
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+        return inside and path.is_file() and path.stat().st_mtime >= since.timestamp()
+    except (OSError, RuntimeError):  # unreadable, gone, or a link that leads to itself
+        return False
+
+
+_CHUNK = 1024 * 1024
+"""Bytes that are read at a time."""
+
+
+class Tail:
+    """Follows one file of JSON lines from its beginning.
+
+    A line counts once its end is there. A file that was replaced (another one under its name) is
+    read to its end first; one that became shorter is read from its start. A line that is longer
+    than 32 MiB is damage, and is not held in memory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BufferedReader | None = None
+        self._rest = b""
+        """The beginning of a line whose end is not there."""
+        self._too_long = False
+        self._line = 0
+
+    def read(self, most: int = 4 * _CHUNK) -> list[TraceItem | Damage]:
+        """What is new: at most that many bytes of it, and nothing while there is no such file.
+
+        Raises OSError for a file that may not be read.
+        """
+        found = list[TraceItem | Damage]()
+        while most > 0:
+            chunk = self._next_chunk()
+            if not chunk:
+                break
+            most -= len(chunk)
+            found += self._lines(chunk)
+        return found
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _next_chunk(self) -> bytes:
+        if self._file is None:
+            return self._next_chunk() if self._open() else b""
+        if os.fstat(self._file.fileno()).st_size < self._file.tell():
+            self._begin_anew(self._file)
+        if chunk := self._file.read(_CHUNK):
+            return chunk
+        return self._next_chunk() if self._replaced(self._file) and self._open() else b""
+
+    def _open(self) -> bool:
+        """Open what has the name now; whether there is such a file."""
+        try:
+            # A pipe under that name would keep whoever opens it waiting.
+            file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            return False
+        self.close()
+        self._file = os.fdopen(file, "rb")
+        self._begin_anew(self._file)
+        return True
+
+    def _begin_anew(self, file: BufferedReader) -> None:
+        file.seek(0)
+        self._rest, self._too_long, self._line = b"", False, 0
+
+    def _replaced(self, file: BufferedReader) -> bool:
+        try:
+            return not os.path.samestat(self.path.stat(), os.fstat(file.fileno()))
+        except OSError:  # it may come back
+            return False
+
+    def _lines(self, chunk: bytes) -> list[TraceItem | Damage]:
+        found = list[TraceItem | Damage]()
+        *whole, rest = chunk.split(b"\n")
+        for end in whole:
+            self._line += 1
+            line, self._rest = self._rest + end, b""
+            if self._too_long or len(line) > MAX_LINE:
+                found.append(Damage(line=self._line, problem=f"longer than {MAX_LINE} bytes"))
+            elif line.strip():
+                found.append(item_of(line, self._line))
+            self._too_long = False
+        self._rest += rest
+        if len(self._rest) > MAX_LINE:
+            self._rest, self._too_long = b"", True
+        return found

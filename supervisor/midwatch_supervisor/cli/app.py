@@ -28,7 +28,7 @@ GROUPS = {
     "Run": {
         "run": ("run.run:run", 'Run a task file, or a goal: `run "fix the tests"`.'),
         "demo": ("run.run:demo", "Run the bundled example, offline."),
-        "resume": ("run.resume:resume", "Go on with what a crash or a stop interrupted."),
+        "resume": ("run.run:resume", "Go on with what a crash or a stop interrupted."),
     },
     "Look": {
         "status": ("inspect.status:status", "What the tasks and their attempts are doing."),
@@ -37,7 +37,7 @@ GROUPS = {
         "attach": ("inspect.attach:attach", "Watch coding agents that you start yourself."),
         "mcp": ("inspect.mcp:mcp", "Let other programs ask Midwatch, or report to it."),
         "report": ("inspect.report:app", "What came of the tasks, in figures and charts."),
-        "metrics": ("inspect.metrics:metrics", "Figures of all runs, for Prometheus."),
+        "metrics": ("inspect.report:metrics", "Figures of all runs, for Prometheus."),
         "diff": ("operate.workspaces:diff", "What a task has changed."),
         "export": ("inspect.export:export", "Write a recorded attempt as a trace."),
         "replay": ("inspect.replay:replay", "Run today's rules over recorded runs."),

@@ -10,7 +10,7 @@ from typing import BinaryIO, TextIO
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.private import private_file
-from midwatch_supervisor.present.plain import visible
+from midwatch_supervisor.present.text_line import visible
 
 
 def write_line(text: str) -> None:

@@ -31,8 +31,8 @@ from midwatch_supervisor.decide.answer import (
     check_answer,
     decision_of,
 )
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
+from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.policy import allowed_actions, bound_decision, choose
 from midwatch_supervisor.decide.prompt import MIN_CHARS, render
 from midwatch_supervisor.decide.worker_requests import (

@@ -10,14 +10,14 @@ from pydantic_ai import ModelRetry, RunContext, ToolFailed
 
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Action, Actor, Decision, Diagnosis, Grant, Part, Terms
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
-from midwatch_supervisor.decide.grants import within
+from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.policy import (
     ACTIONS,
     action_message,
     allowed_actions,
     terms_for,
+    within,
 )
 from midwatch_supervisor.decide.prompt import MIN_CHARS, describe_steps
 from midwatch_supervisor.present.numbers import grant_text

@@ -21,11 +21,10 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.state.intervention import Petition
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Means
 from midwatch_supervisor.decide.diagnosis import diagnose
-from midwatch_supervisor.decide.grants import room
-from midwatch_supervisor.decide.history import History
+from midwatch_supervisor.decide.history import AttemptEvidence, History
+from midwatch_supervisor.decide.policy import room
 from midwatch_supervisor.decide.worker_requests import OpenRequest
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.lookup import assignment_of

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from midwatch_monitor.records import Action, Alert, Diagnosis, Terms
 from midwatch_supervisor.decide.context import ConcurrentEdit
-from midwatch_supervisor.decide.repeated_failure import Refused, RepeatedFailure
+from midwatch_supervisor.decide.diagnosis import Refused, RepeatedFailure
 from midwatch_supervisor.present.numbers import grant_text, steps_text
 
 _ADVICE = {

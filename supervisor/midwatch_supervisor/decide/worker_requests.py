@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.intervention import Petition
 from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.context import DecisionContext
-from midwatch_supervisor.decide.grants import RESOURCES, amount, meter, only, tight, within
+from midwatch_supervisor.decide.policy import RESOURCES, amount, meter, only, tight, within
 from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DATA_RULE
 

@@ -8,9 +8,8 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Attempt, Plan, Record, Task
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.recall import RecallRequest, recall
+from midwatch_supervisor.learning.recall import RecallRequest, precedents, recall
 from midwatch_supervisor.learning.reflectors import reflects
-from midwatch_supervisor.learning.similar_tasks import precedents
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
 

@@ -1,11 +1,12 @@
-"""What of one run people are told of, folded from its entries. Pure."""
+"""What people are told of one run: what is news, when it is due, and in which words. Pure."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
+from midwatch_monitor.config.notify import NotifySettings, QuietSettings, TargetSettings
 from midwatch_monitor.records import (
     Alert,
     AlertKey,
@@ -20,8 +21,9 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import AttemptState, Awaited
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
 from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.record_text import line
-from midwatch_supervisor.present.text_line import NODE
+from midwatch_supervisor.present.text_line import NODE, brief
 from midwatch_supervisor.present.waiting import answer_commands, attempt_waits_for
 
 KINDS: tuple[type[Record], ...] = (*OPEN_QUESTION_KINDS, Alert, Change, Fault, Notified)
@@ -189,3 +191,144 @@ def fault_part(target: str) -> str:
 
 def _name(task: TaskState, attempt: AttemptState | None) -> str:
     return f"{task.task.name}#{attempt.attempt.number}" if attempt else task.task.name
+
+
+_MOST_TOLD = 20
+"""Things that one message says; a person looks at more in Midwatch itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageItem:
+    """One thing of a message, as a webhook has it."""
+
+    key: str
+    kind: NewsKind
+    severity: Severity
+    at: datetime
+    run: int
+    attempt: int | None
+    name: str
+    text: str
+    commands: tuple[str, ...]
+    look: str
+    """Where to see more: a link or a command."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The same as text; the commands only where the text does not name one."""
+        said = any(each in self.text for each in self.commands)
+        return f"{self.name}: {self.text}", *(() if said else self.commands), self.look, ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
+    """What is sent."""
+
+    title: str
+    items: tuple[MessageItem, ...] = ()
+    more: int = 0
+    """How many further things there are."""
+
+    @property
+    def body(self) -> str:
+        """All of it as plain text."""
+        lines = [line for item in self.items for line in item.lines]
+        if self.more:
+            lines.append(f"and {self.more} more: midwatch status")
+        return "\n".join(lines).strip() or self.title
+
+
+def message(
+    news: Sequence[News], *, content: bool, link: str, mask: Callable[[str], str]
+) -> Notification:
+    """One message about some news, of which there is at least one; `mask` takes secrets out."""
+    items = tuple(
+        MessageItem(
+            key=each.key,
+            kind=each.kind,
+            severity=each.severity,
+            at=each.at,
+            run=each.run,
+            attempt=each.attempt,
+            name=brief(mask(each.name)),
+            text=brief(mask(each.text if content else each.bare)),
+            commands=each.commands,
+            look=_look(each, link),
+        )
+        for each in news[:_MOST_TOLD]
+    )
+    first = items[0]
+    more = f" (and {count_noun(len(news) - 1, 'other thing')})" if len(news) > 1 else ""
+    title = f"Midwatch: {brief(f'{first.name} {first.text}', 120)}{more}"
+    return Notification(title=title, items=items, more=len(news) - len(items))
+
+
+def _look(news: News, link: str) -> str:
+    if link:
+        return link.replace("{attempt}", str(news.attempt or ""))
+    return "midwatch status" if news.attempt is None else f"midwatch show {news.attempt}"
+
+
+STALE = timedelta(days=1)
+"""What happened so long ago is not told any more: a new target does not want all that ever was."""
+
+
+def due(
+    news: Iterable[News],
+    told: Mapping[str, datetime],
+    *,
+    target: TargetSettings,
+    settings: NotifySettings,
+    now: datetime,
+) -> tuple[News, ...]:
+    """What is to be said to a target now, in one message; empty if it is not time yet.
+
+    `told` is when the target was told which news, by key; `now` is in local time, which the quiet
+    hours go by.
+    """
+    open_ones = [
+        (each, since)
+        for each in news
+        if _wanted(each, target)
+        and (since := _open_since(each, told, settings, now)) is not None
+        and not _kept_back(each, settings.quiet, now)
+    ]
+    first = min((since for _, since in open_ones), default=None)
+    if first is None or now - first < timedelta(seconds=settings.group_seconds):
+        return ()
+    return tuple(each for each, _ in open_ones)
+
+
+def _wanted(news: News, target: TargetSettings) -> bool:
+    match news.kind:
+        case NewsKind.ALERT:
+            return news.severity.rank >= target.severity.rank
+        case NewsKind.END:
+            return target.ends
+        case _:
+            return True
+
+
+def _open_since(
+    news: News, told: Mapping[str, datetime], settings: NotifySettings, now: datetime
+) -> datetime | None:
+    """Since when it is to be said; `None` if it is not, or not again."""
+    waits = news.kind is NewsKind.WAITING
+    if news.key not in told:
+        return news.at if waits or now - news.at < STALE else None
+    again = told[news.key] + timedelta(minutes=settings.repeat_minutes)
+    # What is said again has no company to wait for.
+    return news.at if waits and settings.repeat_minutes and again <= now else None
+
+
+def _kept_back(news: News, quiet: QuietSettings | None, now: datetime) -> bool:
+    if quiet is None or not _within(quiet, now):
+        return False
+    return news.kind is not NewsKind.ALERT or news.severity.rank < quiet.least.rank
+
+
+def _within(quiet: QuietSettings, now: datetime) -> bool:
+    clock = now.time()
+    if quiet.begin < quiet.end:
+        return quiet.begin <= clock < quiet.end
+    return clock >= quiet.begin or clock < quiet.end

@@ -27,8 +27,8 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import AlertStatus
 from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_supervisor.present.numbers import amount, count_noun, grant_text, steps_text
-from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import (
+    SEVERITY_SIGNS,
     Parts,
     TextLine,
     Tone,

@@ -62,10 +62,11 @@ from midwatch_supervisor.present.numbers import (
     kilobytes,
     usage_text,
 )
-from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, SPLIT_SIGN
 from midwatch_supervisor.present.text_line import (
     LEARNING,
+    LIFECYCLE_SIGNS,
     NODE,
+    SPLIT_SIGN,
     Parts,
     TextLine,
     Tone,

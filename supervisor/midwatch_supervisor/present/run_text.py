@@ -29,8 +29,7 @@ from midwatch_supervisor.present.file_changes import FileChange, changes_text
 from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.numbers import checks_text, count_noun, usage_text
 from midwatch_supervisor.present.record_text import line
-from midwatch_supervisor.present.signs import status_text
-from midwatch_supervisor.present.text_line import brief, with_reservations
+from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import answer_commands, task_waits_for
 
 _BLOCKS = 4

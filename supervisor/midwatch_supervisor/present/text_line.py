@@ -1,10 +1,77 @@
-"""A record as text: a sign, its kind, a line, and all of it in paragraphs. Pure."""
+"""Text for a terminal: records as lines, a sign a state, others' text made harmless. Pure."""
 
-from collections.abc import Iterable
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
-from midwatch_supervisor.present.plain import one_line, plain
+from midwatch_monitor.records import Health, Lifecycle, Severity
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import AttemptStatus
+
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # cursor, colours
+    # Titles, links, strings. One without an end, or over several lines, would hide what follows.
+    r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"
+    r"|[ -/]*[0-~])"
+)
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_MAX = 20_000
+"""Characters of one text that are looked at: nobody reads more of it in a terminal."""
+
+
+def plain(text: str) -> str:
+    """The text with its lines and tabs, without escapes, control characters and bidi overrides.
+
+    What it says stays readable; what it would do to a terminal is gone. A carriage return begins
+    a new line. A text of more than 20,000 characters is cut.
+    """
+    if len(text) > _MAX:
+        text = f"{text[:_MAX]}…"
+    if text.isprintable():  # false for every character that is treated below
+        return text
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _BIDI.sub("", text)
+    return "".join(_show_char(char) for char in text.expandtabs(4))
+
+
+def one_line(text: str) -> str:
+    """The same on one line."""
+    return " ".join(plain(text).split())
+
+
+def visible(line: str) -> str:
+    """One line with its spaces, on which nothing that cannot be printed is lost: it is marked.
+
+    A newline becomes `\\n`, an escape `\\x1b`, a direction override `\\u202e`.
+    """
+    if line.isprintable():
+        return line
+    return "".join(_mark_char(char) for char in line.expandtabs(4))
+
+
+def as_html(text: str) -> str:
+    """The same for a page: marked, because a page can be printed too, and escaped."""
+    return html.escape(visible(text))
+
+
+def _mark_char(char: str) -> str:
+    if char.isprintable():
+        return char
+    return " " if _is_space(char) else char.encode("unicode_escape").decode("ascii")
+
+
+def _show_char(char: str) -> str:
+    if char == "\n" or char.isprintable():
+        return char
+    return " " if _is_space(char) else "\N{REPLACEMENT CHARACTER}"
+
+
+def _is_space(char: str) -> bool:
+    return unicodedata.category(char) == "Zs"
+
 
 LEARNING = "learning"
 """How the parts begin that learn from the work: they may fail, and the watch is well."""
@@ -103,3 +170,55 @@ def number_lines(items: Iterable[str]) -> str:
 def list_lines(items: Iterable[str]) -> str:
     """A list, one item a line."""
     return "\n".join(f"- {item}" for item in items)
+
+
+HEALTH_SIGNS: Mapping[Health, str] = {
+    Health.OK: "●",
+    Health.SUSPECT: "▲",
+    Health.STUCK: "■",
+    Health.UNKNOWN: "?",
+    Health.NOTICE: "·",
+    Health.NOT_JUDGED: "○",
+}
+"""A shape for each health, so that no colour is needed."""
+
+SEVERITY_SIGNS: Mapping[Severity, str] = {
+    Severity.NOTICE: "·",
+    Severity.WARNING: "▲",
+    Severity.CRITICAL: "■",
+}
+
+LIFECYCLE_SIGNS: Mapping[Lifecycle, str] = {
+    Lifecycle.SUBMITTED: "…",
+    Lifecycle.WORKING: "▶",
+    Lifecycle.INPUT_REQUIRED: "?",
+    Lifecycle.COMPLETED: "✓",
+    Lifecycle.FAILED: "✗",
+    Lifecycle.CANCELED: "⊘",
+    Lifecycle.REJECTED: "⊘",
+}
+
+LOST_SIGN = "✗"
+"""Of a node that is lost."""
+
+SPLIT_SIGN = "÷"
+"""Of an attempt that smaller tasks took over; it is over, and no failure."""
+
+_STATUS_SIGNS: Mapping[AttemptStatus, str] = {
+    AttemptStatus.PAUSED: "‖",
+    AttemptStatus.SPLIT: SPLIT_SIGN,
+    AttemptStatus.RESTARTED: "↻",
+}
+
+
+def status_text(status: AttemptStatus, *, accepted: bool | None) -> str:
+    """Where a task stands, in a word, with what speaks against a completed one."""
+    rejected = accepted is False and status is AttemptStatus.COMPLETED
+    return f"{status} (result rejected)" if rejected else status.value
+
+
+def standing_sign(state: AttemptState) -> str:
+    """Where an attempt stands in one sign; one whose result was not accepted has no tick."""
+    if state.rejected:
+        return LIFECYCLE_SIGNS[Lifecycle.FAILED]
+    return _STATUS_SIGNS.get(state.status, LIFECYCLE_SIGNS[state.lifecycle])

@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
-from midwatch_supervisor.present.plain import as_html
+from midwatch_supervisor.present.text_line import as_html
 from midwatch_supervisor.report.section import Bar, BarChart, ReportSection, ReportTable
 
 _STYLE = """

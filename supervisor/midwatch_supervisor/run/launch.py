@@ -22,8 +22,8 @@ from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
 from midwatch_monitor.shielding import meanwhile
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.present.assignment import Assignment, assignment_in, branch_of, whole_of
 from midwatch_supervisor.run.context import LearningFrom, RunResources

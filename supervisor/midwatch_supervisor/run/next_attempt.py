@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.records import Action, Actor, Ending, Terms
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
+from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.run.task_agents import TaskAgents
 
 AGAIN = frozenset({Ending.RESTARTED, Ending.UNACCEPTED})

@@ -27,7 +27,7 @@ from midwatch_monitor.records import (
     Plan,
     TaskTransition,
 )
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
+from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.present.assignment import Assignment, folder_of
 from midwatch_supervisor.run.attempt_end import Ended, known_end
 from midwatch_supervisor.run.attempt_run import AttemptRun

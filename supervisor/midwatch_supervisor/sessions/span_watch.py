@@ -11,8 +11,7 @@ from aiohttp import web
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, TraceError
 from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.genai_spans import SpanSession, conversation, span_kind, spans_in
-from midwatch_supervisor.sessions.session import ForeignSession
-from midwatch_supervisor.sessions.session_journal import SessionJournal, SessionName
+from midwatch_supervisor.sessions.session import ForeignSession, SessionJournal, SessionName
 
 log = logging.getLogger(__name__)
 

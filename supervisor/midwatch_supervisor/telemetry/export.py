@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.util.re import parse_env_headers
 
 from midwatch_monitor.bus import Bus
-from midwatch_monitor.config.telemetry import TelemetrySettings
+from midwatch_monitor.config.settings import TelemetrySettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import AttemptTransition, Change, Entry, Keeper, Step

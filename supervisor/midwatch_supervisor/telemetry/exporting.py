@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from midwatch_monitor.bus import Bus
-from midwatch_monitor.config.telemetry import TelemetrySettings
+from midwatch_monitor.config.settings import TelemetrySettings
 from midwatch_monitor.errors import MissingExtraError
 from midwatch_monitor.journal import Journal
 

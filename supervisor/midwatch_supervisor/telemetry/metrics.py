@@ -11,7 +11,7 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import interventions
 from midwatch_monitor.state.usage import Usage, spent_usage
-from midwatch_supervisor.present.plain import visible
+from midwatch_supervisor.present.text_line import visible
 
 MetricLabels = tuple[str, ...]
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})

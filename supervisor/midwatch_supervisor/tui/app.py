@@ -20,7 +20,7 @@ from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError, MidwatchError
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
 from midwatch_supervisor.tui.jump import JumpDialog, JumpTarget

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 
-from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.state.attention import QueueItem
 
 _LONGEST = 160

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import ClosesOnce

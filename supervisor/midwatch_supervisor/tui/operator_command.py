@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.operator.questions import (
+from midwatch_supervisor.operator.tasks import (
     OpenQuestion,
     act_refusal,
     is_held,

@@ -19,11 +19,10 @@ from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Action, Attempt, Delivery, Entry, Intervention, OutcomeReport
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
-from midwatch_supervisor.operator.questions import alerts_answered, is_held, questions
+from midwatch_supervisor.operator.tasks import alerts_answered, is_held, questions
 from midwatch_supervisor.present.intervention_text import action_text, request_text, terms_text
 from midwatch_supervisor.present.lookup import models_of
-from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.text_line import because
+from midwatch_supervisor.present.text_line import because, one_line
 from midwatch_supervisor.tui.command_palette import OnceCommandPalette
 from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.operator_command import (

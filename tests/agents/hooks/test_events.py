@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.hooks.adapter import HookEvent, HookKind
-from midwatch_agents.hooks.adapters import ADAPTERS
+from midwatch_agents.hooks.adapters import ADAPTERS, HookEvent, HookKind
 from midwatch_agents.hooks.events import answer, as_lines, can_stop, passes_guidance, read_event
 from midwatch_monitor.records import Edit, Step
 from midwatch_monitor.traces.claude_code import ClaudeCodeSession

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.learning.document import DocumentDraft, cut_markdown, document_from, word_count
+from midwatch_agents.learning.section import DocumentDraft, cut_markdown, document_from, word_count
 
 GOOD = """\
 ## Working style

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_agents.learning.failure_classes import named_class, observed_class
+from midwatch_agents.learning.case import named_class, observed_class
 from midwatch_monitor.config.learning import FAILURE_CLASSES
 
 

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Severity,
 )
 from midwatch_monitor.state.attempt import AlertStatus, AttemptState
-from midwatch_monitor.state.attempt_status import AttemptStatus
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.run import RunState, judges
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage.factories import (

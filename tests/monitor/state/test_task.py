@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.attempt_status import AttemptStatus
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.waiting import task_waits_for

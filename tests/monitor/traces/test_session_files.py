@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.traces import FORMATS
-from midwatch_monitor.traces.session_files import KEPT, find_sessions, parent_of
+from midwatch_monitor.traces.session_reader import KEPT, find_sessions, parent_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PLACES = {

@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.traces.foreign import TraceItem
 from midwatch_monitor.traces.json_stream import MAX_LINE, Damage
-from midwatch_monitor.traces.tail import Tail
+from midwatch_monitor.traces.session_reader import Tail
 
 
 def _line(number: int) -> str:

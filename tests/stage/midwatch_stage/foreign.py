@@ -12,12 +12,11 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Actor, Alert, Commit, Entry, Record, Step
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.traces.session_files import KEPT
+from midwatch_monitor.traces.session_reader import KEPT
 from midwatch_stage.factories import draft, intervention
 from midwatch_stage.sessions import NOON, Dialect, Lines
 from midwatch_supervisor.present.lookup import task_state
-from midwatch_supervisor.sessions.session import Reply
-from midwatch_supervisor.sessions.session_journal import SessionJournal
+from midwatch_supervisor.sessions.session import Reply, SessionJournal
 from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
 
 FILES = {

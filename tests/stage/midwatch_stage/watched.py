@@ -15,7 +15,7 @@ from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import Keeper
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor, LeaseChange
 from midwatch_supervisor.fleet.monitors.leases import RoleChange
-from midwatch_supervisor.notify.sending import Sender
+from midwatch_supervisor.notify.notifier import Sender
 
 T = TypeVar("T")
 SETTINGS = Settings(

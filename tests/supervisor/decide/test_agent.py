@@ -18,8 +18,8 @@ from midwatch_stage.deciding import Script, Turn, answer
 from midwatch_stage.factories import alert, attempt, checkpoint, step, task
 from midwatch_stage.watched import uncoded
 from midwatch_supervisor.decide.agent import REQUESTS, Decided, Supervisor
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means
+from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.policy import choose
 
 ALERT = alert("repeated_edits", subject="calc.py", step=5, summary="calc.py was edited 8 times")

@@ -22,8 +22,8 @@ from midwatch_stage.deciding import Script, answer, failed
 from midwatch_stage.factories import alert, attempt, step, task
 from midwatch_stage.watched import uncoded
 from midwatch_supervisor.decide.agent import Decided
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Diagnosed, Means
+from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.worker_requests import OpenRequest, RequestRuling
 
 CONTEXT = DecisionContext(

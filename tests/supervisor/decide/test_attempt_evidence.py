@@ -43,8 +43,8 @@ from midwatch_stage.factories import (
     reflecting,
     step,
 )
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
+from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.prompt import render
 from midwatch_supervisor.decide.reading import AttemptReading
 from midwatch_supervisor.present.assignment import Assignment

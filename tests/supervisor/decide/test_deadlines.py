@@ -27,7 +27,7 @@ from midwatch_stage.factories import (
     intervention,
     transition,
 )
-from midwatch_supervisor.decide.deadlines import AUTHOR, DueQuestions, overdue
+from midwatch_supervisor.decide.supervision import AUTHOR, DueQuestions, overdue
 
 PERSON = PersonSettings(timeout_minutes=30)
 HELD = intervention(Action.RESTART, needs_approval=True)

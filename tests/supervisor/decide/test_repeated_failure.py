@@ -3,7 +3,7 @@
 from midwatch_monitor.records import Action, Step
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import alert, editing, step
-from midwatch_supervisor.decide.repeated_failure import (
+from midwatch_supervisor.decide.diagnosis import (
     Refused,
     RepeatedFailure,
     find_refused,

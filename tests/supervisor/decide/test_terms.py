@@ -21,8 +21,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import alert
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Means
-from midwatch_supervisor.decide.grants import room, tight, within
-from midwatch_supervisor.decide.policy import parts, terms_for
+from midwatch_supervisor.decide.policy import parts, room, terms_for, tight, within
 
 POLICY = PolicySettings()
 CONTEXT = DecisionContext(

@@ -11,9 +11,9 @@ from midwatch_monitor.records import Action, Actor, Diagnosis, Plan, Severity
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_stage.factories import alert, attempt, message, task
 from midwatch_supervisor.decide.agent import Decided, Supervisor
-from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext, Means
 from midwatch_supervisor.decide.diagnosis import Diagnosed
+from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.demo import script_for
 
 ALERT = alert("same_failure", severity=Severity.CRITICAL)

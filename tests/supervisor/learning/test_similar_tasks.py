@@ -9,7 +9,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Feedback, Lifecycle, Origin, Record, Sign, Task
 from midwatch_stage.factories import WHOSE, analysis, message, plan, task_transition
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.learning.similar_tasks import MAX_CHARS, precedents
+from midwatch_supervisor.learning.recall import MAX_CHARS, precedents
 
 Add = Callable[..., Awaitable[Task]]
 DONE = task_transition(Lifecycle.COMPLETED, reason="every acceptance check passed")

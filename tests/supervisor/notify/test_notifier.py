@@ -29,8 +29,7 @@ from midwatch_stage import factories as make
 from midwatch_stage.ports import LOOPBACK, free_port
 from midwatch_stage.receivers import mail_server, webhook
 from midwatch_stage.watched import SETTINGS, Fleet
-from midwatch_supervisor.notify.notifier import run_notifier
-from midwatch_supervisor.notify.sending import senders_of
+from midwatch_supervisor.notify.notifier import run_notifier, senders_of
 
 SECRET = {"HOOK": "key"}
 QUESTION = make.intervention(Action.ASK_OPERATOR, message="May I delete plan.py?")

@@ -12,8 +12,7 @@ import pytest
 from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.records import Severity
 from midwatch_stage.factories import AT, after
-from midwatch_supervisor.notify.news import News, NewsKind
-from midwatch_supervisor.notify.schedule import due
+from midwatch_supervisor.notify.news import News, NewsKind, due
 
 HOME = ZoneInfo("Europe/Berlin")
 QUIET: dict[str, Any] = {"quiet": {"from": "22:00", "to": "07:00"}}

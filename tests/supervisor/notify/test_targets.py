@@ -8,7 +8,7 @@ from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_settings
 from midwatch_monitor.errors import ConfigError, UsageError
-from midwatch_supervisor.notify.sending import senders_of
+from midwatch_supervisor.notify.notifier import senders_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
 WAYS = "must have exactly one of url, url_env, url_file, webhook"

@@ -1,6 +1,6 @@
 import pytest
 
-from midwatch_supervisor.present.plain import one_line, plain
+from midwatch_supervisor.present.text_line import one_line, plain
 
 
 @pytest.mark.parametrize(

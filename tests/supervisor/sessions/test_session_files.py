@@ -8,7 +8,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Ending, Fault, Lifecycle
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON
-from midwatch_supervisor.operator.questions import out_of_reach
+from midwatch_supervisor.operator.tasks import out_of_reach
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 

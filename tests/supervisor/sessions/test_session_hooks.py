@@ -13,7 +13,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Action, Delivery, Ending, Lifecycle
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON
-from midwatch_supervisor.sessions.hook_listener import listen_for_hooks
+from midwatch_supervisor.sessions.session_watch import listen_for_hooks
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 Fields = dict[str, object]

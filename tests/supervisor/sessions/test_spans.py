@@ -20,8 +20,8 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Lifecycle, StepKind
 from midwatch_stage.collector import tool_span, tracing
 from midwatch_stage.foreign import Away, ForeignAgents
-from midwatch_supervisor.operator.questions import out_of_reach
-from midwatch_supervisor.sessions.session_journal import SessionJournal
+from midwatch_supervisor.operator.tasks import out_of_reach
+from midwatch_supervisor.sessions.session import SessionJournal
 from midwatch_supervisor.sessions.span_watch import SpanWatch
 from midwatch_supervisor.telemetry.http_listener import MAX_BODY, serve
 

@@ -12,8 +12,8 @@ import pytest
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import TelemetrySettings
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.config.telemetry import TelemetrySettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Attempt, Step
 from midwatch_stage.collector import Collector, attributes, collector

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.config.telemetry import TelemetrySettings
+from midwatch_monitor.config.settings import Settings, TelemetrySettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import AttemptTransition, Ending, Keeper, Lifecycle, TaskTransition

@@ -22,7 +22,7 @@ from midwatch_stage.factories import (
     step,
     transition,
 )
-from midwatch_supervisor.present.plain import visible
+from midwatch_supervisor.present.text_line import visible
 
 Capture = pytest.CaptureFixture[str]
 Figures = dict[tuple[str, ...], float]

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.telemetry import TelemetrySettings
+from midwatch_monitor.config.settings import TelemetrySettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
 from midwatch_stage.command import write

@@ -22,7 +22,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import analysis, delivery, entries, intervention, step
 from midwatch_tools.gate.gate import ALLOWED, Gate, LastFailure, Permission, backoff
-from midwatch_tools.tools.statement import Statements
+from midwatch_tools.tools.proof import Statements
 
 
 def run(

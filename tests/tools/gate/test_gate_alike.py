@@ -13,7 +13,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import analysis, entries, step
 from midwatch_tools.gate.gate import ALLOWED, Gate
-from midwatch_tools.tools.statement import Statements
+from midwatch_tools.tools.proof import Statements
 
 NOTHING = Statements()
 

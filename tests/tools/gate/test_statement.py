@@ -6,7 +6,7 @@ import pytest
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.records import Cause
-from midwatch_tools.tools.statement import ErrorReport, Statements, statements_in
+from midwatch_tools.tools.proof import ErrorReport, Statements, statements_in
 
 GOOD: dict[str, Any] = {
     "what_happened": "pytest stops at import: no module named yaml",

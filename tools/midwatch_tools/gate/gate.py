@@ -36,8 +36,7 @@ from midwatch_monitor.rules.failure import failure_line, failure_lines, signatur
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
 from midwatch_tools.gate.failures import Alike, action, call_words, only_looks
 from midwatch_tools.observation import last_response
-from midwatch_tools.tools.proof import checks
-from midwatch_tools.tools.statement import Statements, statements_in
+from midwatch_tools.tools.proof import Statements, checks, statements_in
 
 KINDS: tuple[type[Record], ...] = (Step, Change, Analysis, PlanCheck, Intervention, Delivery)
 """The records that the gate is fed."""

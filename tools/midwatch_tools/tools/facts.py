@@ -5,9 +5,11 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
@@ -30,6 +32,9 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.secrets.masking import secret_in
 from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, fold_lines, plain
+from midwatch_tools.tool_calls import Acts
+from midwatch_tools.tools.arguments import CertaintyArgument, Note, Paths, Tags, Value
+from midwatch_tools.tools.toolset import WorkerTool
 
 log = logging.getLogger(__name__)
 
@@ -221,3 +226,83 @@ def line(known: KnownFact) -> str:
         *([f"[{plain(', '.join(fact.files), _LINE)}]"] if fact.files else []),
     ]
     return f"- {' '.join(parts)}"
+
+
+class SearchFacts(WorkerTool):
+    """Holds `search_facts`."""
+
+    def __init__(self, facts: Callable[[], Facts], present: Callable[[], Acts]) -> None:
+        super().__init__(present)
+        self._facts = facts
+
+    async def search_facts(self, query: Note, files: Paths = ()) -> str:
+        """Look what others found out about this workspace, before you do: evidence, no orders."""
+        acts, facts = self._present(), self._facts()
+        paths = [file.removeprefix("./") for file in files]
+        found = await look_up(facts.search(query, paths), acts.session.recorder)
+        if found is None:
+            return "Facts cannot be looked up just now; go on with the work."
+        return (
+            facts_block(found, DataBlocks.with_new_code())
+            or "Nobody has recorded a fact like that."
+        )
+
+
+class RecordFact(WorkerTool):
+    """Holds `record_fact`."""
+
+    def __init__(self, facts: Callable[[], Facts], present: Callable[[], Acts]) -> None:
+        super().__init__(present)
+        self._facts = facts
+
+    async def record_fact(
+        self,
+        ctx: RunContext[Any],
+        text: str,
+        certainty: CertaintyArgument,
+        files: Paths = (),
+        tags: Tags = (),
+        value: Value = "",
+    ) -> str:
+        """Tell who works here later what you found out, in one sentence with its file or version.
+
+        `confirmed` if you saw it in a file or an output. `value`: the same as data.
+        """
+        acts, facts = self._present(), self._facts()
+        limits = acts.session.settings.learning.facts
+        pending = limits.review and facts.reviewed
+        fact = Fact(
+            text=" ".join(text.split()),
+            certainty=certainty,
+            files=tuple(dict.fromkeys(file.removeprefix("./") for file in files)),
+            tags=tuple(dict.fromkeys(tags)),
+            value=as_json(value),
+            state=FactState.PENDING if pending else FactState.WAITING,
+            maker=FactMaker.WORKER,
+        )
+        if fault := lacks(fact):
+            raise ModelRetry(f"{fault}.")
+        recorder = acts.session.recorder
+        said = await look_up(facts.count(), recorder)
+        if said is not None and said >= limits.max_per_attempt:
+            raise ModelRetry(f"{said} facts of one attempt are enough: go on with the work.")
+        known = await look_up(facts.twin(fact), recorder)
+        return await _store_fact(ctx, acts, facts, fact, known)
+
+
+async def _store_fact(
+    ctx: RunContext[Any], acts: Acts, facts: Facts, fact: Fact, known: KnownFact | None
+) -> str:
+    """Store a fact, or that this attempt said a known one too; the answer."""
+    recorder, output = acts.session.recorder, f"{fact.certainty}: {fact.text}"
+    if known is None:
+        acts.report(ctx, output, fact)
+        return "Recorded; it is shared once it has been looked at."
+    acts.report(ctx, output)
+
+    async def write(fact: Fact) -> int:
+        (entry,) = await recorder.record(fact)
+        return entry.id
+
+    await facts.absorb(fact, known, write=write, at=recorder.clock())
+    return f"Known already: fact {known.id}."

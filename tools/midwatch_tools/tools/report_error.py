@@ -9,7 +9,7 @@ from midwatch_monitor.config.settings import ErrorSettings
 from midwatch_monitor.records import Analysis, Cause
 from midwatch_tools.gate.gate import LastFailure, backoff
 from midwatch_tools.tools.arguments import Category, TextArgument
-from midwatch_tools.tools.statement import ErrorReport
+from midwatch_tools.tools.proof import ErrorReport
 from midwatch_tools.tools.toolset import WorkerTool
 
 

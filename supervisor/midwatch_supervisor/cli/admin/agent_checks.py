@@ -12,8 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from midwatch_agents.acp.presets import PRESETS, preset_of
-from midwatch_agents.hooks.adapter import HookAdapter
-from midwatch_agents.hooks.adapters import ADAPTERS
+from midwatch_agents.hooks.adapters import ADAPTERS, HookAdapter
 from midwatch_agents.hooks.settings_file import uninstall_hooks
 from midwatch_agents.model_choice import (
     OLLAMA,
@@ -27,7 +26,7 @@ from midwatch_agents.models import NONE, SCRIPTED, model_for
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, WorkerSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core.clock import now
-from midwatch_monitor.traces.session_files import KEPT, find_sessions
+from midwatch_monitor.traces.session_reader import KEPT, find_sessions
 from midwatch_supervisor.cli.admin.machine_checks import CheckResult, State
 from midwatch_supervisor.present.numbers import count_noun
 

@@ -15,8 +15,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from midwatch_agents.hooks.adapter import HookAdapter
-from midwatch_agents.hooks.adapters import ADAPTERS
+from midwatch_agents.hooks.adapters import ADAPTERS, HookAdapter
 from midwatch_agents.hooks.settings_file import install_hooks, uninstall_hooks
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.journals import DryRunOption

@@ -11,7 +11,7 @@ from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
-    from midwatch_supervisor.notify.sending import Sender
+    from midwatch_supervisor.notify.notifier import Sender
 
 app = App(name="notify")
 
@@ -24,7 +24,7 @@ async def send_test(
     json: JsonOption = False,
 ) -> int:
     """Send a test message to each target, and say what came of it; exit code 1 if one failed."""
-    from midwatch_supervisor.notify.sending import senders_of
+    from midwatch_supervisor.notify.notifier import senders_of
 
     settings = settings_in_force(config).notify
     if target is not None and target not in settings.targets:
@@ -47,7 +47,7 @@ async def send_test(
 
 async def _try(sender: "Sender") -> str:
     """Why a test message was not taken; empty if it was."""
-    from midwatch_supervisor.notify.message import Notification
+    from midwatch_supervisor.notify.news import Notification
 
     try:
         await sender.send(Notification(title="Midwatch: this is a test"))

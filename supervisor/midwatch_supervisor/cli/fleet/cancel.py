@@ -15,7 +15,7 @@ from midwatch_supervisor.cli.journals import (
     journal_place,
     journal_to_write,
 )
-from midwatch_supervisor.cli.operate.hints import bus_of, fleet_here
+from midwatch_supervisor.cli.operate.tell import bus_of, fleet_here
 from midwatch_supervisor.cli.output import write_either, write_error
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name

@@ -10,7 +10,7 @@ from secrets import token_bytes
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from midwatch_supervisor.present.plain import visible
+from midwatch_supervisor.present.text_line import visible
 
 if TYPE_CHECKING:
     from midwatch_monitor.secrets.masking import Masker

@@ -62,7 +62,7 @@ async def _keep(
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.queue.dispatch import no_dispatch
-    from midwatch_supervisor.notify.sending import senders_of
+    from midwatch_supervisor.notify.notifier import senders_of
 
     senders = senders_of(settings.notify, os.environ)
     async with AsyncExitStack() as stack:

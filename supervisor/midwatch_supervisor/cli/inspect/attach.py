@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import MissingExtraError, UsageError
-from midwatch_monitor.traces.session_files import KEPT
+from midwatch_monitor.traces.session_reader import KEPT
 from midwatch_supervisor.cli.journals import (
     FromOption,
     JournalOption,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from midwatch_monitor.config.settings import Settings
     from midwatch_supervisor.cli.run.conduct import Reporter
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
-    from midwatch_supervisor.notify.sending import Sender
-    from midwatch_supervisor.sessions.session_journal import SessionJournal
+    from midwatch_supervisor.notify.notifier import Sender
+    from midwatch_supervisor.sessions.session import SessionJournal
     from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
 
 OTLP = "otlp"
@@ -120,11 +120,11 @@ async def _attach(
 ) -> int:
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_supervisor.cli.inspect.watch import show_journal
-    from midwatch_supervisor.cli.operate.hints import bus_of
+    from midwatch_supervisor.cli.operate.tell import bus_of
     from midwatch_supervisor.cli.run.conduct import Reporter
-    from midwatch_supervisor.notify.sending import senders_of
+    from midwatch_supervisor.notify.notifier import senders_of
     from midwatch_supervisor.operator.actions import OperatorActions, operator_name
-    from midwatch_supervisor.sessions.session_journal import SessionJournal
+    from midwatch_supervisor.sessions.session import SessionJournal
 
     senders = senders_of(settings.notify, os.environ)
     async with AsyncExitStack() as stack:
@@ -161,8 +161,7 @@ async def _watch(
 ) -> "SessionWatch":
     """Who follows the sessions, and listens to their hooks until the end of the stack."""
     from midwatch_agents.hooks.inbox import socket_path, state_folder, take_inbox
-    from midwatch_supervisor.sessions.hook_listener import listen_for_hooks
-    from midwatch_supervisor.sessions.session_watch import SessionWatch
+    from midwatch_supervisor.sessions.session_watch import SessionWatch, listen_for_hooks
 
     watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
     stack.callback(watch.close)

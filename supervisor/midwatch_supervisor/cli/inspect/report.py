@@ -1,7 +1,8 @@
-"""`midwatch report` and `calibration`: what came of the tasks, of what was learned, and of what
-models said of themselves, in figures.
+"""`midwatch report`, `calibration` and `metrics`: in figures, what came of the tasks, of what was
+learned, and of what models said of themselves.
 """
 
+import asyncio
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import JournalError, MissingExtraError, UsageError
+from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import (
     MIN_ATTEMPTS,
@@ -19,25 +21,37 @@ from midwatch_monitor.metrics.calibration import (
     TrackRecord,
     track_records,
 )
+from midwatch_supervisor.cli.fleet.monitor import until_told
+from midwatch_supervisor.cli.inspect.web import host_and_port
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import project_named
-from midwatch_supervisor.cli.output import new_file, refuse_existing, write_json, write_line
+from midwatch_supervisor.cli.output import (
+    new_file,
+    refuse_existing,
+    write_error,
+    write_json,
+    write_line,
+)
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.report.html import page
 from midwatch_supervisor.report.learning import learning_lines, learning_sections
-from midwatch_supervisor.report.reading import Selection, moment, read_learning, read_runs
 from midwatch_supervisor.report.runs import run_lines, run_sections
 from midwatch_supervisor.report.section import (
     FigureLine,
     ReportSection,
+    Selection,
     TableCell,
     fields,
+    moment,
+    read_learning,
+    read_runs,
     round_figure,
     table,
     table_lines,
     text_lines,
 )
+from midwatch_supervisor.telemetry.metrics import JournalMetrics
 
 
 @Parameter(name="*")
@@ -247,3 +261,50 @@ def _row(record: TrackRecord) -> tuple[TableCell, ...]:
         *("-" if error is None else f"{error:.2f}" for error in errors),
         *(f"{fitted.percent(reported)} %" if fitted else "-" for reported in REPORTED),
     )
+
+
+_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+async def metrics(
+    *,
+    serve: Annotated[
+        str | None,
+        Parameter(
+            help="HOST:PORT to serve them at, under /metrics, until told to stop; without a HOST "
+            "at 127.0.0.1. Whoever reaches it can read them."
+        ),
+    ] = None,
+    journal: JournalOption = None,
+) -> None:
+    """Print the figures of all runs in Prometheus' text format: once, or whenever it asks."""
+    place = None if serve is None else host_and_port("--serve", serve)
+    async with await journal_to_read(journal) as opened:
+        figures = JournalMetrics(opened, clock=now)
+        if place is None:
+            for line in (await figures.text()).splitlines():
+                write_line(line)
+        else:
+            await until_told(_serve(figures, *place))
+
+
+async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
+    """Answer until cancelled. Raises UsageError where it cannot listen, and MissingExtraError."""
+    try:
+        from aiohttp import web
+
+        from midwatch_supervisor.telemetry.http_listener import serve
+    except ImportError as error:
+        raise MissingExtraError("`metrics --serve`", "otel") from error
+
+    async def answer(_request: web.Request) -> web.Response:
+        try:
+            return web.Response(body=await figures.text(), headers={"Content-Type": _TYPE})
+        except JournalError as error:
+            write_error(f"warning: {error}")
+            return web.Response(status=503)
+
+    async with serve(host, port, web.get("/metrics", answer)) as taken:
+        at = f"[{host}]" if ":" in host else host
+        write_line(f"Metrics at http://{at}:{taken}/metrics, until you press Ctrl-C")
+        await asyncio.get_running_loop().create_future()

@@ -15,14 +15,13 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
 from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.attempt_status import AttemptStatus
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
-from midwatch_supervisor.present.signs import status_text
-from midwatch_supervisor.present.text_line import brief, with_reservations
+from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
 
 _NODE = "node"

@@ -18,7 +18,7 @@ from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Entry
 from midwatch_supervisor.cli.inspect.web import TOKEN, end_with_server, in_browser, page_at, serve
 from midwatch_supervisor.cli.journals import FromOption, JournalOption, RunOption, journal_to_watch
-from midwatch_supervisor.cli.operate.hints import bus_of
+from midwatch_supervisor.cli.operate.tell import bus_of
 from midwatch_supervisor.cli.run.options import on_terminal
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name

@@ -18,7 +18,7 @@ from midwatch_supervisor.cli.learn.options import (
 )
 from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.operator.learning_marks import LearningMark
+from midwatch_supervisor.operator.actions import LearningMark
 from midwatch_supervisor.present.known_text import fact_detail, fact_fields, fact_line
 
 app = App(name="facts")

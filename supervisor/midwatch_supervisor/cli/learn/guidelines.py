@@ -19,7 +19,7 @@ from midwatch_supervisor.cli.learn.options import (
 )
 from midwatch_supervisor.cli.output import write_diff, write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.operator.learning_marks import LearningMark
+from midwatch_supervisor.operator.actions import LearningMark
 from midwatch_supervisor.present.known_text import version_diff, version_fields, version_line
 
 app = App(name="guidelines")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from midwatch_agents.learning.failure_classes import OTHER, UNKNOWN, named_class
+from midwatch_agents.learning.case import OTHER, UNKNOWN, named_class
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, every
@@ -24,14 +24,13 @@ from midwatch_supervisor.cli.learn.options import (
 )
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.operator.actions import operator_name
-from midwatch_supervisor.operator.learning_marks import LearningMark
+from midwatch_supervisor.operator.actions import LearningMark, operator_name
 from midwatch_supervisor.present.known_text import (
     lesson_detail,
     lesson_fields,
+    lesson_history,
     lesson_history_fields,
 )
-from midwatch_supervisor.present.lesson_history import lesson_history
 from midwatch_supervisor.present.lookup import find, task_state
 from midwatch_supervisor.present.text_line import brief
 

@@ -19,13 +19,14 @@ from midwatch_supervisor.cli.journals import (
 )
 from midwatch_supervisor.cli.output import write_either, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.operator.actions import LearningActions, operator_name
-from midwatch_supervisor.operator.learning_marks import (
+from midwatch_supervisor.operator.actions import (
     FACT_ACTS,
     GUIDELINES_ACTS,
     LESSON_ACTS,
+    LearningActions,
     LearningMark,
     became,
+    operator_name,
     refusal,
 )
 from midwatch_supervisor.present.known_text import Known, KnownFields, known_name

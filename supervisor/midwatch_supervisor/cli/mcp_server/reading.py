@@ -22,7 +22,7 @@ from midwatch_supervisor.cli.inspect.status import latest, read_states, status_l
 from midwatch_supervisor.cli.journals import journal_to_read
 from midwatch_supervisor.cli.operate.approval import question_states
 from midwatch_supervisor.cli.operate.tell import OpenAttempt, begun_attempt
-from midwatch_supervisor.operator.questions import OpenQuestion, question_name, questions
+from midwatch_supervisor.operator.tasks import OpenQuestion, question_name, questions
 from midwatch_supervisor.present.intervention_text import (
     alert_text,
     intervention_text,

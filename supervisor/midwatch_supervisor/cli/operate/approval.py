@@ -23,9 +23,9 @@ from midwatch_supervisor.cli.journals import (
     JournalOption,
     journal_to_write,
 )
-from midwatch_supervisor.cli.operate.hints import operator_in
+from midwatch_supervisor.cli.operate.tell import operator_in
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.operator.questions import OpenQuestion, question_name, questions
+from midwatch_supervisor.operator.tasks import OpenQuestion, question_name, questions
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.present.record_text import answer_text
 

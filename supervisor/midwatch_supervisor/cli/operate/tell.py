@@ -1,11 +1,14 @@
 """`midwatch tell`, `grant` and `switch`: what a person has to say to an attempt at work."""
 
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import ConfigError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, BudgetRequest, Grant, Task, Terms
 from midwatch_monitor.state.attempt import AttemptState
@@ -16,13 +19,52 @@ from midwatch_supervisor.cli.journals import (
     JournalOption,
     journal_to_write,
 )
-from midwatch_supervisor.cli.operate.hints import operator_in
-from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.operator.actions import GRANTED
-from midwatch_supervisor.operator.questions import act_refusal, alerts_answered, is_held
-from midwatch_supervisor.operator.tasks import find_reopening
+from midwatch_supervisor.cli.output import write_error, write_line
+from midwatch_supervisor.cli.settings import settings_in_force
+from midwatch_supervisor.operator.actions import GRANTED, OperatorActions, operator_name
+from midwatch_supervisor.operator.tasks import act_refusal, alerts_answered, find_reopening, is_held
 from midwatch_supervisor.present.lookup import assignment_of, find, models_of, task_state
 from midwatch_supervisor.present.numbers import grant_text
+
+if TYPE_CHECKING:
+    from midwatch_monitor.bus import FleetBus
+    from midwatch_monitor.config.fleet import FleetSettings
+    from midwatch_monitor.journal import Journal
+
+
+def bus_of(settings: "FleetSettings", *, name: str | None = None) -> "FleetBus":
+    """The bus of a console or of one command; nothing is kept for it while it is away.
+
+    It logs in by its name, the host's if none is given, unless `fleet.broker.username` says
+    otherwise. Without a broker in the settings it reaches this process only.
+    """
+    from midwatch_monitor.bus import bus_for
+    from midwatch_supervisor.fleet.process import identity
+
+    return bus_for(settings, name=identity(name).name, environ=os.environ, session=False)
+
+
+@asynccontextmanager
+async def operator_in(journal: "Journal", author: str | None) -> AsyncGenerator[OperatorActions]:
+    """A person's desk at a journal; what is done there is told before this is left.
+
+    The journal is all that is needed: without a broker it is heard of later.
+    """
+    async with bus_of(fleet_here()) as bus:
+        yield OperatorActions(journal, author=operator_name(author), bus=bus)
+
+
+def fleet_here() -> "FleetSettings":
+    """The fleet's settings here, for hints; the built-in ones where a file is wrong."""
+    try:
+        return settings_in_force(None).fleet
+    except ConfigError as error:
+        from midwatch_monitor.config.fleet import FleetSettings
+
+        # A mistake in a file must not keep a person from stopping an attempt.
+        write_error(f"warning: no hint is sent: {error}")
+        return FleetSettings()
+
 
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
 

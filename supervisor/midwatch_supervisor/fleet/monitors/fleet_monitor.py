@@ -53,8 +53,7 @@ from midwatch_supervisor.fleet.queue.dispatch import (
 )
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection_schedule import FleetReflection, learn
-from midwatch_supervisor.notify.notifier import Notifier, fleet_runs
-from midwatch_supervisor.notify.sending import Sender
+from midwatch_supervisor.notify.notifier import Notifier, Sender, fleet_runs
 from midwatch_supervisor.telemetry.exporting import export_spans
 
 log = logging.getLogger(__name__)

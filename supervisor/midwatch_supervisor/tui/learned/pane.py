@@ -29,8 +29,7 @@ from midwatch_monitor.records import (
     LessonMark,
     Recall,
 )
-from midwatch_supervisor.operator.actions import LearningActions
-from midwatch_supervisor.operator.learning_marks import LearningMark, became, refusal
+from midwatch_supervisor.operator.actions import LearningActions, LearningMark, became, refusal
 from midwatch_supervisor.present.known_text import (
     Known,
     fact_detail,
@@ -38,11 +37,15 @@ from midwatch_supervisor.present.known_text import (
     lesson_detail,
     version_detail,
 )
-from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.text_line import Parts, paragraphs
+from midwatch_supervisor.present.text_line import Parts, one_line, paragraphs
 from midwatch_supervisor.tui.keys import LEARNED
-from midwatch_supervisor.tui.learned.lists import facts_list, guidelines_list, lessons_list
-from midwatch_supervisor.tui.learned.marks import question, rating_in
+from midwatch_supervisor.tui.learned.lists import (
+    facts_list,
+    guidelines_list,
+    lessons_list,
+    question,
+    rating_in,
+)
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.operator_keys import STORING
 from midwatch_supervisor.tui.state.learning import (

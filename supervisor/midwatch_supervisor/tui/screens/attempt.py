@@ -18,7 +18,7 @@ from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.present.lookup import assignment_of, given_by
-from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
 from midwatch_supervisor.tui.screens.attempt_tabs import (
     TimelineTab,

@@ -19,10 +19,16 @@ from midwatch_monitor.state.attempt import AlertStatus
 from midwatch_monitor.state.intervention import InterventionState, InterventionStatus
 from midwatch_supervisor.present.intervention_text import author_text, terms_text
 from midwatch_supervisor.present.learning_text import verdict_text
-from midwatch_supervisor.present.plain import plain
 from midwatch_supervisor.present.record_text import detail
-from midwatch_supervisor.present.signs import SEVERITY_SIGNS
-from midwatch_supervisor.present.text_line import Tone, because, brief, in_brackets, paragraphs
+from midwatch_supervisor.present.text_line import (
+    SEVERITY_SIGNS,
+    Tone,
+    because,
+    brief,
+    in_brackets,
+    paragraphs,
+    plain,
+)
 from midwatch_supervisor.tui.state.attempt_timeline import (
     KINDS,
     AlertTabLine,

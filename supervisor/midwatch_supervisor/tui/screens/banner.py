@@ -8,8 +8,7 @@ from rich.text import Text
 from textual.widgets import Static
 
 from midwatch_monitor.records import Activity, Fault, Lifecycle
-from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.text_line import NODE, because
+from midwatch_supervisor.present.text_line import NODE, because, one_line
 from midwatch_supervisor.present.waiting import monitor_absent
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row

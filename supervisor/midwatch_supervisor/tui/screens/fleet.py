@@ -8,8 +8,7 @@ from sys import maxsize
 from rich.style import Style
 
 from midwatch_monitor.records import Health, Lifecycle
-from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
+from midwatch_supervisor.present.text_line import HEALTH_SIGNS, one_line, standing_sign
 from midwatch_supervisor.present.waiting import Wait
 from midwatch_supervisor.tui.screens.preview import trend_style, why
 from midwatch_supervisor.tui.screens.title import NEEDED

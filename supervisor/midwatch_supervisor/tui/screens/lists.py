@@ -7,9 +7,7 @@ from datetime import datetime
 from itertools import takewhile
 
 from midwatch_monitor.records import Course, NodeState, NodeStatus
-from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.signs import LOST_SIGN
-from midwatch_supervisor.present.text_line import blocker_words
+from midwatch_supervisor.present.text_line import LOST_SIGN, blocker_words, one_line
 from midwatch_supervisor.tui.screens.preview import LOW
 from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, collapse
 from midwatch_supervisor.tui.state.board import STREAM, FleetBoard, Report

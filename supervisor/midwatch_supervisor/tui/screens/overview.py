@@ -10,7 +10,7 @@ from rich.text import Text
 
 from midwatch_monitor.records import Actor, Lifecycle, Outcome
 from midwatch_supervisor.present.numbers import amount, count_noun
-from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.state.board import FleetBoard, Totals
 from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Need

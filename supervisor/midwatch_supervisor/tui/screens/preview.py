@@ -24,9 +24,14 @@ from midwatch_supervisor.present.intervention_text import (
     request_text,
 )
 from midwatch_supervisor.present.numbers import budget_text, steps_text
-from midwatch_supervisor.present.plain import one_line, plain
-from midwatch_supervisor.present.signs import SEVERITY_SIGNS
-from midwatch_supervisor.present.text_line import Tone, because, blocker_words
+from midwatch_supervisor.present.text_line import (
+    SEVERITY_SIGNS,
+    Tone,
+    because,
+    blocker_words,
+    one_line,
+    plain,
+)
 from midwatch_supervisor.present.waiting import Wait, attempt_waits_for
 from midwatch_supervisor.tui.operator_command import offers
 from midwatch_supervisor.tui.state.attention import waiting_attempt

@@ -14,8 +14,13 @@ from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.present.learning_text import verdict_text
 from midwatch_supervisor.present.numbers import amount, budget_text, count_noun, dollars
-from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, standing_sign
-from midwatch_supervisor.present.text_line import because, brief
+from midwatch_supervisor.present.text_line import (
+    HEALTH_SIGNS,
+    LIFECYCLE_SIGNS,
+    because,
+    brief,
+    standing_sign,
+)
 from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.board import FleetBoard

@@ -23,9 +23,13 @@ from midwatch_monitor.records import (
     Severity,
 )
 from midwatch_supervisor.present.intervention_text import action_text, request_text
-from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, LOST_SIGN
-from midwatch_supervisor.present.text_line import Tone, blocker_words
+from midwatch_supervisor.present.text_line import (
+    LIFECYCLE_SIGNS,
+    LOST_SIGN,
+    Tone,
+    blocker_words,
+    one_line,
+)
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.node_list import LostNode, Unplaced
 from midwatch_supervisor.tui.state.row import Need, Row

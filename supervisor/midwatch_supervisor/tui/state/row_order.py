@@ -11,8 +11,8 @@ from sys import maxsize
 from typing import NamedTuple
 
 from midwatch_monitor.records import Lifecycle
-from midwatch_monitor.state.attempt_status import AttemptStatus
-from midwatch_supervisor.present.plain import one_line
+from midwatch_monitor.state.attempt_details import AttemptStatus
+from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.state.row import Need, Row
 
 GroupKey = tuple[int, str]

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Static, TextArea
 
-from midwatch_supervisor.present.plain import one_line, plain
+from midwatch_supervisor.present.text_line import one_line, plain
 from midwatch_supervisor.tui.keys import Key, in_force, key_text
 from midwatch_supervisor.tui.operator_command import DialogQuestion
 

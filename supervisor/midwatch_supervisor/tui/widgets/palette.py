@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from midwatch_monitor.records import Health
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.attempt_status import AttemptStatus
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_supervisor.present.text_line import Tone
 
 

@@ -10,7 +10,7 @@ from cyclopts import App
 
 from midwatch_stage.reference.source import table
 from midwatch_supervisor.cli.app import GROUPS, build
-from midwatch_supervisor.cli.run.end import EXIT_CODES
+from midwatch_supervisor.cli.run.conduct import EXIT_CODES
 
 _SHARED = 6
 """An option that so many commands have, with the same words, is explained once."""

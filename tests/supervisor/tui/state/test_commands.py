@@ -32,7 +32,7 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_stage.rows import row
-from midwatch_supervisor.operator.questions import alerts_answered, is_held
+from midwatch_supervisor.operator.tasks import alerts_answered, is_held
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
     DialogQuestion,

@@ -31,8 +31,8 @@ from midwatch_stage.factories import (
     known_fact,
     known_lesson,
 )
-from midwatch_supervisor.operator.learning_marks import LearningMark as Mark
-from midwatch_supervisor.operator.learning_marks import refusal
+from midwatch_supervisor.operator.actions import LearningMark as Mark
+from midwatch_supervisor.operator.actions import refusal
 from midwatch_supervisor.present.known_text import (
     Known,
     fact_standing,
@@ -40,7 +40,7 @@ from midwatch_supervisor.present.known_text import (
     version_diff,
 )
 from midwatch_supervisor.present.text_line import paragraphs
-from midwatch_supervisor.tui.learned.marks import question, rating_in
+from midwatch_supervisor.tui.learned.lists import question, rating_in
 from midwatch_supervisor.tui.learned.statistics import EMPTY, statistics_text
 from midwatch_supervisor.tui.state.learning import HISTORY, LearningCounts, LearningView
 from midwatch_supervisor.tui.widgets.palette import palette
