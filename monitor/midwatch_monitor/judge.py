@@ -22,6 +22,7 @@ from midwatch_monitor.rules import DETECTORS, EVIDENCE, Clear, Detector, Moved, 
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
 from midwatch_monitor.rules.detector import NO_ECHO, UNMOVED, Echo, Movements, Repeats
 from midwatch_monitor.rules.overrides import ToolDetector, for_worker, rule_settings
+from midwatch_monitor.rules.plain_output import unwrap
 
 MAX_PIVOTS = 2
 """Pivots that end windows in one plan step: who pivots more often only goes round and round."""
@@ -202,6 +203,8 @@ class Judge:
 
     def judge(self, event: Event, act: Act) -> Judgement:
         """What an event changes that was normalised already."""
+        if not isinstance(event, Change):
+            event = unwrap(event)
         self._at = event.at
         fresh = False
         if act.work and not isinstance(event, Change):

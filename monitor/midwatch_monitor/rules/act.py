@@ -12,6 +12,7 @@ from midwatch_monitor.rules.failure import (
     count_failing,
     finds_nothing,
     has_failed,
+    is_silent,
     is_under_way,
     says_no,
     signature,
@@ -30,7 +31,8 @@ from midwatch_monitor.rules.identity import (
     waits,
 )
 from midwatch_monitor.rules.memory import EditMark, Memory, marks
-from midwatch_monitor.rules.speech import speaks, to_people
+from midwatch_monitor.rules.plain_output import unwrap
+from midwatch_monitor.rules.speech import searches, speaks, to_people
 from midwatch_monitor.shell import reverts
 from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates
 
@@ -245,6 +247,7 @@ class Normaliser:
 
     def act(self, step: Step) -> Act:
         """One step as the rules compare it."""
+        step = unwrap(step)
         edits = _own(step.edits) if step.edits else ()
         if step.ok is False and held_back(step):
             return _held_back(step)
@@ -288,7 +291,7 @@ class Normaliser:
             | (Facet.FAILURE if fails else 0)
             | (Facet.CHECK if check is not CheckKind.NONE else 0)
             | (Facet.CLAIM if said else 0)
-            | (Facet.NOTHING if not changes and finds_nothing(step) else 0)
+            | (Facet.NOTHING if not changes and _finds_nothing(step) else 0)
             | (Facet.SPEECH if speaks(step) else 0),
             bool(edits) and adds(step.tool, step.args, line),
             bool(edits) and creates(step.tool, step.args, line),
@@ -369,6 +372,11 @@ def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
         claims=said,
         facets=facets,
     )
+
+
+def _finds_nothing(step: Step) -> bool:
+    """Whether a search, or a look at a page, had nothing to show."""
+    return finds_nothing(step) or (is_silent(step.output) and searches(step))
 
 
 def _changes_unnamed(step: Step) -> bool:

@@ -90,7 +90,8 @@ _SAYS_ERROR = PatternSet(
         r"|not found|overflow|busy)\b",
         r"(?i)\b(?:deadlock|permission denied|access denied|is locked|null pointer|unexpected end"
         r"|not (?:authori[sz]ed|permitted|allowed|accepted|sent|saved|accessible)"
-        r"|please (?:enter|provide|choose|select) a valid)\b",
+        r"|please (?:enter|provide|choose|select) a valid|(?:please )?try again)\b",
+        r"(?i)^[\W_]*(?:\w+ )?(?:conflict|bounced|rejected|declined|not applied)\b",
     )
 )
 """How a tool that is no shell answers that it failed."""
@@ -110,15 +111,20 @@ _ASKED_IN = 160
 """Characters of a call that say what it asks for."""
 _FINDS_NOTHING = PatternSet(
     (
-        r"(?i)^\W*(?:none|null|(?:blank|empty)(?: page)?|nothing (?:found|match\w*).{0,80})?\W*$",
+        r"(?i)^\W*(?:none|null|0|(?:blank|empty)(?: page)?|nothing (?:found|match\w*).{0,80})?\W*$",
         r"(?i)^\W*(?:\S+ )?\W?(?:loading|spinner)\b.{0,20}$|^\W*.{0,60}\bnot found\b.{0,40}$",
         r"(?i)^\W*(?:sorry,? )?(?:no|0|zero) (?:\w+ ){0,4}"
         r"(?:found|match\w*|results?|hits?|records?|rows?|items?|entries|offers?|data)\b.{0,80}$",
         r"(?i)^\W*(?:results?|items|matches|data|hits|records|rows|offers|list)"
         r"\"?\s*[:=]\s*\[\s*\].{0,60}$",
+        r"(?i)^\W*(?:total|count|found|hits|matches|results?)\"?\s*[:=]\s*0\b.{0,60}$",
     )
 )
 """Answers of a search that finds nothing, and of a page that shows nothing."""
+
+
+_NO_OUTPUT = "did not produce any output"
+_SILENT = 80
 
 
 def has_failed(step: Step) -> bool | None:
@@ -160,6 +166,11 @@ def finds_nothing(step: Step) -> bool:
     return bool(output) and _FINDS_NOTHING.anywhere(output)
 
 
+def is_silent(output: str) -> bool:
+    """Whether an output is empty, or only says that there was none."""
+    return not output or (len(output) <= _SILENT and (output.isspace() or _NO_OUTPUT in output))
+
+
 def says_no(step: Step, line: str) -> bool:
     """Whether an exit code of 1 only means that a search or a comparison found nothing."""
     if step.exit_code != 1:
@@ -185,7 +196,7 @@ def signature(step: Step) -> int:
     """What failed, as far as the lines tell that speak of it; 0 where nothing does.
 
     Line numbers, times and the like do not count; "3 failed" and "2 failed" are two failures. Where
-    only the exit code says that it failed, the end of the output stands for it.
+    only the exit code, or a short answer, says that it failed, the end of the output stands for it.
     """
     output = step.output
     lines = failure_lines(output)
@@ -193,7 +204,8 @@ def signature(step: Step) -> int:
         if changing(step.tool):
             end = output[:_BEGINNING].strip()
         else:
-            end = output[-_END:].strip() if step.exit_code not in (0, None) else ""
+            said = step.exit_code not in (0, None) or step.ok is False or _says_error(step)
+            end = output[-_END:].strip() if said else ""
         return digest(mask_lines(end)) if end else 0
     words = [line.strip() for line in lines[-_MAX_LINES:]]
     return digest(mask_lines("\n".join([*words, *_REACHED.findall(output[-_TAIL:])[-1:]])))

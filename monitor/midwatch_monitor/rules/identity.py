@@ -84,10 +84,10 @@ _MASKS = (
     _Mask(
         "<duration>",
         re.compile(
-            r"(?i:\b(?:elapsed|took|duration|uptime)\b[\"' :=]*)"
+            r"(?i:\b(?:elapsed|took|duration|uptime)(?:_\w+)?\b[\"' :=]*)"
             rf"\d+(?:[.:]\d+)*(?: ?{_UNIT}\b)?"
         ),
-        r"(?i)(?:elapsed|took|duration|uptime)[\"' :=]*\d",
+        r"(?i)(?:elapsed|took|duration|uptime)(?:_\w+)?[\"' :=]*\d",
     ),
     _Mask("<name>", re.compile(r"\b0x[0-9a-fA-F]+\b"), r"0x[0-9a-fA-F]+\b"),
     _Mask(

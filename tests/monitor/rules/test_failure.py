@@ -121,6 +121,15 @@ def test_where_only_the_exit_code_tells_the_end_of_the_output_is_the_failure() -
     assert of("expected 42 got 41", 1) != of("expected 42 got 40", 1)
 
 
+def test_a_short_answer_that_says_an_error_is_the_failure() -> None:
+    def answer(output: str) -> int:
+        return signature(step(output, ok=True, tool="book_room"))
+
+    assert 0 != answer("conflict: room taken") == answer("conflict: room taken")
+    assert answer("conflict: room taken") != answer("conflict: nobody can come")
+    assert answer("booked") == 0
+
+
 def test_people_are_told_the_last_line_that_speaks_of_a_failure() -> None:
     assert failure_line("KeyError: a\nsome more\nValueError: b\nthe end") == "ValueError: b"
 
@@ -171,6 +180,9 @@ def test_failures_are_counted_where_the_output_counts_them(output: str, count: i
         "net::ERR_CONNECTION_RESET",
         "Object is locked by user BATCH01",
         "Please enter a valid phone number.",
+        "Please try again. Select all squares with boats",
+        "conflict: the room is taken",
+        "bounced by claims: not ours",
     ],
 )
 def test_an_answer_that_tells_of_an_error_is_a_failure(output: str) -> None:

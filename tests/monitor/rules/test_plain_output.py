@@ -1,0 +1,67 @@
+"""What agents' programs put around an output is no part of it."""
+
+import json
+
+import pytest
+
+from midwatch_monitor.records import Step, StepKind
+from midwatch_monitor.rules.plain_output import unwrap
+
+
+def plain(output: str) -> str:
+    return unwrap(Step(number=1, kind=StepKind.TOOL, tool="look_up", output=output)).output
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "no such order",
+        '[{"type": "text", "text": "no such order"}]',
+        '{"content": [{"type": "text", "text": "no such order"}]}',
+        '{"output": "no such order", "metadata": {"exit_code": 1, "duration_seconds": 0.4}}',
+        '{"ok": true, "data": "no such order"}',
+        "status: OK\nresult: no such order\ntook_ms: 36",
+        "Command executed.\nOutput:\nno such order",
+        "no such order\n[The command completed with exit code 1.]\n[Current working directory: /w]",
+        "Command: look 7\nDirectory: /w\nStdout: no such order\nStderr: (empty)\nExit Code: 1",
+        json.dumps([{"type": "text", "text": '{"ok": true, "data": "no such order"}'}]),
+    ],
+)
+def test_the_same_answer_is_the_same_in_whatever_it_is_wrapped(output: str) -> None:
+    assert plain(output) == "no such order"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "{",
+        "[1, 2]",
+        "[]",
+        '[{"id": 7}]',
+        '{"status": "open", "result": 7}',
+        '{"data": "a", "name": "b"}',
+        '{"data": "a", "result": "b"}',
+        '{"ok": false, "data": "closed"}',
+        '{"error": "closed", "data": ""}',
+        "Commands are listed here",
+        "[" * 2000,
+    ],
+)
+def test_what_says_more_than_its_content_stays_as_it_is(output: str) -> None:
+    assert plain(output) == output
+
+
+def test_an_object_that_wraps_nothing_but_two_streams_gives_both() -> None:
+    assert plain('{"stdout": "a\\n", "stderr": "b", "exit_code": 1}') == "a\nb"
+
+
+def test_what_is_too_long_to_be_read_at_each_step_stays_as_it_is() -> None:
+    output = json.dumps({"ok": True, "data": "x" * 30_000})
+    assert plain(output) == output
+
+
+def test_words_of_people_are_never_unwrapped() -> None:
+    text = '{"ok": true, "data": "x"}'
+    turn = Step(number=1, kind=StepKind.MESSAGE, text=text, output=text)
+    assert unwrap(turn) is turn
