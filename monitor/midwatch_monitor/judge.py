@@ -204,7 +204,7 @@ class Judge:
     def judge(self, event: Event, act: Act) -> Judgement:
         """What an event changes that was normalised already."""
         if not isinstance(event, Change):
-            event = unwrap(event)
+            event = unwrap(event)  # detectors read outputs too, not only the act
         self._at = event.at
         fresh = False
         if act.work and not isinstance(event, Change):

@@ -90,7 +90,7 @@ _SAYS_ERROR = PatternSet(
         r"|not found|overflow|busy)\b",
         r"(?i)\b(?:deadlock|permission denied|access denied|is locked|null pointer|unexpected end"
         r"|not (?:authori[sz]ed|permitted|allowed|accepted|sent|saved|accessible)"
-        r"|please (?:enter|provide|choose|select) a valid|(?:please )?try again)\b",
+        r"|please (?:enter|provide|choose|select) a valid|try again)\b",
         r"(?i)^[\W_]*(?:\w+ )?(?:conflict|bounced|rejected|declined|not applied)\b",
     )
 )
@@ -124,7 +124,9 @@ _FINDS_NOTHING = PatternSet(
 
 
 _NO_OUTPUT = "did not produce any output"
+"""How the shell of a known program says that a command was silent."""
 _SILENT = 80
+"""Characters of an output up to which it may only say that."""
 
 
 def has_failed(step: Step) -> bool | None:

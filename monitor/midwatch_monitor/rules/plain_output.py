@@ -14,6 +14,7 @@ from typing import cast
 from midwatch_monitor.records import Step, StepKind
 
 _JSON = {"{": "}", "[": "]"}
+"""How an output begins that may be JSON, and how it must end then."""
 _NESTED = 3
 """Wrappings around one another that are taken off."""
 _LONGEST = 20_000
@@ -34,10 +35,12 @@ _BESIDE = frozenset(
     }
 )
 """What such an object has beside it."""
+_FAILED = frozenset({"error", "failed", "failure"})
+"""What its `status` says where the call failed."""
 _LED = re.compile(
     r"(?:Command executed\.\s*(?:Output:)?\s*"
     r"|Command: [^\n]*\n(?:Directory: [^\n]*\n)?(?:Output|Stdout): ?"
-    r"|status: ?\w+\nresult: ?)"
+    r"|status: ?(?i:ok|success)\nresult: ?)"
 )
 """What may stand before an output."""
 _TRAILED = re.compile(
@@ -90,12 +93,18 @@ def _inside_json(output: str) -> str:
     inside = [key for key in _INSIDE if key in raw]
     if len(inside) != 1 or not raw.keys() - {inside[0]} <= _BESIDE:
         return output
-    if raw.get("ok") is False or raw.get("success") is False or raw.get("error"):
+    if _says_failure(raw):
         return output
     found = raw[inside[0]]
     if isinstance(found, list):
         return _joined(cast("list[object]", found), output)
     return found + str(raw.get("stderr") or "") if isinstance(found, str) else output
+
+
+def _says_failure(raw: Mapping[str, object]) -> bool:
+    """Whether what stands beside the output says that the call failed, which must not be lost."""
+    bad = str(raw.get("status")).lower() in _FAILED
+    return bad or raw.get("ok") is False or raw.get("success") is False or bool(raw.get("error"))
 
 
 def _joined(parts: Sequence[object], output: str) -> str:

@@ -8,7 +8,7 @@ from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, every
 from midwatch_monitor.records import Commit, Draft, KnownLesson, LessonAct, LessonMark
-from midwatch_supervisor.present.known_text import lesson_marks
+from midwatch_supervisor.present.lesson_history import lesson_marks
 
 AUTHOR = "midwatch"
 

@@ -20,12 +20,12 @@ from midwatch_supervisor.present.learning_text import ORIGINS
 from midwatch_supervisor.present.numbers import dollars, number
 from midwatch_supervisor.present.numbers import share as share_text
 from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.report.reading import LearningReading
 from midwatch_supervisor.report.section import (
     RATE,
     Bar,
     BarChart,
     FigureLine,
-    LearningReading,
     ReportSection,
     ReportTable,
     TableCell,

@@ -25,6 +25,7 @@ from midwatch_monitor.records import Lifecycle
 from midwatch_supervisor.present.numbers import dollars, duration, hits, rate
 from midwatch_supervisor.present.numbers import share as share_text
 from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.report.reading import RunReading
 from midwatch_supervisor.report.section import (
     RATE,
     Bar,
@@ -32,7 +33,6 @@ from midwatch_supervisor.report.section import (
     FigureLine,
     ReportSection,
     ReportTable,
-    RunReading,
     count_chart,
     fields,
     line,

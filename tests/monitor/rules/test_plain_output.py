@@ -43,6 +43,8 @@ def test_the_same_answer_is_the_same_in_whatever_it_is_wrapped(output: str) -> N
         '{"data": "a", "name": "b"}',
         '{"data": "a", "result": "b"}',
         '{"ok": false, "data": "closed"}',
+        '{"status": "error", "result": "closed"}',
+        "status: ERROR\nresult: closed\ntook_ms",
         '{"error": "closed", "data": ""}',
         "Commands are listed here",
         "[" * 2000,

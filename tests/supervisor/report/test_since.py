@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from midwatch_monitor.errors import UsageError
-from midwatch_supervisor.report.section import moment
+from midwatch_supervisor.report.reading import moment
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=timezone(timedelta(hours=2)))
 

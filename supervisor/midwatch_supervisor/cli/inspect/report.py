@@ -36,16 +36,13 @@ from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.report.html import page
 from midwatch_supervisor.report.learning import learning_lines, learning_sections
+from midwatch_supervisor.report.reading import Selection, moment, read_learning, read_runs
 from midwatch_supervisor.report.runs import run_lines, run_sections
 from midwatch_supervisor.report.section import (
     FigureLine,
     ReportSection,
-    Selection,
     TableCell,
     fields,
-    moment,
-    read_learning,
-    read_runs,
     round_figure,
     table,
     table_lines,

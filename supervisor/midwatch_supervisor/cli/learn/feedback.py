@@ -34,7 +34,8 @@ from midwatch_supervisor.cli.operate.tell import operator_in
 from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.json_lines import moment
-from midwatch_supervisor.present.known_text import NamedAttempt, verdict_fields, verdict_line
+from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
+from midwatch_supervisor.present.lesson_history import NamedAttempt
 from midwatch_supervisor.present.lookup import find, task_state
 
 app = App(name="feedback")

@@ -28,9 +28,9 @@ from midwatch_supervisor.operator.actions import LearningMark, operator_name
 from midwatch_supervisor.present.known_text import (
     lesson_detail,
     lesson_fields,
-    lesson_history,
     lesson_history_fields,
 )
+from midwatch_supervisor.present.lesson_history import lesson_history
 from midwatch_supervisor.present.lookup import find, task_state
 from midwatch_supervisor.present.text_line import brief
 
