@@ -21,6 +21,7 @@ from midwatch_monitor.rules.failure import (
 from midwatch_monitor.rules.identity import (
     HELD_BACK,
     NO_WORK,
+    answer,
     command,
     digest,
     goes_back,
@@ -30,7 +31,7 @@ from midwatch_monitor.rules.identity import (
     shell_call,
     waits,
 )
-from midwatch_monitor.rules.memory import EditMark, Memory, marks
+from midwatch_monitor.rules.memory import EditMark, HeardParts, Memory, marks
 from midwatch_monitor.rules.plain_output import unwrap
 from midwatch_monitor.rules.speech import searches, speaks, to_people
 from midwatch_monitor.shell import reverts
@@ -182,6 +183,8 @@ class Facet:
     """Words, to a person or to another agent."""
     NOTHING = 2048
     """A search, or a look at a page, had nothing to show."""
+    HEARD = 4096
+    """Nothing in its answer is new since something was changed, nor is whether it failed."""
     REPEAT = 128
     """What was done before was done again, and told nothing new."""
 
@@ -240,10 +243,11 @@ _KINDS = {StepKind.MESSAGE: Facet.MESSAGE, StepKind.CHECKPOINT: Facet.CHECKPOINT
 class Normaliser:
     """Turns the steps of one attempt into acts. What is dear is done for acts that come again."""
 
-    __slots__ = ("_acts",)
+    __slots__ = ("_acts", "_heard")
 
     def __init__(self) -> None:
         self._acts = Memory(_ACTS)
+        self._heard = HeardParts()
 
     def act(self, step: Step) -> Act:
         """One step as the rules compare it."""
@@ -264,14 +268,17 @@ class Normaliser:
             self._acts.put(action, after)
         error = bool(fails) and not says_no(step, line)
         check = told.check if line else check_of_tool(step.tool)
-        said = claims(step)
+        said, claimed = answer(step, precise=known is not None), claims(step)
         polls = known is not None and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
+        facets = _facets(step, changes=changes, fails=fails, check=check, claimed=claimed)
+        if self._heard.heard(said, changed=changes) and known in (None, after):
+            facets |= Facet.HEARD
         return Act(  # in their order: by name it takes more than twice as long
             step.number,
             _WORK,
             action,
-            result(step, precise=known is not None),
+            result(step, said),
             fails,
             error,
             signature(step) if error else 0,
@@ -286,13 +293,8 @@ class Normaliser:
             check,
             before.failed,
             before.beaten(fails, count),
-            said,
-            (Facet.EDIT if changes else 0)
-            | (Facet.FAILURE if fails else 0)
-            | (Facet.CHECK if check is not CheckKind.NONE else 0)
-            | (Facet.CLAIM if said else 0)
-            | (Facet.NOTHING if not changes and _finds_nothing(step) else 0)
-            | (Facet.SPEECH if speaks(step) else 0),
+            claimed,
+            facets,
             bool(edits) and adds(step.tool, step.args, line),
             bool(edits) and creates(step.tool, step.args, line),
         )
@@ -343,6 +345,20 @@ def _past(number: int) -> ActPast:
 @lru_cache(maxsize=1024)
 def _after(number: int, failed: bool | None, count: int | None) -> int:
     return ActPast.read(number).then(failed, count).written
+
+
+def _facets(
+    step: Step, *, changes: bool, fails: bool | None, check: CheckKind, claimed: bool
+) -> int:
+    """What a step of work is, as far as it tells by itself."""
+    return (
+        (Facet.EDIT if changes else 0)
+        | (Facet.FAILURE if fails else 0)
+        | (Facet.CHECK if check is not CheckKind.NONE else 0)
+        | (Facet.CLAIM if claimed else 0)
+        | (Facet.NOTHING if not changes and _finds_nothing(step) else 0)
+        | (Facet.SPEECH if speaks(step) else 0)
+    )
 
 
 def _held_back(step: Step) -> Act:

@@ -6,11 +6,12 @@ count of failures or of items says how the work stands, and stays.
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from json.encoder import encode_basestring_ascii as quoted
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from midwatch_monitor.patterns import PatternSet
 from midwatch_monitor.records import Step
@@ -230,6 +231,10 @@ SHELLS = frozenset(
 )
 """Tools whose one argument is a command of a shell."""
 
+_SHELL = re.compile(r"(?:.*/)?(?:ba|da|z|k|fi)?sh")
+_RUNS_LINE = re.compile(r"-\w*c")
+"""The option by which a shell is given a command."""
+
 _CODE_KEYS = frozenset({"code", "source", "query", "sql"})
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))(?:#|//|--)(?:\s.*|)$")
 _DECODER = json.JSONDecoder()
@@ -296,7 +301,18 @@ def shell_call(step: Step) -> tuple[str, Arguments | None]:
         return "", None
     raw = _arguments(args)
     found = next((raw[key] for key in _COMMAND_KEYS if key in raw), "")
-    return found if isinstance(found, str) else "", raw
+    return found if isinstance(found, str) else _joined(found), raw
+
+
+def _joined(words: object) -> str:
+    """The command that a list of words stands for; empty for anything else."""
+    if not isinstance(words, list):
+        return ""
+    match [str(word) for word in cast("list[object]", words)]:
+        case [shell, flags, line] if _SHELL.fullmatch(shell) and _RUNS_LINE.fullmatch(flags):
+            return line
+        case program:
+            return shlex.join(program)
 
 
 def _may_command(args: str) -> bool:
@@ -343,15 +359,18 @@ def _clean(key: str, value: str) -> str:
     return " ".join(code.split())
 
 
-def result(step: Step, *, precise: bool = True) -> int:
-    """What came of it; 0 where the output says nothing.
+def answer(step: Step, *, precise: bool = True) -> str:
+    """What came of it, as it is compared.
 
     The precise one is masked. The other is cheap, and equal to it where nothing had to be masked.
     """
     output = looked_at(step.output).strip()
-    if not output:
-        return digest(step.output_digest) if step.output_digest else 0
-    return digest(mask(output) if precise or len(output) <= SHORT else output)
+    return mask(output) if precise or len(output) <= SHORT else output
+
+
+def result(step: Step, said: str) -> int:
+    """What came of it, by its `answer`; 0 where the output says nothing."""
+    return digest(said or step.output_digest) if said or step.output_digest else 0
 
 
 def looked_at(text: str) -> str:

@@ -3,9 +3,10 @@
 from array import array
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple, TypeVar
+from zlib import crc32
 
 from midwatch_monitor.records import Edit, Writer
-from midwatch_monitor.rules.identity import digest
+from midwatch_monitor.rules.identity import SHORT, digest
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -61,6 +62,49 @@ def remember(memory: dict[K, V], key: K, value: V, limit: int) -> K | None:
     oldest = next(iter(memory))
     del memory[oldest]
     return oldest
+
+
+_BETWEEN = bytes(
+    each if each > 127 or chr(each).isalnum() or chr(each) in "_@/.-" else ord(" ")
+    for each in range(256)
+)
+"""Leaves of each byte what may be part of a word, a number, a path."""
+_PARTS = 512
+"""Words and lines that are remembered."""
+_LONG = 3000
+"""Characters up to which an answer may say what was said; a longer one always tells something."""
+_FEW = 3
+"""Parts from which on an answer tells something: "ok" and "done" come after anything."""
+
+
+class HeardParts:
+    """Remembers of which words the last answers consisted, and the long ones of which lines."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        # By their checksums, which are the same in every process. The oldest go first.
+        self._known = array("I")
+
+    def heard(self, answer: str, *, changed: bool) -> bool:
+        """Whether nothing in an answer is new since something was changed."""
+        if changed:
+            self._known = array("I")
+        if not answer or len(answer) > _LONG:
+            return False
+        text = answer.encode(errors="surrogatepass")
+        parts = _words(text) if len(answer) <= SHORT else text.split(b"\n")
+        sums = {*map(crc32, parts)}
+        if new := sums.difference(self._known):
+            self._known.extend(new)
+            del self._known[:-_PARTS]
+        return not new and len(sums) >= _FEW
+
+
+def _words(text: bytes) -> list[bytes]:
+    """Words, numbers and paths, without the full stop that ends a sentence."""
+    ends = text.replace(b".\n", b"\n").replace(b". ", b" ").rstrip(b".")
+    return ends.translate(_BETWEEN).split()
 
 
 _FILES = 32
