@@ -203,8 +203,6 @@ class Judge:
 
     def judge(self, event: Event, act: Act) -> Judgement:
         """What an event changes that was normalised already."""
-        if not isinstance(event, Change):
-            event = unwrap(event)  # detectors read outputs too, not only the act
         self._at = event.at
         fresh = False
         if act.work and not isinstance(event, Change):
@@ -228,6 +226,8 @@ class Judge:
             return _NOTHING
         repeats = self._repeats
         seen = Seen(act, moved, echo, repeats.place, repeats.changes, fresh)
+        if asked and not isinstance(event, Change):
+            event = unwrap(event)  # detectors read outputs too, not only the act
         answers = self._panel.ask(asked, event, seen)
         faults = self._faults() if self._panel.broken else ()
         if answers or self._holding:

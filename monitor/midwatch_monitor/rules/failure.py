@@ -1,6 +1,8 @@
 """Whether an act failed, how, and whether the surroundings are to blame."""
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 
 from midwatch_monitor.patterns import Pattern, PatternSet
 from midwatch_monitor.records import Step
@@ -191,7 +193,12 @@ def _words_fail(step: Step) -> bool:
 
 def failure_lines(output: str) -> list[str]:
     """The lines at the end of an output that tell of a failure."""
-    return _TELLING.findall(output[-_TAIL:])
+    return [*_telling(output[-_TAIL:])]
+
+
+@lru_cache(maxsize=1)  # it is asked twice of most outputs that fail
+def _telling(tail: str) -> Sequence[str]:
+    return _TELLING.findall(tail)
 
 
 def signature(step: Step) -> int:
