@@ -185,6 +185,8 @@ class Facet:
     """A search, or a look at a page, had nothing to show."""
     HEARD = 4096
     """Nothing in its answer is new since something was changed, nor is whether it failed."""
+    AGAIN = 8192
+    """The same act was done before, whatever came of it."""
     REPEAT = 128
     """What was done before was done again, and told nothing new."""
 
@@ -272,8 +274,10 @@ class Normaliser:
         polls = known is not None and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         facets = _facets(step, changes=changes, fails=fails, check=check, claimed=claimed)
-        if self._heard.heard(said, changed=changes) and known in (None, after):
+        if self._heard.heard(said, changed=changes or told.swaps) and known in (None, after):
             facets |= Facet.HEARD
+        if known is not None:
+            facets |= Facet.AGAIN
         return Act(  # in their order: by name it takes more than twice as long
             step.number,
             _WORK,

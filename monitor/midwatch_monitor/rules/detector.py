@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from midwatch_monitor.config.rules import Graded
 from midwatch_monitor.records import AlertKey, Change, Event, Finding, Movement, Resolution
-from midwatch_monitor.rules.act import Act, CheckKind
+from midwatch_monitor.rules.act import Act, CheckKind, Facet
 from midwatch_monitor.rules.memory import Contents, Memory, Touch
 
 _PAIRS = 128
@@ -35,8 +35,9 @@ class Repeat(Enum):
     VERIFIED = 4
     """What succeeded before succeeds, after something was changed: half a repeat.
 
-    So is a look at work of others, and what fails again at its first retry after a wait. Tests that
-    pass again are none at all: that the change broke nothing is news.
+    So is a look at work of others, what fails again at its first retry after a wait, and what is
+    done again after a look that showed another state than before. Tests that pass again are none at
+    all: that the change broke nothing is news.
     """
     ALIKE = 5
     """Another act than the one before, aimed at nothing else, gave the same: half a repeat."""
@@ -116,17 +117,31 @@ class EqualResults:
 class Repeats:
     """Remembers what one attempt did with what came of it."""
 
-    __slots__ = ("_last", "_pairs", "_row", "_swapped", "_waited", "changes", "place")
+    __slots__ = (
+        "_last",
+        "_news",
+        "_pairs",
+        "_row",
+        "_states",
+        "_swapped",
+        "_waited",
+        "changes",
+        "place",
+    )
 
     def __init__(self) -> None:
         self._pairs = Memory(_PAIRS)
         self.place = 0
         """How many steps of work there were."""
         self.changes = 0
-        """How many of them changed files."""
+        """How many of them changed files, themselves and not by another commit."""
+        self._states = 0
+        """How many states the files were in."""
         self._last = 0
         self._row = EqualResults()
         self._waited = False
+        self._news = 0
+        """When an act that was done before last gave something else, and did not fail."""
         self._swapped = 0
 
     def wait(self) -> None:
@@ -142,22 +157,26 @@ class Repeats:
         last, self._last = self._last, act.number
         alike = self._row.goes_on(act, args)
         waited, self._waited = self._waited or act.waits, False
-        before = self.changes
+        before = self._states
+        self.changes += act.changes
         if act.changes or act.swaps:
-            self.changes = before + 1
+            self._states = before + 1
         if act.swaps:
             self._swapped = before + 1
         key = hash((act.action, act.result)) & _BITS
         known = self._pairs.get(key)
         again = _AGAIN if known is not None else 0
-        self._pairs.put(key, (self.changes & _STAMP) << 17 | again | place & _PLACE)
+        self._pairs.put(key, (self._states & _STAMP) << 17 | again | place & _PLACE)
         if known is None:
+            if act.facets & Facet.AGAIN and not act.failed:
+                self._news = place
             return alike
         stamp, distance = known >> 17, place - known & _PLACE
         repeat = _kind(act, stamp == before & _STAMP)
         if repeat is Repeat.NONE or (repeat is not Repeat.UNCHANGED and not act.result):
             return NO_ECHO
-        if stamp < self._swapped or (waited and not (act.failed and known & _AGAIN)):
+        news = self._news > place - distance and not act.failed
+        if news or stamp < self._swapped or (waited and not (act.failed and known & _AGAIN)):
             repeat = Repeat.VERIFIED
         elif repeat is Repeat.UNCHANGED and distance > _A_WHILE and not known & _AGAIN:
             repeat = repeat if act.failed or act.changes else Repeat.LOOKED

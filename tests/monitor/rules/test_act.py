@@ -141,6 +141,13 @@ def test_what_was_heard_before_a_change_may_be_news_after_it() -> None:
     assert heard(FULL_RECORD, change, PLAIN_RECORD) == [False, False, False]
 
 
+def test_another_commit_may_say_the_same_and_it_is_news() -> None:
+    one, other = (shell("pytest", f"{n} failed, 8 passed, 1 skipped") for n in (1, 2))
+    swap = shell("git bisect good", "63 left")
+    assert heard(one, other, swap, one) == [False] * 4
+    assert heard(one, other, one)[-1]
+
+
 def test_an_acknowledgement_says_nothing_that_could_be_old() -> None:
     assert heard(*(shell(f"send {n}", '{"ok": true}') for n in range(3))) == [False] * 3
 
