@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from mcp import Client, StdioServerParameters
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
 from midwatch_stage.collector import collector, tool_span, tracing
@@ -37,9 +36,8 @@ class Extent(StrEnum):
 
     SESSION = "session"
     """One command: the session is taken in and judged."""
-    SENDING = "sending"
-    """Whatever has something to send: a run as well, and spans of another agent."""
     ALL = "all"
+    """A run as well, spans of another agent, and commands that have nothing to send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +78,26 @@ def _lost() -> int:
 
 
 async def _run(*words: str, given: str = "", code: int = 0) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *MIDWATCH, *words, stdin=PIPE, stdout=PIPE, stderr=PIPE
+    """Run a command as a process of its own."""
+    await _end_well(*MIDWATCH, *words, given=given, code=code)
+
+
+async def _run_all(*commands: tuple[str, ...]) -> None:
+    """Run commands in turn in one process, as each start takes longer than most of them.
+
+    What they leave to send until the process ends is sent by then.
+    """
+    program = (
+        "import json, sys; from midwatch_supervisor.cli import main\n"
+        "sys.exit(any([main(each) for each in json.loads(sys.argv[1])]))"
     )
+    await _end_well(sys.executable, "-c", program, json.dumps(commands))
+
+
+async def _end_well(*command: str, given: str = "", code: int = 0) -> None:
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     out, errors = await process.communicate(given.encode())
-    assert process.returncode == code, f"{words}: {out.decode()}{errors.decode()}"
+    assert process.returncode == code, f"{command}: {out.decode()}{errors.decode()}"
 
 
 async def _take_spans() -> None:
@@ -105,24 +118,25 @@ async def _take_spans() -> None:
 
 
 async def _answer_by_mcp() -> None:
+    from mcp import Client, StdioServerParameters  # it takes a second, and one extent needs it
+
     server = StdioServerParameters(command=MIDWATCH[0], args=[*MIDWATCH[1:], "mcp"])
     async with Client(server) as client:
         assert not (await client.call_tool("list_attempts", {})).is_error
 
 
 async def _do(extent: Extent, session: Path) -> None:
-    if extent is Extent.ALL:
-        event = {"session_id": "s1", "hook_event_name": "Stop", "transcript_path": str(session)}
-        await _run("hook", "claude-code", given=json.dumps(event))
-    await _run("attach", "--once")
-    if extent is not Extent.SESSION:
-        await _run("run", "tasks.yaml", "--headless", code=4)
-        await _take_spans()
-    if extent is Extent.ALL:
-        await _run("replay", str(session))
-        await _run("metrics")
-        await _run("hook", "install", "claude-code", "--yes")
-        await _answer_by_mcp()
+    look = ("attach", "--once")
+    if extent is Extent.SESSION:
+        await _run(*look)
+        return
+    event = {"session_id": "s1", "hook_event_name": "Stop", "transcript_path": str(session)}
+    await _run("hook", "claude-code", given=json.dumps(event))
+    await _run("run", "tasks.yaml", "--headless", code=4)
+    await _take_spans()
+    install = ("hook", "install", "claude-code", "--yes")
+    await _run_all(look, ("replay", str(session)), ("metrics",), install)
+    await _answer_by_mcp()
 
 
 if __name__ == "__main__":
