@@ -14,8 +14,8 @@ from typing import Any
 
 FAILING = 'python3 -c "import sys; sys.exit(3)"'
 """The command that the script `loop` repeats."""
-SLOW = "sleep 8"
-"""The command of the script `slow`."""
+SLOW = "until test -e ~/go; do sleep 0.1; done"
+"""The command of the script `slow`: it waits for a file in the agent's home."""
 FILE, CONTENT = "hello.txt", "hello"
 """The file that the scripts write, and what stands in it then."""
 SIDE_ANSWER = "A short title"

@@ -169,6 +169,8 @@ async def test_killed_it_goes_on_in_its_own_session(
     process.kill()
     await process.wait()
     again = await harness.start("resume", "--headless")
+    await harness.until(lambda: "Your work was interrupted" in asked_of(stub))
+    (harness.folder / "agent-home" / "go").touch()
     output, errors = await again.communicate()
     assert again.returncode == 0, (output, errors)
     last = json.dumps(stub.requests[-1])
