@@ -109,6 +109,14 @@ def test_a_failed_act_done_again_unchanged_is_refused_until_it_is_analysed(now: 
     assert "report_error" in verdict.refusal
 
 
+def test_a_failure_that_says_nothing_is_refused_as_well() -> None:
+    def silent(request: int) -> Step:
+        return replace(run(request, "./deploy", output=""), exit_code=2)
+
+    verdict = gate(silent(1)).may(silent(2), NOTHING)
+    assert verdict.refusal.startswith("`./deploy` failed, and nothing was edited")
+
+
 def test_another_persons_edit_does_not_replace_the_analysis() -> None:
     other = edit(2, writer=Writer.PERSON)
     assert refused(gate(run(1), other).may(run(3), NOTHING), "report_error")

@@ -33,7 +33,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.act import Normaliser
 from midwatch_monitor.rules.failure import failure_line, failure_lines, signature, surroundings
-from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
+from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, answer, command, result
 from midwatch_tools.gate.failures import Alike, action, call_words, only_looks
 from midwatch_tools.observation import last_response
 from midwatch_tools.tools.proof import Statements, checks, statements_in
@@ -196,7 +196,7 @@ class Gate:
                 self._moved = self._tick
 
     def _take_failure(self, done: int, step: Step) -> None:
-        outcome = signature(step) or result(step)
+        outcome = signature(step) or result(step, answer(step))
         before = self._failing.pop(done, None)
         tells = failure_line(step.output)
         if failure_lines(step.output) and (command(step) or checks(step.tool)):
