@@ -138,8 +138,7 @@ async def received(stub: ModelStub, count: int) -> None:
 
 
 async def test_hang_answers_nothing_and_closes_at_once(client: ClientSession) -> None:
-    # Half of what a server gives its requests by itself when it ends.
-    async with asyncio.timeout(30), ModelStub.serve() as stub:
+    async with asyncio.timeout(60) as limit, ModelStub.serve() as stub:
         agent = Agent(stub, client, *OFFERED)
         agent.say("SCRIPT=hang")
         asked = asyncio.ensure_future(agent.step())
@@ -150,6 +149,7 @@ async def test_hang_answers_nothing_and_closes_at_once(client: ClientSession) ->
         done, _ = await asyncio.wait({asked, waiting}, timeout=0.2)
         assert not done
         asked.cancel()
+        limit.reschedule(asyncio.get_running_loop().time() + 5)
     assert (await waiting).status == 503
 
 

@@ -31,7 +31,7 @@ from midwatch_monitor.rules.identity import (
     shell_call,
     waits,
 )
-from midwatch_monitor.rules.memory import EditMark, HeardParts, Memory, marks
+from midwatch_monitor.rules.memory import EditMark, Memory, Vocabulary, marks
 from midwatch_monitor.rules.plain_output import unwrap
 from midwatch_monitor.rules.speech import searches, speaks, to_people
 from midwatch_monitor.shell import reverts
@@ -183,10 +183,8 @@ class Facet:
     """Words, to a person or to another agent."""
     NOTHING = 2048
     """A search, or a look at a page, had nothing to show."""
-    HEARD = 4096
+    NOTHING_NEW = 4096
     """Nothing in its answer is new since something was changed, nor is whether it failed."""
-    AGAIN = 8192
-    """The same act was done before, whatever came of it."""
     REPEAT = 128
     """What was done before was done again, and told nothing new."""
 
@@ -235,6 +233,8 @@ class Act(NamedTuple):
     """Whether its edits leave all that stood there."""
     creates: bool = False
     """Whether it says that it makes the files that it changes."""
+    again: bool = False
+    """Whether the same act was done before, whatever came of it."""
 
 
 _WORK = True
@@ -245,11 +245,11 @@ _KINDS = {StepKind.MESSAGE: Facet.MESSAGE, StepKind.CHECKPOINT: Facet.CHECKPOINT
 class Normaliser:
     """Turns the steps of one attempt into acts. What is dear is done for acts that come again."""
 
-    __slots__ = ("_acts", "_heard")
+    __slots__ = ("_acts", "_vocabulary")
 
     def __init__(self) -> None:
         self._acts = Memory(_ACTS)
-        self._heard = HeardParts()
+        self._vocabulary = Vocabulary()
 
     def act(self, step: Step) -> Act:
         """One step as the rules compare it."""
@@ -274,10 +274,9 @@ class Normaliser:
         polls = known is not None and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         facets = _facets(step, changes=changes, fails=fails, check=check, claimed=claimed)
-        if self._heard.heard(said, changed=changes or told.swaps) and known in (None, after):
-            facets |= Facet.HEARD
-        if known is not None:
-            facets |= Facet.AGAIN
+        new = self._vocabulary.learn(said, anew=changes or told.swaps)
+        if not new and known in (None, after):
+            facets |= Facet.NOTHING_NEW
         return Act(  # in their order: by name it takes more than twice as long
             step.number,
             _WORK,
@@ -301,6 +300,7 @@ class Normaliser:
             facets,
             bool(edits) and adds(step.tool, step.args, line),
             bool(edits) and creates(step.tool, step.args, line),
+            known is not None,
         )
 
 

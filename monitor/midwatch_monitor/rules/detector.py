@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from midwatch_monitor.config.rules import Graded
 from midwatch_monitor.records import AlertKey, Change, Event, Finding, Movement, Resolution
-from midwatch_monitor.rules.act import Act, CheckKind, Facet
+from midwatch_monitor.rules.act import Act, CheckKind
 from midwatch_monitor.rules.memory import Contents, Memory, Touch
 
 _PAIRS = 128
@@ -134,9 +134,9 @@ class Repeats:
         self.place = 0
         """How many steps of work there were."""
         self.changes = 0
-        """How many of them changed files, themselves and not by another commit."""
+        """How many of them changed files; to go to another commit is no change."""
         self._states = 0
-        """How many states the files were in."""
+        """How many states the files were in before the present one."""
         self._last = 0
         self._row = EqualResults()
         self._waited = False
@@ -158,7 +158,8 @@ class Repeats:
         alike = self._row.goes_on(act, args)
         waited, self._waited = self._waited or act.waits, False
         before = self._states
-        self.changes += act.changes
+        if act.changes:
+            self.changes += 1
         if act.changes or act.swaps:
             self._states = before + 1
         if act.swaps:
@@ -168,7 +169,7 @@ class Repeats:
         again = _AGAIN if known is not None else 0
         self._pairs.put(key, (self._states & _STAMP) << 17 | again | place & _PLACE)
         if known is None:
-            if act.facets & Facet.AGAIN and not act.failed:
+            if act.again and not act.failed:
                 self._news = place
             return alike
         stamp, distance = known >> 17, place - known & _PLACE

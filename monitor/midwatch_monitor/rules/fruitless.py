@@ -54,7 +54,7 @@ class FruitlessStepsDetector(GradedDetector):
     )
     rule = "fruitless_steps"
     evidence = EvidenceKind.REPETITION
-    hears = Facet.REPEAT | Facet.FAILURE | Facet.NOTHING | Facet.HEARD | _WORDS
+    hears = Facet.REPEAT | Facet.FAILURE | Facet.NOTHING | Facet.NOTHING_NEW | _WORDS
     windowed = True
 
     def __init__(self, settings: FruitlessSteps) -> None:
@@ -97,7 +97,7 @@ class FruitlessStepsDetector(GradedDetector):
             return self._worth_said(step, seen)
         if repeat in FULL:
             return self._told_nothing(step, use.repeated)
-        if act.facets & Facet.HEARD and repeat is Repeat.NONE:
+        if act.facets & Facet.NOTHING_NEW and repeat is Repeat.NONE:
             return self._told_nothing(step, use.repeated // 2)
         if act.error or declines(step):
             return self._fails(step, seen)

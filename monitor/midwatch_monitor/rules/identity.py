@@ -6,7 +6,6 @@ count of failures or of items says how the work stands, and stays.
 
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,7 +14,7 @@ from typing import NamedTuple, cast
 
 from midwatch_monitor.patterns import PatternSet
 from midwatch_monitor.records import Step
-from midwatch_monitor.shell import normal
+from midwatch_monitor.shell import command_line, normal
 
 _MONTH = (
     "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
@@ -231,10 +230,6 @@ SHELLS = frozenset(
 )
 """Tools whose one argument is a command of a shell."""
 
-_SHELL = re.compile(r"(?:.*/)?(?:ba|da|z|k|fi)?sh")
-_RUNS_LINE = re.compile(r"-\w*c")
-"""The option by which a shell is given a command."""
-
 _CODE_KEYS = frozenset({"code", "source", "query", "sql"})
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))(?:#|//|--)(?:\s.*|)$")
 _DECODER = json.JSONDecoder()
@@ -301,18 +296,9 @@ def shell_call(step: Step) -> tuple[str, Arguments | None]:
         return "", None
     raw = _arguments(args)
     found = next((raw[key] for key in _COMMAND_KEYS if key in raw), "")
-    return found if isinstance(found, str) else _joined(found), raw
-
-
-def _joined(words: object) -> str:
-    """The command that a list of words stands for; empty for anything else."""
-    if not isinstance(words, list):
-        return ""
-    match [str(word) for word in cast("list[object]", words)]:
-        case [shell, flags, line] if _SHELL.fullmatch(shell) and _RUNS_LINE.fullmatch(flags):
-            return line
-        case program:
-            return shlex.join(program)
+    if isinstance(found, list):
+        return command_line([str(word) for word in cast("list[object]", found)]), raw
+    return found if isinstance(found, str) else "", raw
 
 
 def _may_command(args: str) -> bool:

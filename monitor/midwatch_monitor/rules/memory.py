@@ -64,47 +64,52 @@ def remember(memory: dict[K, V], key: K, value: V, limit: int) -> K | None:
     return oldest
 
 
-_BETWEEN = bytes(
+_SEPARATORS_TO_BLANKS = bytes(
     each if each > 127 or chr(each).isalnum() or chr(each) in "_@/.-" else ord(" ")
     for each in range(256)
 )
-"""Leaves of each byte what may be part of a word, a number, a path."""
-_PARTS = 512
+"""For `translate`: what is no part of a word, a number or a path becomes a blank."""
+_ROOM = 512
 """Words and lines that are remembered."""
 _LONG = 3000
-"""Characters up to which an answer may say what was said; a longer one always tells something."""
+"""Characters up to which an answer may have nothing new; a longer one always counts as new."""
 _FEW = 3
-"""Parts from which on an answer tells something: "ok" and "done" come after anything."""
+"""Different words, or lines, that an answer has at least: "ok" and "done" come after anything."""
 
 
-class HeardParts:
-    """Remembers of which words the last answers consisted, and the long ones of which lines."""
+class Vocabulary:
+    """Remembers the words of short answers, and the lines of long ones.
+
+    No `Memory`, which forgets some keys early: one line that it lost would make a page look new.
+    """
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        # By their checksums, which are the same in every process. The oldest go first.
+        # By their checksums, which are the same in every process; the oldest go first.
         self._known = array("I")
 
-    def heard(self, answer: str, *, changed: bool) -> bool:
-        """Whether nothing in an answer is new since something was changed."""
-        if changed:
+    def learn(self, answer: str, *, anew: bool) -> bool:
+        """Whether there is anything new in an answer, whose words or lines are known from now on.
+
+        One of very few words, or of very many lines, counts as new. `anew` forgets all first.
+        """
+        if anew:
             self._known = array("I")
         if not answer or len(answer) > _LONG:
-            return False
+            return True
         text = answer.encode(errors="surrogatepass")
-        parts = _words(text) if len(answer) <= SHORT else text.split(b"\n")
-        sums = {*map(crc32, parts)}
+        sums = {*map(crc32, _words(text) if len(answer) <= SHORT else text.split(b"\n"))}
         if new := sums.difference(self._known):
             self._known.extend(new)
-            del self._known[:-_PARTS]
-        return not new and len(sums) >= _FEW
+            del self._known[:-_ROOM]
+        return bool(new) or len(sums) < _FEW
 
 
 def _words(text: bytes) -> list[bytes]:
     """Words, numbers and paths, without the full stop that ends a sentence."""
     ends = text.replace(b".\n", b"\n").replace(b". ", b" ").rstrip(b".")
-    return ends.translate(_BETWEEN).split()
+    return ends.translate(_SEPARATORS_TO_BLANKS).split()
 
 
 _FILES = 32

@@ -1,6 +1,6 @@
 """What shell commands write, read from their text alone: nothing is run and nothing looked at."""
 
-from midwatch_monitor.shell.normal import normal
+from midwatch_monitor.shell.normal import command_line, normal
 from midwatch_monitor.shell.walk import Shell, reverts
 
-__all__ = ["Shell", "normal", "reverts"]
+__all__ = ["Shell", "command_line", "normal", "reverts"]

@@ -1,6 +1,7 @@
 """When two commands are the same command."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -70,6 +71,8 @@ _OPEN_ENDED = frozenset({"\n", "&&", "||", ";", "|", "|&", "(", "&"})
 """A newline after one of these means nothing."""
 _DROPPED = frozenset({"\n", ";", "&&"})
 """What means nothing at the end."""
+_GIVEN_TEXT = re.compile(r"-\w*c")
+"""The option by which a shell is given its command."""
 _MAX_DEPTH = 3
 """Shells fed by the here-document of a shell that are looked into."""
 
@@ -95,6 +98,17 @@ def normal(command: str) -> str:
     if _PLAIN.fullmatch(command):
         return command
     return _normalize_known(command) if len(command) <= _SHORT else _normal(command, 0)
+
+
+def command_line(words: Sequence[str]) -> str:
+    """The command of a program and its arguments; of `bash -lc TEXT` the text."""
+    match words:
+        case [shell, option, text] if _GIVEN_TEXT.fullmatch(option) and _SHELL.fullmatch(
+            shell.rpartition("/")[2]
+        ):
+            return text
+        case _:
+            return shlex.join(words)
 
 
 @lru_cache(maxsize=512)

@@ -7,7 +7,6 @@ and settings are no steps.
 """
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -15,6 +14,7 @@ from pathlib import Path
 from posixpath import join
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
+from midwatch_monitor.shell import command_line
 from midwatch_monitor.shell.target import patch_blocks
 from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.json_stream import first_lines
@@ -187,9 +187,7 @@ class CodexSession(SessionReader):
 def _command(given: JsonNode) -> str:
     """The command's text; of a shell that runs a script, the script."""
     words = [word.text for word in given["command"]]
-    if len(words) == 3 and words[1] in {"-c", "-lc"}:
-        return words[2]
-    return given["cmd"].text or given["command"].text or shlex.join(words)
+    return given["cmd"].text or given["command"].text or command_line(words)
 
 
 def _as_seen(step: Step, item: JsonNode, at: datetime | None) -> Step:

@@ -121,10 +121,10 @@ def test_a_long_output_with_nothing_to_mask_is_known_at_the_second_visit() -> No
     assert first == second
 
 
-def heard(*steps: Step) -> list[bool]:
+def nothing_new(*steps: Step) -> list[bool]:
     """Of which steps the answer says nothing new."""
     normaliser = Normaliser()
-    return [bool(normaliser.act(each).facets & Facet.HEARD) for each in steps]
+    return [bool(normaliser.act(each).facets & Facet.NOTHING_NEW) for each in steps]
 
 
 FULL_RECORD = shell("get 7", '{"id": 7, "seat": "14A", "state": "confirmed"}')
@@ -133,28 +133,28 @@ PLAIN_RECORD = shell("list", "7 confirmed, seat 14A, id 7 (state).")
 
 def test_an_answer_in_other_order_and_dress_whose_every_word_was_heard_says_nothing_new() -> None:
     other_seat = shell("list", "7 confirmed, seat 14B, id 7 (state).")
-    assert heard(FULL_RECORD, PLAIN_RECORD, other_seat) == [False, True, False]
+    assert nothing_new(FULL_RECORD, PLAIN_RECORD, other_seat) == [False, True, False]
 
 
 def test_what_was_heard_before_a_change_may_be_news_after_it() -> None:
     change = make_step(3, "edit", path="a.py", edits=(Edit(path="a.py", digest="d"),))
-    assert heard(FULL_RECORD, change, PLAIN_RECORD) == [False, False, False]
+    assert nothing_new(FULL_RECORD, change, PLAIN_RECORD) == [False, False, False]
 
 
 def test_another_commit_may_say_the_same_and_it_is_news() -> None:
     one, other = (shell("pytest", f"{n} failed, 8 passed, 1 skipped") for n in (1, 2))
     swap = shell("git bisect good", "63 left")
-    assert heard(one, other, swap, one) == [False] * 4
-    assert heard(one, other, one)[-1]
+    assert nothing_new(one, other, swap, one) == [False] * 4
+    assert nothing_new(one, other, one)[-1]
 
 
 def test_an_acknowledgement_says_nothing_that_could_be_old() -> None:
-    assert heard(*(shell(f"send {n}", '{"ok": true}') for n in range(3))) == [False] * 3
+    assert nothing_new(*(shell(f"send {n}", '{"ok": true}') for n in range(3))) == [False] * 3
 
 
 def test_times_are_no_words() -> None:
     looks = [shell(f"look {n}", f"09:1{n}:07 seat 14A is free") for n in range(2)]
-    assert heard(*looks) == [False, True]
+    assert nothing_new(*looks) == [False, True]
 
 
 def test_a_long_answer_is_heard_line_by_line() -> None:
@@ -163,26 +163,24 @@ def test_a_long_answer_is_heard_line_by_line() -> None:
         shell(f"read {n}", "\n".join(each))
         for n, each in enumerate((lines, lines[5:25], [*lines[9:24], "the line of 9" + "." * 40]))
     )
-    assert heard(page, part, turned) == [False, True, False]
+    assert nothing_new(page, part, turned) == [False, True, False]
 
 
 def test_a_very_long_answer_always_says_something() -> None:
-    assert heard(shell("a", "word\n" * 700), shell("b", "word\n" * 700)) == [False, False]
+    assert nothing_new(shell("a", "word\n" * 700), shell("b", "word\n" * 700)) == [False, False]
 
 
 def test_a_check_that_passes_at_last_says_so_in_words_that_were_heard() -> None:
     states = ["lint pass\nunit pass\ne2e pending", "lint pass\nunit pass\ne2e fail"]
     mixed = "lint pass\nunit fail\ne2e pass"
     acts = [shell("checks", state, exit_code=1) for state in (*states, mixed)]
-    assert heard(*acts, shell("checks", "lint pass\nunit pass\ne2e pass", exit_code=0))[-2:] == [
-        True,
-        False,
-    ]
+    passed = shell("checks", "lint pass\nunit pass\ne2e pass", exit_code=0)
+    assert nothing_new(*acts, passed)[-2:] == [True, False]
 
 
 def test_only_the_newest_words_are_known() -> None:
     others = [shell(f"get {n}", f"{n} {n + 1000} {n + 2000} {n + 3000}") for n in range(200)]
-    assert not heard(FULL_RECORD, *others, PLAIN_RECORD)[-1]
+    assert not nothing_new(FULL_RECORD, *others, PLAIN_RECORD)[-1]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
-from midwatch_monitor.rules.act import Act, CheckKind, Facet, Normaliser
+from midwatch_monitor.rules.act import Act, CheckKind, Normaliser
 from midwatch_monitor.rules.detector import (
     NO_ECHO,
     Clear,
@@ -341,7 +341,7 @@ def test_a_repetition_is_of_the_kind_that_its_change_makes_it(
 
 
 def test_what_is_done_again_after_a_look_that_shows_another_state_is_half_a_repeat() -> None:
-    count = LOOK._replace(action=digest("count"), facets=Facet.AGAIN)
+    count = LOOK._replace(action=digest("count"), again=True)
     left = [count._replace(result=digest(f"{n} left")) for n in range(3)]
     assert last(CHECK, left[0], CHECK) == echo(Repeat.VERIFIED, 2)
     assert last(left[0], CHECK, CHECK, left[0], CHECK) == echo(Repeat.UNCHANGED, 2)
