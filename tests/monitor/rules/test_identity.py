@@ -62,6 +62,7 @@ def test_an_argument_that_only_says_why_does_not_count(key: str) -> None:
         ("shell", {"command": ["ls", "a b"]}, "ls 'a b'"),
         ("shell", {"command": ["bash", "-lc", "cd x && ls"]}, "cd x && ls"),
         ("shell", {"command": ["/bin/sh", "-c", "ls", "name"]}, "/bin/sh -c ls name"),
+        ("shell", {"command": ["python", "-c", "print()"]}, "python -c 'print()'"),
         ("shell", {"command": []}, ""),
         ("shell", {"command": {"line": "ls"}}, ""),
         ("shell", {"path": "ls"}, ""),
