@@ -35,7 +35,7 @@ from midwatch_monitor.rules.memory import EditMark, Memory, Vocabulary, marks
 from midwatch_monitor.rules.plain_output import unwrap
 from midwatch_monitor.rules.speech import searches, speaks, to_people
 from midwatch_monitor.shell import reverts
-from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates
+from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates, replaced
 
 _CLAIM = Pattern(
     r"(?i)\b(?:all|every|the)(?: of)?(?: the| my| our)?(?: \w+){0,2} (?:tests?|checks?|suite)"
@@ -94,8 +94,14 @@ _TESTS = (
 _RUN = r"(?:^|[\s;&|(/])(?:python[\d.]*|node|ruby|perl|php|java|bash|sh|\./\S+)\s"
 """Commands that run a program of the work."""
 _SWAPS = r"\bgit (?:-\S+ )*(?:bisect|switch|checkout|reset|merge|pull|rebase|cherry-pick)\b"
+_ABORTS = re.compile(r" --(?:abort|quit)\b")
+"""Of these what ends where it began."""
 _RETURNS = r"\b(?:checkout|restore|stash)\b|--hard\b"
-_COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS))
+_INSTALLS = (
+    r"\b(?:pip3?|uv|conda|mamba|poetry|npm|yarn|pnpm|gem|bundle|composer|brew|apt|apt-get|apk|dnf)"
+    r"(?: pip)?(?: -\S+)* (?:install|add|upgrade|update|remove|uninstall)\b"
+)
+_COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS, _INSTALLS))
 _TEST_TOOL = re.compile(r"(?i)(?:^|_)(?:test|tests|pytest|check|checks)(?:_|$)")
 _SHORT = 500
 """Characters of a command that is remembered: what is short comes again, in every attempt."""
@@ -118,7 +124,9 @@ class CommandFacts(NamedTuple):
     reverts: tuple[str, ...] = ()
     """What it puts back to a state under version control."""
     swaps: bool = False
-    """Whether the whole tree of files becomes another one."""
+    """Whether the whole tree of files becomes another one, if it succeeds."""
+    installs: bool = False
+    """Whether it changes what programs and libraries there are, if it succeeds."""
     sleeps: bool = False
     """Whether it waits before it does something."""
 
@@ -137,10 +145,11 @@ def _command_facts(line: str) -> CommandFacts:
 
 
 def _read(line: str) -> CommandFacts:
-    tests, runs, swaps, returns = map(_COMMAND.within(line).__contains__, range(4))
+    tests, runs, swaps, returns, installs = map(_COMMAND.within(line).__contains__, range(5))
     check = CheckKind.TESTS if tests else CheckKind.RUN if runs else CheckKind.NONE
     put_back = reverts(line) if returns and "git" in line else ()
-    return CommandFacts(check, put_back, swaps and not put_back, line.startswith("sleep "))
+    swaps = swaps and not put_back and _ABORTS.search(line) is None
+    return CommandFacts(check, put_back, swaps, installs, line.startswith("sleep "))
 
 
 @lru_cache(maxsize=512)
@@ -216,7 +225,8 @@ class Act(NamedTuple):
     waits: bool = False
     """Whether it gives others time: it waits, alone or before it looks, or looks at their work."""
     swaps: bool = False
-    """Whether the whole tree of files became another one, that of another commit perhaps."""
+    """Whether the whole tree of files became another one, or what is installed: then all may
+    give something else."""
     shell: bool = False
     """Whether it was a command: its words need not say what it wrote."""
     check: CheckKind = CheckKind.NONE
@@ -273,10 +283,10 @@ class Normaliser:
         said, claimed = answer(step, precise=known is not None), claims(step)
         polls = known is not None and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
+        swaps = not fails and (told.swaps or (told.installs and known is None))
         facets = _facets(step, changes=changes, fails=fails, check=check, claimed=claimed)
-        new = self._vocabulary.learn(said, anew=changes or told.swaps)
-        if not new and known in (None, after):
-            facets |= Facet.NOTHING_NEW
+        new = self._vocabulary.learn(said, anew=changes or swaps)
+        facets |= Facet.NOTHING_NEW if not new and known in (None, after) else 0
         return Act(  # in their order: by name it takes more than twice as long
             step.number,
             _WORK,
@@ -287,11 +297,11 @@ class Normaliser:
             signature(step) if error else 0,
             surroundings(step.output) if fails else "",
             edits,
-            marks(step.edits) if step.edits else (),
+            _marks(step),
             told.reverts,
             changes,
             told.sleeps or polls,
-            told.swaps,
+            swaps,
             bool(line) and not changing(step.tool),
             check,
             before.failed,
@@ -386,7 +396,7 @@ def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
         step.number,
         work=False,
         edits=edits,
-        marks=marks(step.edits) if step.edits else (),
+        marks=_marks(step),
         changes=bool(edits),
         waits=waiting,
         claims=said,
@@ -402,6 +412,15 @@ def _finds_nothing(step: Step) -> bool:
 def _changes_unnamed(step: Step) -> bool:
     """Whether an editor changed its open file, which nobody saw."""
     return not (step.path or step.edits) and changes_unnamed(step.tool, step.args)
+
+
+def _marks(step: Step) -> tuple[EditMark, ...]:
+    """Its edits as they are compared."""
+    edits = step.edits
+    if not edits:
+        return ()
+    part = len(edits) == 1 and not (edits[0].digest or edits[0].deleted)
+    return marks(edits, *replaced(step.args)) if part else marks(edits)
 
 
 def _own(edits: Sequence[Edit]) -> tuple[Edit, ...]:

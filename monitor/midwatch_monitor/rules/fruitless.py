@@ -97,7 +97,8 @@ class FruitlessStepsDetector(GradedDetector):
             return self._worth_said(step, seen)
         if repeat in FULL:
             return self._told_nothing(step, use.repeated)
-        if act.facets & Facet.NOTHING_NEW and repeat is Repeat.NONE:
+        tries = act.facets & Facet.CHECK and not act.again  # another seed, another test
+        if act.facets & Facet.NOTHING_NEW and repeat is Repeat.NONE and not tries:
             return self._told_nothing(step, use.repeated // 2)
         if act.error or declines(step):
             return self._fails(step, seen)

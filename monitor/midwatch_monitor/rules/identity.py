@@ -83,6 +83,12 @@ _MASKS = (
     ),
     _Mask(
         "<duration>",
+        # The last column of a table that tells how long ago.
+        re.compile(r"(?m)(?<=  )\d+[dhm](?:\d+[hms])?$"),
+        r"(?m)  \d+[dhm](?:\d+[hms])?$",
+    ),
+    _Mask(
+        "<duration>",
         re.compile(
             r"(?i:\b(?:elapsed|took|duration|uptime)(?:_\w+)?\b[\"' :=]*)"
             rf"\d+(?:[.:]\d+)*(?: ?{_UNIT}\b)?"

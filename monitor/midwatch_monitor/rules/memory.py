@@ -130,14 +130,18 @@ class EditMark(NamedTuple):
     """32 bits of the content; 0 where the edit does not say."""
     both: int
     """The content of this very file."""
+    taken: int = 0
+    """What was taken out of it, where only that is known."""
+    given: int = 0
+    """What was put there instead."""
 
 
-def marks(edits: Sequence[Edit]) -> tuple[EditMark, ...]:
-    """Edits as they are compared."""
-    return tuple(_mark(edit) for edit in edits)
+def marks(edits: Sequence[Edit], taken: str = "", given: str = "") -> tuple[EditMark, ...]:
+    """Edits as they are compared. Of a single one that says no more, the texts that it swaps."""
+    return tuple(_mark(edit, taken.strip(), given.strip()) for edit in edits)
 
 
-def _mark(edit: Edit) -> EditMark:
+def _mark(edit: Edit, taken: str, given: str) -> EditMark:
     content = _GONE if edit.deleted else edit.digest
     return EditMark(
         edit.path,
@@ -146,6 +150,8 @@ def _mark(edit: Edit) -> EditMark:
         digest(edit.path),
         digest(content) & _HALF if content else 0,
         digest(f"{edit.path}\0{content}") if content else 0,
+        digest(f"{edit.path}\0-{taken}") if taken else 0,
+        digest(f"{edit.path}\0-{given}") if given else 0,
     )
 
 
@@ -185,7 +191,10 @@ class Contents:
     def _touch(self, edit: EditMark) -> Touch:
         before = self._now.put(edit.file, edit.content)
         if not edit.content:
-            return Touch(edit.path)
+            back = bool(edit.given) and self._known.get(edit.given) is not None
+            if edit.taken:
+                self._known.put(edit.taken, 1)
+            return Touch(edit.path, back=back)
         if before == edit.content:
             return Touch(edit.path, same=True)
         back = self._known.put(edit.both, 1) is not None

@@ -7,6 +7,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import cast
 
+from midwatch_monitor.patterns import PatternSet
 from midwatch_monitor.records import Edit
 from midwatch_monitor.shell.target import patch_blocks, patched_files, without_components
 
@@ -126,6 +127,14 @@ def adds(tool: str, args: str, line: str) -> bool:
     return bool(old) and new is not None and old in new
 
 
+def replaced(args: str) -> tuple[str, str]:
+    """The text that an edit takes out, and the one that it puts there; both empty if it is none."""
+    given = _read(args)
+    if isinstance(given, str):
+        return "", ""
+    return _text(given, _OLD_KEYS) or "", _text(given, _NEW_KEYS) or ""
+
+
 def creates(tool: str, args: str, line: str) -> bool:
     """Whether an edit says that it makes a file: a tool that creates, a redirection to it."""
     if line:
@@ -219,23 +228,25 @@ def _split(name: str) -> frozenset[str]:
 _HEAD = 400
 """Characters of an output that are looked at: what follows may quote a file."""
 _ERROR = re.compile(r"(?i)\s*(?:(?:<tool_use_error>|\[error\]|error(?: \w+){0,3}:)\s*)+")
-_REFUSED = re.compile(
-    r"(?i)\bno replacement (?:was|were) (?:performed|made)"
-    r"|\bdid not appear verbatim"
-    r"|\b(?:string|text|block|snippet|context|pattern|lines?|old_\w+)\b.{0,120}\bnot found\b"
-    r"|^not found in\b|\bnot unique\b|\bdoes not match\b"
-    r"|\b(?:could not|couldn't|cannot|failed to|did not|unable to) "
-    r"(?:apply|create|edit|find|insert|locate|match|replace|write)\b"
-    r"|\b(?:0|multiple) occurrences\b|\bfound (?:\d+ (?:matches|occurrences) of|multiple)\b"
-    r"|^usage: "
-    r"|\byour proposed edit has introduced"
-    r"|\bfile\b.{0,200}\balready exists\b"
-    r"|\b(?:path|file|directory)\b.{0,200}\b(?:not found|does not exist)\b"
-    r"|\bno such file or directory\b|\bpermission denied\b|\bis a directory\b|\[errno \d+\]"
-    r"|\bfile has (?:not been read yet|been modified since)\b"
-    r"|\bno changes (?:to make|were made)\b|\bare (?:exactly )?the same\b|\bare identical\b"
-    r"|\bno file (?:is )?open\b|\binvalid `?\w+`? parameter\b"
-    r"|\bpatch (?:failed|does not apply)\b|\bverification failed\b|\binvalid patch\b"
+_REFUSED = PatternSet(
+    (
+        r"(?i)\bno replacement (?:was|were) (?:performed|made)"
+        r"|\bdid not appear verbatim"
+        r"|\b(?:string|text|block|snippet|context|pattern|lines?|old_\w+)\b.*\bnot found\b"
+        r"|^not found in\b|\bnot unique\b|\bdoes not match\b"
+        r"|\b(?:could not|couldn't|cannot|failed to|did not|unable to) "
+        r"(?:apply|create|edit|find|insert|locate|match|replace|write)\b"
+        r"|\b(?:0|multiple) occurrences\b|\bfound (?:\d+ (?:matches|occurrences) of|multiple)\b"
+        r"|^usage: "
+        r"|\byour proposed edit has introduced"
+        r"|\bfile\b.*\balready exists\b"
+        r"|\b(?:path|file|directory)\b.*\b(?:not found|does not exist)\b"
+        r"|\bno such file or directory\b|\bpermission denied\b|\bis a directory\b|\[errno \d+\]"
+        r"|\bfile has (?:not been read yet|been modified since)\b"
+        r"|\bno changes (?:to make|were made)\b|\bare (?:exactly )?the same\b|\bare identical\b"
+        r"|\bno file (?:is )?open\b|\binvalid `?\w+`? parameter\b"
+        r"|\bpatch (?:failed|does not apply)\b|\bverification failed\b|\binvalid patch\b",
+    )
 )
 _MADE = r"(?:added|applied|created|edited|inserted|modified|replaced|saved|updated|written|wrote)\b"
 _DONE = re.compile(
@@ -253,4 +264,4 @@ def refused(output: str) -> bool:
     head = output[:_HEAD]
     error = _ERROR.match(head)
     line = head[error.end() if error else 0 :].lstrip().split("\n", 1)[0]
-    return _DONE.match(line) is None and (error is not None or _REFUSED.search(line) is not None)
+    return _DONE.match(line) is None and (error is not None or _REFUSED.anywhere(line))
