@@ -18,6 +18,7 @@ _BEGINNING = 200
 _TELLING = Pattern(
     r"(?m)^(?:Traceback \(most recent call last\):"
     r"|(?:E {2,})?[\w.]*(?:Error|Exception|Failure|Fault|Interrupt)\b.*"
+    r"|[ \t]+(?:-+ )?FAIL(?:ED)?\b[:\[( \t!].*"
     r"|(?:-+ )?(?:FAILED|ERROR|FAIL|error|fatal|panic|Error|Failed)\b(?:[:\[( \t!]).*"
     r"|\[(?:ERROR|FATAL|FAIL)\].*"
     r"|\S+:\d+(?::\d+)?: (?:fatal )?error\b.*|\S+\(\d+,\d+\): error\b.*"
@@ -82,7 +83,8 @@ _SAYS_ERROR = PatternSet(
         r"(?i)^[^\w{\"]*(?:\w+ )?(?:error|failure|exception|invalid|timeout|timed out)\b",
         r"(?i)^[\W_]*(?:\w+ )?failed(?: to|:? [a-z])|^\W*[1-9]\d* problems?:",
         r"\w+(?:Error|Exception): ",
-        r"(?i)\"(?:success|ok)\"\s*:\s*false|\"status\"\s*:\s*\"(?:error|failed|failure)\"",
+        r"(?i)\"(?:success|ok)\"\s*:\s*false|\"(?:status|state|result|outcome)\"\s*:"
+        r"\s*\"(?:error|failed|failure|rejected|denied|declined|refused|invalid)\"",
         r"(?i)\"(?:error|error_message)\"\s*:\s*(?:\"[^\"]|\{)",
         r"^\W*(?:HTTP\W{0,2}(?:\d\.\d )?)?[45]\d\d\b[\W]+[A-Z]",
         r"\b(?:E(?:CONN|TIMED|HOST|NOT|AI_)[A-Z_]+|net::ERR_\w+|ORA-\d+|\w+_(?:FAILURE|ERROR))\b",
@@ -97,6 +99,13 @@ _SAYS_ERROR = PatternSet(
     )
 )
 """How a tool that is no shell answers that it failed."""
+_WALL = PatternSet(
+    (
+        r"(?i)\b(?:captcha|(?:verify|prove|confirm) (?:that )?you(?: are|'re) (?:a )?human"
+        r"|not a robot|unusual traffic|(?:log|sign) ?in to (?:continue|proceed|see|view))\b",
+    )
+)
+"""What stands instead of a page that one may not see."""
 _UNDER_WAY = PatternSet(
     (
         r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
@@ -148,8 +157,10 @@ def _says_error(step: Step) -> bool:
     output = step.output
     if not output or len(output) > _ANSWER or step.edits or step.path:
         return False
-    if step.tool.lower() in SHELLS or _SHOWS.search(step.tool):
+    if step.tool.lower() in SHELLS:
         return False
+    if _SHOWS.search(step.tool):
+        return _WALL.anywhere(output)
     if command(step) or changes_unnamed(step.tool, step.args):
         return False
     return _SAYS_ERROR.anywhere(output)

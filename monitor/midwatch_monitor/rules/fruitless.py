@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import FruitlessSteps
 from midwatch_monitor.records import Event, Movement, Step, StepKind
-from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.act import CheckKind, Facet
 from midwatch_monitor.rules.detector import (
     FULL,
     HALF,
@@ -113,6 +113,8 @@ class FruitlessStepsDetector(GradedDetector):
             return self._told_nothing(step, use.repeated // 2) if in_a_row else -use.other
         if act.waits:
             return 0  # what others do is not done yet
+        if act.again and not act.changes and act.check is CheckKind.NONE:
+            return 0
         return -use.edited if act.changes else -use.other
 
     def _worth_said(self, step: Step, seen: Seen) -> int:

@@ -213,6 +213,10 @@ HELD_BACK = "[midwatch] refused: "
 _WAITING = re.compile(
     r"(?i)^(?:sleep|wait|await)(?:_\w+)?$|_wait$|^(?:BashOutput|TaskOutput|ask_(?:user|human)\w*)$"
 )
+_AWAITS = re.compile(
+    r"(?i)^a?wait_?(?:for)?_?(?:\w+_)?(?:messages?|reply|response|answer|results?|agents?)$"
+)
+"""Tools that wait for somebody's words."""
 _NO_COMMAND = re.compile(r'\s*|\{\s*"(?:command|cmd)"\s*:\s*"\s*"[^{}]*\}')
 """An empty command only asks a running one for more output."""
 _ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")
@@ -263,6 +267,11 @@ def waits(step: Step) -> bool:
     return "sleep" in step.args and _ONLY_SLEEP.fullmatch(command(step)) is not None
 
 
+def awaits(tool: str) -> bool:
+    """Whether a tool waits for somebody's words."""
+    return _tool(tool).awaits
+
+
 def goes_back(step: Step) -> bool:
     """Whether a call only takes a browser back a page."""
     tool = _tool(step.tool)
@@ -273,6 +282,7 @@ class _Tool(NamedTuple):
     """What the name of a tool says of its calls."""
 
     waits: bool
+    awaits: bool
     shell: bool
     back: bool
     keys: bool
@@ -281,7 +291,8 @@ class _Tool(NamedTuple):
 @lru_cache(maxsize=512)
 def _tool(name: str) -> _Tool:
     return _Tool(
-        waits=_WAITING.search(name) is not None,
+        waits=_WAITING.search(name) is not None and _AWAITS.search(name) is None,
+        awaits=_AWAITS.search(name) is not None,
         shell=name.lower() in SHELLS,
         back=_GOES_BACK.search(name) is not None,
         keys=_KEYS.search(name) is not None,

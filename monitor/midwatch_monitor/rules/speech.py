@@ -66,7 +66,7 @@ _SAID_BEFORE = PatternSet(
     (
         r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
         r"(?:said|stated|told|mentioned|written)"
-        r"|like i said|once (?:more|again)|yet again"
+        r"|like i said|i repeat|(?:i|we) told you|once (?:more|again)|yet again"
         r"|(?:already|just) (?:said|told|gave|answered|sent|have (?:it|that|this))"
         r"|(?:said|told|wrote|gave|sent|answered) (?:\w+ ){0,2}?(?:already|above|before|twice)"
         r"|(?:second|third|fourth|fifth|sixth|\d+th) time|scroll up"
