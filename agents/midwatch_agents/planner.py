@@ -57,7 +57,7 @@ class DraftStep(BaseModel):
     confidence: Sure
 
 
-class Draft(BaseModel):
+class PlanDraft(BaseModel):
     """The plan."""
 
     steps: Annotated[list[DraftStep], Field(min_length=1)]
@@ -115,7 +115,7 @@ async def draft_plan(
     return Drafted(steps=tuple(map(_plan_step, told.answer.steps)), spending=told.spending)
 
 
-def check_draft(draft: Draft) -> Draft:
+def check_draft(draft: PlanDraft) -> PlanDraft:
     """The plan if it can be followed and checked; else ModelRetry with what is wrong with it."""
     if len(draft.steps) > MAX_STEPS:
         raise ModelRetry(f"{len(draft.steps)} plan steps are too many: at most {MAX_STEPS}.")
@@ -147,7 +147,9 @@ def _plan_step(step: DraftStep) -> PlanStep:
     )
 
 
-def _agent() -> Agent[None, Draft]:
-    agent = Agent(name="planner", output_type=Draft, instructions=INSTRUCTIONS, retries=CORRECTIONS)
+def _agent() -> Agent[None, PlanDraft]:
+    agent = Agent(
+        name="planner", output_type=PlanDraft, instructions=INSTRUCTIONS, retries=CORRECTIONS
+    )
     agent.output_validator(check_draft)
     return agent

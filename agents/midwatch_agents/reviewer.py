@@ -39,7 +39,7 @@ Missing = Annotated[
 ]
 
 
-class Verdict(BaseModel):
+class ReviewVerdict(BaseModel):
     """What is thought of the work."""
 
     approved: Annotated[bool, Field(description="Whether the work reaches the goal.")]
@@ -131,7 +131,7 @@ async def review(
     )
 
 
-def check_verdict(verdict: Verdict) -> Verdict:
+def check_verdict(verdict: ReviewVerdict) -> ReviewVerdict:
     """The verdict if it says what it has to; else ModelRetry with what is wrong with it."""
     if not verdict.approved and not verdict.missing:
         raise ModelRetry("A refusal names what is missing: each thing, with its file.")
@@ -162,10 +162,10 @@ def _claim(claim: Claim) -> str:
     return f"- {claim.state}: {' '.join(claim.what.split())}{reason}"
 
 
-def _agent() -> Agent[_Files, Verdict]:
+def _agent() -> Agent[_Files, ReviewVerdict]:
     agent = Agent(
         name="reviewer",
-        output_type=Verdict,
+        output_type=ReviewVerdict,
         deps_type=_Files,
         instructions=INSTRUCTIONS,
         retries=CORRECTIONS,

@@ -40,7 +40,7 @@ PROOF = FORWARD - {Movement.NEW_CONTENT}
 
 
 @dataclass(slots=True, kw_only=True)
-class Trial:
+class InterventionTrial:
     """One delivered intervention on its way to an outcome; fed with what happens meanwhile."""
 
     intervention: int

@@ -8,7 +8,7 @@ from datetime import datetime
 from midwatch_monitor.alerts import Moment, resolve
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.escalation import Quiet, about_reporting, audible
-from midwatch_monitor.outcome import PROOF, Trial
+from midwatch_monitor.outcome import PROOF, InterventionTrial
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -49,7 +49,7 @@ class WatchedAttempt:
     silence: SilenceAlerts = field(default_factory=lambda: SilenceAlerts(Rules()), compare=False)
     unhelped: tuple[AlertKey, ...] = ()
     """Alerts about which something was done in vain, while no check showed anything new since."""
-    trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
+    trials: dict[int, InterventionTrial] = field(default_factory=dict[int, InterventionTrial])
     """The interventions that are being judged, by journal id."""
     unchecked: bool = False
     """Whether files changed since the last check that passed or failed."""
@@ -137,7 +137,7 @@ class WatchedAttempt:
             if self._due(trial):
                 trial.settle(self.state.alerts, self.state.last_step)
 
-    def _due(self, trial: Trial) -> bool:
+    def _due(self, trial: InterventionTrial) -> bool:
         return self.state.last_step - trial.delivered_step >= self.outcome_after
 
     def _see(self, event: Step | Change) -> None:
@@ -167,7 +167,7 @@ class WatchedAttempt:
     def begin_trial(self, id: int, answers: tuple[AlertKey, ...], *, fresh: bool) -> None:
         """Watch what an intervention does from now on."""
         firing = {k: alert.severity for k, alert in self.state.alerts.items() if alert.firing}
-        self.trials[id] = Trial(
+        self.trials[id] = InterventionTrial(
             intervention=id,
             answers=answers,
             severities=firing,

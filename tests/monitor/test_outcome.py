@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.outcome import Trial
+from midwatch_monitor.outcome import InterventionTrial
 from midwatch_monitor.records import (
     Alert,
     AlertKey,
@@ -25,20 +25,22 @@ RESTARTED = replace(CLEARED, resolution=Resolution.RESTARTED)
 ENDED = replace(CLEARED, resolution=Resolution.ENDED)
 
 
-def trial(*answers: AlertKey, fresh: bool = False) -> Trial:
+def trial(*answers: AlertKey, fresh: bool = False) -> InterventionTrial:
     answers = answers or (STALL,)
     severities = {} if fresh else dict.fromkeys(answers, Severity.WARNING)
-    return Trial(
+    return InterventionTrial(
         intervention=1, answers=answers, severities=severities, delivered_step=1, fresh=fresh
     )
 
 
-def moved(tried: Trial, *movements: Movement, paths: tuple[str, ...] = ()) -> Trial:
+def moved(
+    tried: InterventionTrial, *movements: Movement, paths: tuple[str, ...] = ()
+) -> InterventionTrial:
     tried.see_movement(frozenset(movements), paths)
     return tried
 
 
-def verdict(tried: Trial, *alerts: Alert) -> Outcome:
+def verdict(tried: InterventionTrial, *alerts: Alert) -> Outcome:
     return tried.verdict({alert.key: alert for alert in alerts})[0]
 
 

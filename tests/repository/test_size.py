@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MAX_FILE = 500
 MAX_FUNCTION = 50
+PRODUCT = {"agents", "monitor", "supervisor", "tools"}
 NO_NOUNS = {"utils", "helpers", "common", "base", "manager", "service"}
 
 
@@ -55,6 +56,17 @@ def test_a_docstring_does_not_count_as_length() -> None:
 def test_every_module_is_named_by_its_noun() -> None:
     nameless = [str(file) for file in sources() if {file.stem, file.parent.name} & NO_NOUNS]
     assert not nameless, f"say what is in it: {nameless}"
+
+
+def test_no_two_public_classes_of_the_product_share_a_name() -> None:
+    places: dict[str, list[str]] = {}
+    for file in sources():
+        if file.parts[0] in PRODUCT:
+            for node in ast.parse((ROOT / file).read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(str(file))
+    shared = {name: files for name, files in places.items() if len(files) > 1}
+    assert not shared, f"one name, one meaning: {shared}"
 
 
 def test_there_is_something_to_measure() -> None:

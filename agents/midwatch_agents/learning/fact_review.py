@@ -60,7 +60,7 @@ class ReviewAction(StrEnum):
     REMOVE = "remove"
 
 
-class Resolution(StrEnum):
+class ConflictRuling(StrEnum):
     """How a contradiction between a new fact and a known one is settled."""
 
     KEEP_NEW = "keep_new"
@@ -135,13 +135,13 @@ class Conflict(Judged):
     new: Annotated[int, Field(description="The number of the new fact.")]
     known: Annotated[int, Field(description="The number of the known fact.")]
     resolution: Annotated[
-        str, Field(json_schema_extra={"enum": [each.value for each in Resolution]})
+        str, Field(json_schema_extra={"enum": [each.value for each in ConflictRuling]})
     ]
     text: Annotated[str, Field(description="For `merge`: one fact that holds both.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ReviewReply:
     """All that a review says."""
 
     corrected: Annotated[
@@ -151,7 +151,7 @@ class Answer:
     conflicts: tuple[Conflict, ...] = ()
 
 
-def faults(answer: Answer, *, new: int, known: int) -> list[str]:
+def faults(answer: ReviewReply, *, new: int, known: int) -> list[str]:
     """What is wrong with an answer about so many facts, in words for the model."""
     said = [each.number for each in answer.corrected]
     left = [str(number) for number in range(1, new + 1) if number not in said]
@@ -168,9 +168,9 @@ def faults(answer: Answer, *, new: int, known: int) -> list[str]:
     for each in answer.conflicts:
         if not (1 <= each.new <= new and 1 <= each.known <= known):
             found.append(f"there are no facts {each.new} and {each.known} for a conflict")
-        elif each.resolution not in {*Resolution}:
+        elif each.resolution not in {*ConflictRuling}:
             found.append(f"{each.resolution!r} is no resolution")
-        elif each.resolution == Resolution.MERGE and not each.text.strip():
+        elif each.resolution == ConflictRuling.MERGE and not each.text.strip():
             found.append("a merge has no text")
     return found
 
@@ -185,7 +185,7 @@ async def review_facts(
     known: Sequence[KnownFact],
     case: Case,
     settings: Settings,
-) -> Consulted[Answer]:
+) -> Consulted[ReviewReply]:
     """Have new facts reviewed; raises WorkerError where there is no usable answer.
 
     An answer with faults is handed back twice, and then taken with what is sound in it. It numbers
@@ -193,7 +193,7 @@ async def review_facts(
     """
     agent = Agent(
         name="fact reviewer",
-        output_type=Answer,
+        output_type=ReviewReply,
         deps_type=tuple[int, int],
         instructions=instructions(case.project, settings),
         retries=CORRECTIONS,
@@ -261,7 +261,7 @@ def _line(number: int, known: KnownFact) -> str:
     return " ".join(parts)
 
 
-async def _check_answer(ctx: RunContext[tuple[int, int]], answer: Answer) -> Answer:
+async def _check_answer(ctx: RunContext[tuple[int, int]], answer: ReviewReply) -> ReviewReply:
     """The answer; ModelRetry with what is wrong with it, as long as there is another try."""
     new, known = ctx.deps
     found = faults(answer, new=new, known=known)
@@ -305,7 +305,9 @@ class Settlement:
         return self.unanswered == len(self.moves)
 
 
-def settlement(answer: Answer, new: Sequence[KnownFact], known: Sequence[KnownFact]) -> Settlement:
+def settlement(
+    answer: ReviewReply, new: Sequence[KnownFact], known: Sequence[KnownFact]
+) -> Settlement:
     """What becomes of the facts by an answer, which numbers both from 1.
 
     A contradiction counts before what is said of the fact alone, and of several things about one
@@ -351,16 +353,16 @@ class _Review:
         new, known = _at(self.new, conflict.new), _at(self.known, conflict.known)
         if new is None:
             return
-        if known is None or conflict.resolution not in {*Resolution}:
+        if known is None or conflict.resolution not in {*ConflictRuling}:
             self.doubtful.setdefault(new.id, "the contradiction that was named is not clear")
         elif not {new.id, known.id} & self.closed:
-            if conflict.resolution == Resolution.MERGE:
+            if conflict.resolution == ConflictRuling.MERGE:
                 self._merge(new, known, conflict)
             else:
-                self._choose(new, known, Resolution(conflict.resolution))
+                self._choose(new, known, ConflictRuling(conflict.resolution))
 
-    def _choose(self, new: KnownFact, known: KnownFact, way: Resolution) -> None:
-        kept, gone = (new, known) if way is Resolution.KEEP_NEW else (known, new)
+    def _choose(self, new: KnownFact, known: KnownFact, way: ConflictRuling) -> None:
+        kept, gone = (new, known) if way is ConflictRuling.KEEP_NEW else (known, new)
         if kept is new and (doubt := self._doubt(new)):
             self.doubtful[new.id] = doubt  # what waits ends nothing that is shared
         elif _confirmed(gone) and not _confirmed(kept):

@@ -302,7 +302,7 @@ class LearningFigures:
         )
 
 
-class Learning:
+class LearningTally:
     """Takes the entries of tasks and answers what came of what is learned.
 
     The entries of a task come in their order and from its first; those of several tasks may be

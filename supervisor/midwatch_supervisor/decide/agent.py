@@ -39,7 +39,7 @@ from midwatch_supervisor.decide.worker_requests import (
     RULING,
     OpenRequest,
     RequestRuling,
-    Verdict,
+    RequestVerdict,
     by_policy,
     by_verdict,
 )
@@ -133,7 +133,7 @@ class Supervisor:
         self._settings = settings
         self._sleep = sleep
         self._agent = None if model is None else _decider(model)
-        self._judge = None if model is None else _agent(model, Verdict, RULING)
+        self._judge = None if model is None else _agent(model, RequestVerdict, RULING)
 
     async def decide(self, context: DecisionContext, evidence: AttemptEvidence) -> Decided:
         """The decision of one escalation; a fault of the model never raises.

@@ -43,7 +43,7 @@ larger than it must be. Refuse it where it drops what the goal asks for.
 The reason is told to the worker: concrete, and after a refusal what to do instead."""
 
 
-class Verdict(BaseModel):
+class RequestVerdict(BaseModel):
     """The answer to what the worker asks for."""
 
     granted: bool
@@ -200,7 +200,7 @@ def _number(value: float) -> str:
 
 
 def by_verdict(
-    asked: OpenRequest, verdict: Verdict, context: DecisionContext, *, author: str
+    asked: OpenRequest, verdict: RequestVerdict, context: DecisionContext, *, author: str
 ) -> RequestRuling:
     """The model's answer, within the same caps: it cannot raise them."""
     wanted = verdict.grant.word if verdict.grant else None

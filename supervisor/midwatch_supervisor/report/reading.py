@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.metrics.learning import KINDS, METERS, Learning, LearningFigures
+from midwatch_monitor.metrics.learning import KINDS, METERS, LearningFigures, LearningTally
 from midwatch_monitor.metrics.runs import Figures, RunMetrics
 from midwatch_monitor.records import KnownLesson, Task
 from midwatch_supervisor.present.lookup import assignment_of, chosen_runs
@@ -83,7 +83,7 @@ async def read_learning(journal: Journal, selection: Selection) -> LearningReadi
     Raises UsageError for an unknown run, and JournalError.
     """
     tasks = [task for task in await _select_tasks(journal, selection) if task.project]
-    learning = Learning()
+    learning = LearningTally()
     for task in tasks:
         assignment = assignment_of(task)
         learning.meet(task, whole=(assignment.parent or "") if assignment else "")

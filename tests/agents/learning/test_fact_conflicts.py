@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from midwatch_agents.learning.fact_review import (
-    Answer,
     Conflict,
     Correction,
+    ReviewReply,
     Settlement,
     settlement,
 )
@@ -48,7 +48,7 @@ def resolved(
     given = corrected or tuple(
         Correction(number=n, action="keep", **HARMLESS) for n in range(1, len(new) + 1)
     )
-    return settlement(Answer(corrected=given, conflicts=conflicts), new, known)
+    return settlement(ReviewReply(corrected=given, conflicts=conflicts), new, known)
 
 
 def ways(settlement: Settlement) -> list[tuple[tuple[int, ...], FactAct, int | None]]:

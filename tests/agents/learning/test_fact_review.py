@@ -8,10 +8,10 @@ import pytest
 from midwatch_agents.learning.fact_review import (
     MOST_MISSED,
     PROMPT,
-    Answer,
     Correction,
     Missed,
     Move,
+    ReviewReply,
     Settlement,
     faults,
     hold_all,
@@ -39,7 +39,7 @@ NEW = (
 
 
 def said(*corrected: Correction, missed: tuple[Missed, ...] = ()) -> Settlement:
-    return settlement(Answer(corrected=corrected, missed=missed), NEW, ())
+    return settlement(ReviewReply(corrected=corrected, missed=missed), NEW, ())
 
 
 def keep(number: int, text: str = "", certainty: str = "") -> Correction:
@@ -221,7 +221,7 @@ def test_a_fact_of_which_the_review_has_a_doubt_waits_for_a_person(flag: str) ->
 )
 def test_what_it_has_a_doubt_of_waits_in_any_language(text: str) -> None:
     fact = pending(11, text)
-    answer = Answer(corrected=(replace(keep(1), about_checks=True),))
+    answer = ReviewReply(corrected=(replace(keep(1), about_checks=True),))
     (move,) = settlement(answer, [fact], ()).moves
     assert (move.facts, move.act, move.reason) == ((11,), HELD, "it is about checks")
 
@@ -250,7 +250,7 @@ def test_what_looks_like_a_command_waits_whatever_the_review_says(command: str) 
 
 
 def test_v27_the_model_is_told_what_its_answer_lacks() -> None:
-    answer = Answer(
+    answer = ReviewReply(
         corrected=(keep(1), Correction(number=2, action="drop"), remove(9), enrich(3, ""))
     )
     assert faults(answer, new=4, known=0) == [
@@ -259,7 +259,7 @@ def test_v27_the_model_is_told_what_its_answer_lacks() -> None:
         "there is no new fact 9",
         "new fact 3 is enriched without a text",
     ]
-    assert faults(Answer(corrected=(keep(1),)), new=1, known=0) == []
+    assert faults(ReviewReply(corrected=(keep(1),)), new=1, known=0) == []
 
 
 def test_v16_the_built_in_instructions_name_the_four_topics() -> None:

@@ -8,7 +8,7 @@ import pytest
 from midwatch_monitor.metrics.learning import (
     FactFigures,
     GuidelinesFigures,
-    Learning,
+    LearningTally,
     UnderFigures,
     Worth,
 )
@@ -65,7 +65,7 @@ def given(*lessons: int, method: Method = Method.TASK, guidelines: int | None = 
 def test_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
     kept = feedback(origin=Origin.IMPLIED)
     entries = [entry(DONE), entry(NO), entry(kept), entry(STUCK, attempt=2), entry(CANCELED)]
-    found = {each.origin: each.accepted for each in Learning(entries).figures().acceptance}
+    found = {each.origin: each.accepted for each in LearningTally(entries).figures().acceptance}
     assert found == {
         Origin.EXPLICIT: Share(hits=0, of=1),
         Origin.IMPLIED: Share(hits=1, of=1),
@@ -74,7 +74,7 @@ def test_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
 
 
 def test_of_several_verdicts_of_one_origin_the_newest_counts() -> None:
-    (found,) = Learning([entry(NO), entry(YES, day=8)]).figures().acceptance
+    (found,) = LearningTally([entry(NO), entry(YES, day=8)]).figures().acceptance
     assert found.weeks == (Week(begins=date(2026, 11, 23), accepted=Share(hits=1, of=1)),)
 
 
@@ -85,7 +85,7 @@ def test_r61_acceptance_is_told_by_week() -> None:
         entry(YES, attempt=3, day=7),
         entry(YES, attempt=4, day=21),
     ]
-    (found,) = Learning(entries).figures().acceptance
+    (found,) = LearningTally(entries).figures().acceptance
     assert [(week.begins, week.accepted) for week in found.weeks] == [
         (date(2026, 11, 16), Share(hits=1, of=2)),
         (date(2026, 11, 23), Share(hits=1, of=1)),
@@ -96,14 +96,14 @@ def test_r61_acceptance_is_told_by_week() -> None:
 def test_r62_the_learning_curve_has_ten_parts_as_equal_as_can_be() -> None:
     attempts = range(1, 24)
     learned = [entry(YES if attempt > 12 else NO, attempt=attempt) for attempt in attempts]
-    (found,) = Learning(reversed(learned)).figures().acceptance
+    (found,) = LearningTally(reversed(learned)).figures().acceptance
     assert [each.accepted.of for each in found.curve] == [3, 3, 3, 2, 2, 2, 2, 2, 2, 2]
     assert found.curve[3] == Bucket(first=10, last=11, accepted=Share(hits=0, of=2))
     assert found.curve[4] == Bucket(first=12, last=13, accepted=Share(hits=1, of=2))
 
 
 def test_r62_few_attempts_are_a_part_each() -> None:
-    (found,) = Learning([entry(YES, attempt=4), entry(NO, attempt=9)]).figures().acceptance
+    (found,) = LearningTally([entry(YES, attempt=4), entry(NO, attempt=9)]).figures().acceptance
     assert found == AcceptanceFigures(
         origin=Origin.EXPLICIT,
         accepted=Share(hits=1, of=2),
@@ -124,7 +124,7 @@ def test_r63_a_lesson_is_judged_by_origin_from_three_judged_uses_on() -> None:
         *(entry(given(8), attempt=attempt) for attempt in (5, 6)),
         *(entry(DONE, attempt=attempt) for attempt in (5, 6)),
     ]
-    assert Learning(entries).figures().lessons.effects == (
+    assert LearningTally(entries).figures().lessons.effects == (
         LessonEffect(lesson=7, origin=Origin.AUTOMATIC, accepted=Share(hits=2, of=3)),
     )
 
@@ -134,7 +134,7 @@ def test_r64_failure_classes_are_counted_over_lessons_of_single_failures() -> No
         *(Lesson(text="a", failure_class=name) for name in ("loop", "style", "loop")),
         Lesson(text="b", born=Birth.REFLECTION),
     ]
-    found = Learning(entry(each, id=id) for id, each in enumerate(lessons)).figures().lessons
+    found = LearningTally(entry(each, id=id) for id, each in enumerate(lessons)).figures().lessons
     assert found.classes == (("loop", 2), ("style", 1))
     assert (found.lessons, found.insights) == (4, 1)
 
@@ -147,7 +147,7 @@ def test_r67_lessons_their_use_and_the_time_to_find_them_are_counted() -> None:
         entry(given(1, method=Method.TEXT), attempt=4),
         entry(Recall(seconds=2.0), attempt=5),
     ]
-    assert Learning(entries).figures().lessons == LessonFigures(
+    assert LearningTally(entries).figures().lessons == LessonFigures(
         lessons=2,
         classes=(("loop", 2),),
         recalls=3,
@@ -162,7 +162,7 @@ def test_r67_lessons_their_use_and_the_time_to_find_them_are_counted() -> None:
 def test_r58_the_last_rating_of_each_lesson_counts() -> None:
     marks = [LessonMark(lesson=1, act=LessonAct.RATED, rating=rating) for rating in (2, 5)]
     other = LessonMark(lesson=2, act=LessonAct.RATED, rating=5)
-    found = Learning(map(entry, [*marks, other])).figures().lessons
+    found = LearningTally(map(entry, [*marks, other])).figures().lessons
     assert found.ratings.counts == ((5, 2),)
 
 
@@ -173,7 +173,7 @@ def test_r16_retired_and_archived_lessons_are_told_apart_from_restored_ones() ->
         LessonMark(lesson=1, act=LessonAct.RESTORED),
     ]
     lessons = [entry(Lesson(text="x"), id=id) for id in (1, 2, 3)]
-    assert Learning([*lessons, *map(entry, marks)]).figures().lessons.obsolete == 1
+    assert LearningTally([*lessons, *map(entry, marks)]).figures().lessons.obsolete == 1
 
 
 REVIEW = FactReview(state=ReviewState.OK, facts=(1, 2))
@@ -197,7 +197,7 @@ def test_v23_reviews_are_counted_and_failed_ones_are_no_quiet_ones() -> None:
         entry(Spending(role="reflector", model="m", requests=1, tokens=40), day=1),
         entry(Spending(role="reflector", model="m", requests=1, tokens=9_000), day=4),
     ]
-    assert Learning(entries).figures().facts == FactFigures(
+    assert LearningTally(entries).figures().facts == FactFigures(
         facts=2,
         ended=1,
         reviews=1,
@@ -237,7 +237,7 @@ def test_v23_reviews_are_counted_and_failed_ones_are_no_quiet_ones() -> None:
 def test_v24_ten_reviews_in_a_row_without_a_change_say_that_reviewing_changes_little(
     reviews: list[Entry], worth: Worth
 ) -> None:
-    assert Learning(reversed(reviews)).figures().facts.worth is worth
+    assert LearningTally(reversed(reviews)).figures().facts.worth is worth
 
 
 def test_s7_versions_of_the_guidelines_are_told_with_what_came_of_them() -> None:
@@ -251,7 +251,7 @@ def test_s7_versions_of_the_guidelines_are_told_with_what_came_of_them() -> None
     ]
     accepted = Share(hits=1, of=1)
     under = UnderFigures(guidelines=30, version=3, origin=Origin.AUTOMATIC, accepted=accepted)
-    assert Learning(entries).figures().guidelines == GuidelinesFigures(
+    assert LearningTally(entries).figures().guidelines == GuidelinesFigures(
         reflections=2,
         skipped=1,
         insights=2,
@@ -262,5 +262,5 @@ def test_s7_versions_of_the_guidelines_are_told_with_what_came_of_them() -> None
 
 
 def test_where_nothing_was_learned_there_is_nothing_to_tell() -> None:
-    assert not Learning([entry(CANCELED)]).figures()
-    assert Learning([entry(DONE)]).figures()
+    assert not LearningTally([entry(CANCELED)]).figures()
+    assert LearningTally([entry(DONE)]).figures()

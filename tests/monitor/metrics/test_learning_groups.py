@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from midwatch_monitor.metrics.learning import Learning, LearningFigures
+from midwatch_monitor.metrics.learning import LearningFigures, LearningTally
 from midwatch_monitor.metrics.lessons import Cohort, ComparedGroup, ComparisonResult, EffortFigures
 from midwatch_monitor.metrics.statistics import Share, difference, mean_difference
 from midwatch_monitor.records import (
@@ -82,7 +82,7 @@ def of(record: Record, task: int, attempt: int | None) -> Entry:
 
 def study(with_them: int, without: int, *, each: int, same_task: bool = False) -> LearningFigures:
     """Two groups of so many tasks each, so many of whose first attempts were accepted."""
-    learning = Learning()
+    learning = LearningTally()
     for id in range(1, 2 * each + 1):
         treated = id <= each
         good = id <= with_them if treated else id - each <= without
@@ -124,7 +124,7 @@ def test_r66_one_task_in_many_runs_is_one_draw() -> None:
 
 
 def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
-    learning = Learning()
+    learning = LearningTally()
     for id in range(1, 5):
         part = factories.task(id, f"whole.{id}", project="p")
         learning.meet(part, whole="whole")
@@ -137,7 +137,7 @@ def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
 def test_r66_each_origin_is_compared_by_itself() -> None:
     said = of(Feedback(accepted=False), 1, 10)
     entries = [*task(1, Group.TREATMENT, DONE), *task(2, Group.CONTROL, DONE), said]
-    explicit, automatic = Learning(entries).figures().comparisons
+    explicit, automatic = LearningTally(entries).figures().comparisons
     none = ComparedGroup(accepted=Share(hits=0, of=0), tasks=0)
     assert (explicit.control, explicit.difference, explicit.answer) == (
         none,
@@ -148,7 +148,7 @@ def test_r66_each_origin_is_compared_by_itself() -> None:
 
 
 def test_where_no_lots_were_drawn_nothing_is_compared() -> None:
-    found = Learning(task(1, Group.NONE, DONE)).figures()
+    found = LearningTally(task(1, Group.NONE, DONE)).figures()
     assert (found.comparisons, found.savings) == ((), ())
 
 
@@ -158,7 +158,7 @@ def test_attempts_and_tokens_of_a_task_are_told_by_what_it_was_given() -> None:
         *task(2, Group.NONE, STUCK, STUCK, DONE),
         *task(3, Group.NONE, STUCK, DONE, lessons=False),
     ]
-    assert Learning(entries).figures().efforts == (
+    assert LearningTally(entries).figures().efforts == (
         EffortFigures(cohort=Cohort.GIVEN, tasks=2, attempts=2, tokens=200),
         EffortFigures(cohort=Cohort.BARE, tasks=1, attempts=2, tokens=200),
     )
@@ -177,4 +177,4 @@ def test_retries_saved_are_told_where_lots_were_drawn() -> None:
 
 def test_a_task_that_is_not_over_took_nothing_yet() -> None:
     entries = [each for each in task(1, Group.NONE, DONE) if each.attempt is not None]
-    assert Learning(entries).figures().efforts == ()
+    assert LearningTally(entries).figures().efforts == ()

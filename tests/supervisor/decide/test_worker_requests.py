@@ -23,7 +23,7 @@ from midwatch_supervisor.decide.context import DecisionContext, Means
 from midwatch_supervisor.decide.worker_requests import (
     OpenRequest,
     RequestRuling,
-    Verdict,
+    RequestVerdict,
     by_policy,
     by_verdict,
 )
@@ -178,7 +178,7 @@ def test_a_plan_within_the_caps_is_approved_as_it_was_proposed() -> None:
     [(None, 10), (GrantAnswer(requests=5), 5), (GrantAnswer(requests=1000), 15)],
 )
 def test_a_model_cannot_grant_more_than_the_policy(wanted: GrantAnswer | None, given: int) -> None:
-    verdict = Verdict(granted=True, grant=wanted, reason="It moves.")
+    verdict = RequestVerdict(granted=True, grant=wanted, reason="It moves.")
     assert by_verdict(MORE, verdict, CONTEXT, author="m") == RequestRuling(
         granted=True,
         grant=Grant(requests=given),
@@ -189,7 +189,7 @@ def test_a_model_cannot_grant_more_than_the_policy(wanted: GrantAnswer | None, g
 
 
 def test_a_model_that_refuses_gives_nothing() -> None:
-    verdict = Verdict(granted=False, grant=GrantAnswer(requests=5), reason="Do less.")
+    verdict = RequestVerdict(granted=False, grant=GrantAnswer(requests=5), reason="Do less.")
     ruled = by_verdict(MORE, verdict, CONTEXT, author="m")
     act = ruled.intervention(MORE, needs_approval=False)
     assert (act.action, act.message, act.terms) == (Action.NUDGE, "Refused: Do less.", Terms())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.metrics.learning import KINDS, Learning, LearningFigures
+from midwatch_monitor.metrics.learning import KINDS, LearningFigures, LearningTally
 from midwatch_monitor.records import (
     Entry,
     Fact,
@@ -129,7 +129,7 @@ class LearningCounts:
     """
 
     def __init__(self) -> None:
-        self._learning = Learning()
+        self._learning = LearningTally()
         self._waiting: deque[Entry | Task] = deque()
         """What the figures do not know yet; a deque, since two threads may be at its ends."""
         self.history: deque[JudgedAttempt] = deque(maxlen=HISTORY)

@@ -6,7 +6,7 @@ from datetime import UTC
 
 import pytest
 
-from midwatch_monitor.metrics.learning import Learning
+from midwatch_monitor.metrics.learning import LearningTally
 from midwatch_monitor.records import (
     Chore,
     Fact,
@@ -194,7 +194,7 @@ def test_the_figures_do_not_hang_on_the_texts_that_are_let_go() -> None:
     tally = LearningCounts()
     for each in entries(*records):
         tally.fold(each, "fix#1")
-    assert tally.figures() == Learning(entries(*records)).figures()
+    assert tally.figures() == LearningTally(entries(*records)).figures()
     assert [each.verdict for each in tally.history] == [replace(records[1], diff="")]
 
 
