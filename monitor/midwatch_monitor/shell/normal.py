@@ -148,12 +148,14 @@ def _join_lines(word: str) -> str:
 
 
 def _body(text: str, runner: str, depth: int) -> str:
-    lines = "\n".join(line.rstrip(" \t\r") for line in text.split("\n"))
+    lines = text
+    if " \n" in text or "\t\n" in text or "\r\n" in text:
+        lines = "\n".join(line.rstrip(" \t\r") for line in text.split("\n"))
     if _PYTHON.fullmatch(runner):
         lines = "".join(_PYTHON_CODE.findall(lines))
     elif _SHELL.fullmatch(runner) and depth < _MAX_DEPTH:
         lines = _normal(lines, depth + 1)
-    return lines.rstrip("\n") + "\n"
+    return lines.rstrip(" \t\r\n") + "\n"
 
 
 def _documents(read: Sequence[Token]) -> Iterator[tuple[str, str]]:

@@ -33,6 +33,7 @@ _ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "e": "
 _NESTED = re.compile(
     r"\\.|['\"`()]|<<-?[ \t]*(?P<quote>['\"]?)(?P<mark>\w{1,64})(?P=quote)", re.DOTALL
 )
+_LEADING_TABS = re.compile(r"(?m)^\t+")
 _IN_QUOTES = re.compile(r'\\.|"|\$\(', re.DOTALL)
 
 
@@ -119,16 +120,26 @@ def tokens(text: str) -> list[Token]:
 def _read_bodies(text: str, at: int, marks: list[tuple[str, bool]], read: list[Token]) -> int:
     """Add the bodies of here-documents with these marks; answers where the last one ends."""
     for mark, tabs in marks:
-        lines: list[str] = []
-        while at < len(text):
-            end = text.find("\n", at) + 1 or len(text)
-            line = text[at:end].lstrip("\t") if tabs else text[at:end]
-            at = end
-            if line.rstrip("\r\n") == mark:
-                break
-            lines.append(line)
-        read.append(Token(TokenKind.BODY, "".join(lines)))
+        end, after = _closing_line(text, at, mark, tabs=tabs)
+        body = text[at:end]
+        read.append(Token(TokenKind.BODY, _LEADING_TABS.sub("", body) if tabs else body))
+        at = after
     return at
+
+
+def _closing_line(text: str, at: int, mark: str, *, tabs: bool) -> tuple[int, int]:
+    """Where the line that only has the mark begins and ends; twice the end where there is none."""
+    place = text.find(mark, at)
+    while place >= 0:
+        start = text.rfind("\n", at, place) + 1 or at
+        end = text.find("\n", place) + 1 or len(text)
+        line = text[start:end].rstrip("\r\n")
+        if (line.lstrip("\t") if tabs else line) == mark:
+            return start, end
+        if end == len(text):
+            break
+        place = text.find(mark, end)
+    return len(text), len(text)
 
 
 class _Word:
