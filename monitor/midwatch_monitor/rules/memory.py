@@ -69,7 +69,7 @@ _SEPARATORS_TO_BLANKS = bytes(
     for each in range(256)
 )
 """For `translate`: what is no part of a word, a number or a path becomes a blank."""
-_ROOM = 512
+_ROOM = 256
 """Words and lines that are remembered."""
 _LONG = 3000
 """Characters up to which an answer may have nothing new; a longer one always counts as new."""
