@@ -35,7 +35,7 @@ from midwatch_monitor.rules.identity import (
 from midwatch_monitor.rules.memory import EditMark, Memory, Vocabulary, marks
 from midwatch_monitor.rules.plain_output import unwrap
 from midwatch_monitor.rules.speech import searches, speaks, to_people
-from midwatch_monitor.shell import reverts
+from midwatch_monitor.shell import reverts, without_documents
 from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates, replaced
 
 _CLAIM = Pattern(
@@ -146,6 +146,7 @@ def _command_facts(line: str) -> CommandFacts:
 
 
 def _read(line: str) -> CommandFacts:
+    line = without_documents(line)
     tests, runs, swaps, returns, installs = map(_COMMAND.within(line).__contains__, range(5))
     check = CheckKind.TESTS if tests else CheckKind.RUN if runs else CheckKind.NONE
     put_back = reverts(line) if returns and "git" in line else ()

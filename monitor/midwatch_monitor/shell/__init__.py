@@ -1,6 +1,7 @@
 """What shell commands write, read from their text alone: nothing is run and nothing looked at."""
 
 from midwatch_monitor.shell.normal import command_line, normal
+from midwatch_monitor.shell.syntax import without_documents
 from midwatch_monitor.shell.walk import Shell, reverts
 
-__all__ = ["Shell", "command_line", "normal", "reverts"]
+__all__ = ["Shell", "command_line", "normal", "reverts", "without_documents"]

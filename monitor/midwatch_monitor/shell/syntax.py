@@ -33,6 +33,8 @@ _ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "e": "
 _NESTED = re.compile(
     r"\\.|['\"`()]|<<-?[ \t]*(?P<quote>['\"]?)(?P<mark>\w{1,64})(?P=quote)", re.DOTALL
 )
+_DOCUMENT = re.compile(r"<<-?[ \t]*['\"]?(?P<mark>\w{1,64})['\"]?[^\n]*\n")
+_SHELL_READS = re.compile(r"\b(?:ba|da|z)?sh\b[^;&|<]*\Z")
 _LEADING_TABS = re.compile(r"(?m)^\t+")
 _IN_QUOTES = re.compile(r'\\.|"|\$\(', re.DOTALL)
 
@@ -140,6 +142,19 @@ def _closing_line(text: str, at: int, mark: str, *, tabs: bool) -> tuple[int, in
             break
         place = text.find(mark, end)
     return len(text), len(text)
+
+
+def without_documents(text: str) -> str:
+    """The command without the here-documents that no shell runs: they are text, not commands."""
+    kept: list[str] = []
+    at = 0
+    while found := _DOCUMENT.search(text, at):
+        reader = text[at : found.start()].rpartition("\n")[2]
+        end = text.find("\n" + found["mark"], found.end() - 1)
+        end = len(text) if end < 0 else end
+        kept.append(text[at : end if _SHELL_READS.search(reader) else found.end()])
+        at = end
+    return "".join((*kept, text[at:])) if kept else text
 
 
 class _Word:

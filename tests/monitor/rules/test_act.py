@@ -271,6 +271,15 @@ def test_an_act_says_what_it_is_so_that_only_who_hears_that_is_asked(
         ("git checkout a.py", CommandFacts(reverts=("a.py",))),
         ("git switch main", CommandFacts(swaps=True)),
         ("sleep 5; Make test", CommandFacts(CheckKind.TESTS, sleeps=True)),
+        ("git merge main", CommandFacts(swaps=True)),
+        ("git merge --abort", NO_COMMAND),
+        ("pip install -U attrs", CommandFacts(installs=True)),
+        ("npm --silent install left", CommandFacts(installs=True)),
+        ("cat > a.md <<'E'\nRun pytest, or git checkout a.py.\nE", NO_COMMAND),
+        ("cat > a.md <<E && pytest\nRun it.\nE", CommandFacts(CheckKind.TESTS)),
+        ("cat > a.md <<E\nRun it.\nE\npytest", CommandFacts(CheckKind.TESTS)),
+        ("python - <<E\nprint('pytest')\nE", CommandFacts(CheckKind.RUN)),
+        ("cd a && bash -e <<E\npytest\nE", CommandFacts(CheckKind.TESTS)),
     ],
 )
 def test_a_command_tells_what_it_is(line: str, told: CommandFacts) -> None:
