@@ -198,11 +198,13 @@ class Judge:
 
     def observe(self, event: Event) -> Judgement:
         """What this event changes: alerts, movements, and rules that broke over it."""
-        act = _NO_ACT if isinstance(event, Change) else self._normaliser.act(event)
-        return self.judge(event, act)
+        if isinstance(event, Change):
+            return self.judge(event, _NO_ACT)
+        event = unwrap(event)  # once: to look for wrappers costs as much as many a rule
+        return self.judge(event, self._normaliser.act(event))
 
     def judge(self, event: Event, act: Act) -> Judgement:
-        """What an event changes that was normalised already."""
+        """What an event changes that was normalised already, and its output unwrapped."""
         self._at = event.at
         fresh = False
         if act.work and not isinstance(event, Change):
@@ -226,8 +228,6 @@ class Judge:
             return _NOTHING
         repeats = self._repeats
         seen = Seen(act, moved, echo, repeats.place, repeats.changes, fresh)
-        if asked and not isinstance(event, Change):
-            event = unwrap(event)  # detectors read outputs too, not only the act
         answers = self._panel.ask(asked, event, seen)
         faults = self._faults() if self._panel.broken else ()
         if answers or self._holding:

@@ -33,7 +33,6 @@ from midwatch_monitor.rules.identity import (
     waits,
 )
 from midwatch_monitor.rules.memory import EditMark, Memory, Vocabulary, marks
-from midwatch_monitor.rules.plain_output import unwrap
 from midwatch_monitor.rules.speech import searches, speaks, to_people
 from midwatch_monitor.shell import reverts, without_documents
 from midwatch_monitor.shell.claimed_edits import adds, changes_unnamed, changing, creates, replaced
@@ -264,8 +263,7 @@ class Normaliser:
         self._vocabulary = Vocabulary()
 
     def act(self, step: Step) -> Act:
-        """One step as the rules compare it."""
-        step = unwrap(step)
+        """One step as the rules compare it, with its output without wrappers (`unwrap`)."""
         edits = _own(step.edits) if step.edits else ()
         if step.ok is False and held_back(step):
             return _held_back(step)

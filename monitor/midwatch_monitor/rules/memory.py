@@ -77,17 +77,38 @@ _FEW = 3
 """Different words, or lines, that an answer has at least: "ok" and "done" come after anything."""
 
 
-class Vocabulary:
-    """Remembers the words of short answers, and the lines of long ones.
+class RecentSums:
+    """Remembers the newest of many checksums of 32 bits; the oldest go first.
 
-    No `Memory`, which forgets some keys early: one line that it lost would make a page look new.
+    Slower than a `Memory` for one of them, and faster for thirty; and it forgets none early.
     """
+
+    __slots__ = ("_known", "_room")
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._known = array("I")
+
+    def learn(self, sums: set[int]) -> set[int]:
+        """Those that were not known; they are from now on."""
+        if new := sums.difference(self._known):
+            self._known.extend(new)
+            del self._known[: -self._room]
+        return new
+
+    def forget(self) -> None:
+        """Nothing is known."""
+        self._known = array("I")
+
+
+class Vocabulary:
+    """Remembers the words of short answers, and the lines of long ones."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        # By their checksums, which are the same in every process; the oldest go first.
-        self._known = array("I")
+        # By their checksums, which are the same in every process.
+        self._known = RecentSums(_ROOM)
 
     def learn(self, answer: str, *, anew: bool) -> bool:
         """Whether there is anything new in an answer, whose words or lines are known from now on.
@@ -95,15 +116,12 @@ class Vocabulary:
         One of very few words, or of very many lines, counts as new. `anew` forgets all first.
         """
         if anew:
-            self._known = array("I")
+            self._known.forget()
         if not answer or len(answer) > _LONG:
             return True
         text = answer.encode(errors="surrogatepass")
         sums = {*map(crc32, _words(text) if len(answer) <= SHORT else text.split(b"\n"))}
-        if new := sums.difference(self._known):
-            self._known.extend(new)
-            del self._known[:-_ROOM]
-        return bool(new) or len(sums) < _FEW
+        return bool(self._known.learn(sums)) or len(sums) < _FEW
 
 
 def _words(text: bytes) -> list[bytes]:

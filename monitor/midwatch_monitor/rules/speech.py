@@ -7,17 +7,15 @@ from zlib import crc32
 
 from midwatch_monitor.patterns import PatternSet
 from midwatch_monitor.records import Step, StepKind
-from midwatch_monitor.rules.memory import Memory
+from midwatch_monitor.rules.memory import RecentSums
 
 _WORDS = re.compile(r"[a-z]{2,}|\d+")
 _MOST = 64
 """Different words of a turn that are looked at."""
-_ROOM = 128
-"""Words that are remembered: those of the last ten short turns, or the last two long ones."""
+_ROOM = 80
+"""Words that are remembered: those of the last six short turns, or of the last long one."""
 _LONGEST = 400
 """Characters of arguments and of an answer that are looked at."""
-_SPREAD = 0x9E3779B97F4A7C15
-_BITS = (1 << 64) - 1
 _VOTE = 3
 """Different words that a turn has that says something again; one or two are a vote, or a nod."""
 _POLITE = 4
@@ -184,12 +182,12 @@ def _words(said: str) -> list[str]:
 
 
 class RecentWords:
-    """Remembers the words of the last turns. It takes room only once there are turns."""
+    """Remembers the words of the last turns."""
 
-    __slots__ = ("_words",)
+    __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._words: Memory | None = None
+        self._known = RecentSums(_ROOM)
 
     def stale(self, step: Step) -> bool:
         """Whether a turn says what was said: hardly a new word, no new number. It is learned."""
@@ -208,13 +206,9 @@ class RecentWords:
 
     def _again(self, words: Sequence[str], *, numbers: bool = True) -> bool:
         """Whether hardly one of the words is new, or they are no more than courtesies."""
-        if self._words is None:
-            self._words = Memory(_ROOM)
-        put, new, number = self._words.put, 0, False
-        for word in words:
-            if put(crc32(word.encode()) * _SPREAD & _BITS, 1) is None:
-                new += 1
-                number = number or (numbers and word.lstrip("#").isdigit())
+        sums = {crc32(word.encode()): word for word in words}
+        new = self._known.learn({*sums})
+        number = numbers and any(sums[each].lstrip("#").isdigit() for each in new)
         if words and sum(word in _COURTESY for word in words) * _POLITE >= len(words):
             return True
-        return len(words) >= _VOTE and not number and new * _STALE < len(words)
+        return len(words) >= _VOTE and not number and len(new) * _STALE < len(words)

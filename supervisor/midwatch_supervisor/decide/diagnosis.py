@@ -22,6 +22,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.act import CheckKind, Normaliser
 from midwatch_monitor.rules.failure import failure_line, failure_lines, has_failed, surroundings
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, held_back
+from midwatch_monitor.rules.plain_output import unwrap
 from midwatch_monitor.shell.claimed_edits import changing
 from midwatch_supervisor.decide.context import DecisionContext, Diagnosed
 
@@ -286,7 +287,7 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
     action = failure = 0
     came: list[int] = []
     for step in steps:
-        act = acts.act(step)
+        act = acts.act(unwrap(step))
         if came and act.action == action and held_back(step):
             came.append(step.number)
         elif act.check is CheckKind.NONE or act.failed is None or held_back(step):

@@ -34,6 +34,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.act import Normaliser
 from midwatch_monitor.rules.failure import failure_line, failure_lines, signature, surroundings
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, answer, command, result
+from midwatch_monitor.rules.plain_output import unwrap
 from midwatch_tools.gate.failures import Alike, action, call_words, only_looks
 from midwatch_tools.observation import last_response
 from midwatch_tools.tools.proof import Statements, checks, statements_in
@@ -179,7 +180,7 @@ class Gate:
         self._request = max(self._request, step.request)
         if step.output.startswith(HELD_BACK):
             return
-        act = self._acts.act(step)
+        act = self._acts.act(unwrap(step))
         if act.changes:
             self._edited = self._tick
         if any(edit.writer is not Writer.WORKER for edit in step.edits):

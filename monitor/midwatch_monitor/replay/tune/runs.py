@@ -23,6 +23,7 @@ from midwatch_monitor.replay.tune.threshold import (
     tunable_rules,
 )
 from midwatch_monitor.rules.act import Normaliser
+from midwatch_monitor.rules.plain_output import unwrap
 
 Rises = tuple[tuple[int, int], ...]
 """The step and the level, whenever a rule's highest level so far rises."""
@@ -97,6 +98,7 @@ class _Judges:
         act = None
         if isinstance(event, Step):
             self.steps += 1
+            event = unwrap(event)
             act = self._normaliser.act(event)
         for at, judge in enumerate(self._judges):
             if self.alarms[at] is None:
