@@ -82,6 +82,12 @@ _MASKS = (
         rf"\d ?(?:{_UNIT}|{_SPEED}|{_AGO})\b",
     ),
     _Mask(
+        r"\1<duration>",
+        # A line of a step of `docker build`, with the seconds since that began.
+        re.compile(r"(?m)^(#\d+ )\d+\.\d+\b"),
+        r"(?m)^#\d+ \d+\.\d",
+    ),
+    _Mask(
         "<duration>",
         # The last column of a table that tells how long ago.
         re.compile(r"(?m)(?<=  )\d+[dhm](?:\d+[hms])?$"),

@@ -33,6 +33,8 @@ def test_times_and_dates_are_masked(one: str, other: str) -> None:
         ("done in 1m 02s", "done in 59s"),
         ("real\t0m1.234s", "real\t1m12.001s"),
         ("finished in 3 minutes", "finished in 1 minute"),
+        ("#5 3.340 Err:1 mirror", "#5 69.26 Err:1 mirror"),
+        ("web-0  0/1  Pending  0   4m\nx", "web-0  0/1  Pending  0   1d2h\nx"),
     ],
 )
 def test_durations_are_masked(one: str, other: str) -> None:
