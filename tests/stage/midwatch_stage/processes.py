@@ -9,6 +9,8 @@ from select import select
 
 from anyio import wait_readable
 
+from midwatch_monitor.bus import LocalBus
+
 
 def children(of: int) -> list[int]:
     """The numbers of the processes that a process has started."""
@@ -37,6 +39,17 @@ async def ended(process: int) -> None:
     finally:
         asyncio.get_running_loop().remove_reader(descriptor)
         os.close(descriptor)
+
+
+async def childless(process: int) -> None:
+    """Wait until a process has no child, also none that is over and not taken note of yet.
+
+    Five minutes at most.
+    """
+    nothing = LocalBus().subscribe()
+    async with asyncio.timeout(300):
+        while children(process):
+            await nothing.wait(0.02)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from midwatch_monitor.records import Attempt, Commit, Severity
 from midwatch_stage.chromium import chromium
 from midwatch_stage.command import MIDWATCH
 from midwatch_stage.factories import alert, drafts, step, transition
-from midwatch_stage.processes import children, ended
+from midwatch_stage.processes import childless, children
 
 
 @asynccontextmanager
@@ -58,7 +58,6 @@ async def test_in_a_browser_the_stuck_task_is_found_opened_and_searched_by_keys(
         await page.press("/", *"3")
         await page.until(lambda rows: "1 of 1 found" in rows or "1 found" in rows)
         assert (await page.picture()).startswith(b"\x89PNG")
-        (console,) = children(server)
+        assert len(children(server)) == 1, "its console"
         await page.open("about:blank")
-        await ended(console)
-        assert children(server) == []
+        await childless(server)
