@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # who only asks for the health of an attempt needs no pydanti
     from midwatch_monitor.config.rules import RuleSettings
     from midwatch_monitor.config.section import Length
 
+_RECENT = 30
+"""Steps for which a notice can confirm another one after what last spoke for it."""
 _HIGHER = {
     Severity.NOTICE: Severity.WARNING,
     Severity.WARNING: Severity.CRITICAL,
@@ -99,7 +101,7 @@ def agree(
     lower = [alert for alert in firing if any(_above(other, alert) for other in own)]
     return [
         replace(alert, severity=_HIGHER[alert.severity], step=now.step, at=now.at)
-        for alert in lower or _confirm(firing, evidence)
+        for alert in lower or _confirm(firing, evidence, now)
         if alert.key not in raised
     ]
 
@@ -122,11 +124,20 @@ def health(firing: Collection[Alert]) -> Health:
     return Health.UNKNOWN if silent else Health.SUSPECT
 
 
-def _confirm(firing: Collection[Alert], evidence: Mapping[str, object]) -> list[Alert]:
-    notices = [alert for alert in firing if alert.severity is Severity.NOTICE]
+def _confirm(firing: Collection[Alert], evidence: Mapping[str, object], now: Moment) -> list[Alert]:
+    notices = [
+        alert
+        for alert in firing
+        if alert.severity is Severity.NOTICE and now.step - _last_seen(alert) <= _RECENT
+    ]
     if len({evidence[alert.key.rule] for alert in notices}) < 2:
         return []
     return [max(notices, key=lambda alert: alert.step)]
+
+
+def _last_seen(alert: Alert) -> int:
+    """The step that last spoke for an alert: a failure that nobody met again stands for long."""
+    return max((alert.step, *alert.evidence[-1:]))
 
 
 def _keep(before: Alert, finding: Finding, now: Moment) -> Alert:

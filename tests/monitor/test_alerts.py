@@ -167,6 +167,13 @@ def test_a_lone_notice_stays_one() -> None:
     assert severities() == []
 
 
+def test_a_notice_confirms_for_as_long_as_something_spoke_for_it_of_late() -> None:
+    old, new = fired(3, NOTICE, "a"), fired(60, NOTICE, "b")
+    assert agree((old, new), (), EVIDENCE, moment(60)) == []
+    renewed = replace(old, evidence=(3, 40))
+    assert [each.key for each in agree((renewed, new), (), EVIDENCE, moment(60))] == [new.key]
+
+
 def test_what_was_only_raised_raises_no_other() -> None:
     old, new = fired(3, NOTICE, "a"), replace(fired(5, NOTICE, "b"), severity=WARNING)
     assert agree((old, new), {new.key}, EVIDENCE, moment(7)) == []

@@ -170,7 +170,8 @@ class FruitlessSteps(Graded):
     """Critical from this many points on, and the most there are; 0 is off."""
     repeated: Points = 6
     """Points for a step that could tell nothing new; half of them for what is half a repeat, for
-    an answer with nothing new in it, and for a search that finds nothing right after another."""
+    an answer with nothing new in it, and for a search that finds nothing right after another such
+    step."""
     failed: Points = 2
     """Points for one that failed or was refused, for a turn that the harness rejects, and for a
     look at the work of others that shows nothing new."""

@@ -101,7 +101,12 @@ _INSTALLS = (
     r"\b(?:pip3?|uv|conda|mamba|poetry|npm|yarn|pnpm|gem|bundle|composer|brew|apt|apt-get|apk|dnf)"
     r"(?: pip)?(?: -\S+)* (?:install|add|upgrade|update|remove|uninstall)\b"
 )
-_COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS, _INSTALLS))
+_MEASURES = (
+    r"(?i)\b(?:bench\w*|hyperfine|wrk2?|hey|ab|k6|locust|siege|vegeta|timeit|perf|pgbench|iperf3?"
+    r"|\w*latency|explain analyze)\b"
+)
+"""Commands that are asked for durations: in what they answer these are the news."""
+_COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS, _INSTALLS, _MEASURES))
 _TEST_TOOL = re.compile(r"(?i)(?:^|_)(?:test|tests|pytest|check|checks)(?:_|$)")
 _SHORT = 500
 """Characters of a command that is remembered: what is short comes again, in every attempt."""
@@ -129,6 +134,8 @@ class CommandFacts(NamedTuple):
     """Whether it changes what programs and libraries there are, if it succeeds."""
     sleeps: bool = False
     """Whether it waits before it does something."""
+    measures: bool = False
+    """Whether it measures how long something takes."""
 
 
 NO_COMMAND = CommandFacts()
@@ -146,11 +153,13 @@ def _command_facts(line: str) -> CommandFacts:
 
 def _read(line: str) -> CommandFacts:
     line = without_documents(line)
-    tests, runs, swaps, returns, installs = map(_COMMAND.within(line).__contains__, range(5))
+    found = _COMMAND.within(line)
+    tests, runs, swaps, returns, installs, measures = map(found.__contains__, range(6))
     check = CheckKind.TESTS if tests else CheckKind.RUN if runs else CheckKind.NONE
     put_back = reverts(line) if returns and "git" in line else ()
     swaps = swaps and not put_back and _ABORTS.search(line) is None
-    return CommandFacts(check, put_back, swaps, installs, line.startswith("sleep "))
+    sleeps = line.startswith("sleep ")
+    return CommandFacts(check, put_back, swaps, installs, sleeps, measures and not tests)
 
 
 @lru_cache(maxsize=512)
@@ -246,6 +255,8 @@ class Act(NamedTuple):
     """Whether it says that it makes the files that it changes."""
     again: bool = False
     """Whether the same act was done before, whatever came of it."""
+    installs: bool = False
+    """Whether it changed what programs and libraries there are."""
 
 
 _WORK = True
@@ -280,7 +291,8 @@ class Normaliser:
             self._acts.put(action, after)
         error = bool(fails) and not says_no(step, line)
         check = told.check if line else check_of_tool(step.tool)
-        said, claimed = answer(step, precise=known is not None), claims(step)
+        said = answer(step, precise=known is not None, timed=told.measures)
+        claimed = claims(step)
         polls = known is not None and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         swaps = not fails and (told.swaps or (told.installs and known is None))
@@ -311,6 +323,7 @@ class Normaliser:
             bool(edits) and adds(step.tool, step.args, line),
             bool(edits) and creates(step.tool, step.args, line),
             known is not None,
+            told.installs and not fails,
         )
 
 

@@ -158,7 +158,7 @@ class Repeats:
         alike = self._row.goes_on(act, args)
         waited, self._waited = self._waited or act.waits, False
         before = self._states
-        if act.changes:
+        if act.changes or act.installs:
             self.changes += 1
         if act.changes or act.swaps:
             self._states = before + 1

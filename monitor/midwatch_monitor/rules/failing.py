@@ -1,14 +1,22 @@
 """The rules over acts that fail."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameFailure
 from midwatch_monitor.records import Event, Step
-from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import EvidenceKind, GradedDetector, Recent, RuleAnswer, Seen
+from midwatch_monitor.rules.act import Act, CheckKind, Facet
+from midwatch_monitor.rules.detector import (
+    EvidenceKind,
+    GradedDetector,
+    Recent,
+    Repeat,
+    RuleAnswer,
+    Seen,
+)
 from midwatch_monitor.rules.failure import failure_line
-from midwatch_monitor.rules.identity import digest, mask_lines
+from midwatch_monitor.rules.identity import command, digest, mask_lines
 from midwatch_monitor.rules.memory import Memory, remember
 
 _FAILURES = 16
@@ -18,6 +26,18 @@ _BYTE = 0xFF
 _STAMP = 0xFFFF
 _TOLD = 2_000
 """Characters at the end of an output that are compared as a whole."""
+_LINE = 120
+"""Characters of an answer that are told."""
+_ASKS = re.compile(
+    r"(?:^|[\s;&|(])(?:curl|wget|https?|grpcurl|psql|mysql|sqlite3|redis-cli|kubectl|docker)\s"
+)
+"""Commands that ask a running program, beside those that run one."""
+_ALL_WELL = re.compile(
+    r"(?i)\b(?:no (?:\w+ )?(?:issues?|errors?|problems?|warnings?|changes)|pass(?:ed|es)?"
+    r"|0 (?:errors|problems|warnings|failures|failed)|ok|clean|finished|done|up[- ]to[- ]date"
+    r"|success\w*|succeeded|valid|compiled|built|applied|updated|written|saved|replaced)\b"
+)
+"""What stands in an answer of one line that only says that all is well, or that it was done."""
 _STALE = 20
 """Steps after which an obstacle that was not met again is forgotten."""
 
@@ -79,12 +99,15 @@ class SameFailureDetector(GradedDetector):
     A failure is known by what its output tells of it, so that one test less that fails is another.
     As long as the changes go to different files, or something else in the output moves, the worker
     finds out more: such a change counts for the notice, and half for what is above.
+
+    What does not fail, but gives the very same answer after each change of one file, is as little
+    moved by them. Checks that pass are not meant: that nothing broke is news.
     """
 
-    __slots__ = ("_action", "_edited", "_known", "_steps", "_told")
+    __slots__ = ("_action", "_answer", "_edited", "_known", "_steps", "_told")
     rule = "same_failure"
     evidence = EvidenceKind.FAILURE
-    hears = Facet.FAILURE | Facet.MOVED | Facet.EDIT
+    hears = Facet.FAILURE | Facet.MOVED | Facet.EDIT | Facet.REPEAT
     windowed = True
 
     def __init__(self, settings: SameFailure) -> None:
@@ -95,26 +118,55 @@ class SameFailureDetector(GradedDetector):
         self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while a failure has outlived enough changes."""
+        """A finding while a failure, or an answer, has outlived enough changes."""
         act = seen.act
         answers: Sequence[RuleAnswer] = ()
         if act.failure and (act.shell or not act.edits) and isinstance(event, Step):
             answers = self._take_failure(event, seen)
-        elif act.failed is False and act.action == self._action:
+        elif isinstance(event, Step) and self._is_answer(event, seen):
+            answers = self._take_answer(event, seen)
+        elif act.action == self._action and (act.failed is False or self._answer):
             self._forget()
             answers = self.clear()
         if act.edits:
             self._edited = act.edits[-1].path
         return answers
 
-    def _take_failure(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
-        failure, stamp = seen.act.failure, seen.changes & _STAMP
-        number = self._known.get(failure)
-        known = _Outlived(stamp=stamp) if number is None else _Outlived.read(number)
+    def _is_answer(self, step: Step, seen: Seen) -> bool:
+        """Whether a step gives an answer that may be one more of the same, and ends no failure."""
+        act = seen.act
+        if act.changes:
+            return act.shell and act.failed is False and not act.reverted and _tells(step)
+        if seen.echo.repeat is not Repeat.VERIFIED or not (_asks(step, act) and _tells(step)):
+            return False
+        return self._answer == _answer(act) or act.action != self._action
+
+    def _take_answer(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
+        """What an answer has outlived that was given before. Milliseconds in it are told too."""
+        answer, words = _answer(seen.act), _last_line(event.output)
+        told, stamp = digest(event.output[-_TOLD:]), seen.changes & _STAMP
+        new = _Outlived(stamp=stamp if seen.act.changes else _STAMP)  # else it came before
+        known = self._outlive(answer, told, stamp, new=new)
+        if self.rests(known.idle, about=words):
+            return ()
+        self._action, self._answer = seen.act.action, answer
+        self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
+        summary = f"the same answer after {known.changes} more changes: {words}"
+        return self.find(known.idle, summary, self._steps, subject=words)
+
+    def _outlive(self, key: int, told: int, stamp: int, *, new: _Outlived) -> _Outlived:
+        """What this has outlived now that it came again, with all that was told with it."""
+        number = self._known.get(key)
+        known = new if number is None else _Outlived.read(number)
         if known.stamp != stamp:
-            idle = known.idle + self._idle(failure, digest(mask_lines(event.output[-_TOLD:])))
-            known = _Outlived(known.changes + 1, idle, stamp)
-        self._known.put(failure, known.written)
+            known = _Outlived(known.changes + 1, known.idle + self._idle(key, told), stamp)
+        self._known.put(key, known.written)
+        return known
+
+    def _take_failure(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
+        told = digest(mask_lines(event.output[-_TOLD:]))
+        stamp = seen.changes & _STAMP
+        known = self._outlive(seen.act.failure, told, stamp, new=_Outlived(stamp=stamp))
         if known.changes:
             self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
         value = max(known.idle, known.changes // 2, min(known.changes, self._settings.notice_after))
@@ -135,11 +187,18 @@ class SameFailureDetector(GradedDetector):
         other = action != self._action
         leaves = self.rests(value, about="" if other else None)
         if not leaves or not self.stands:
-            self._action = action
+            self._action, self._answer = action, 0
         return leaves
+
+    @property
+    def awake(self) -> bool:
+        """Another answer than the one that stands ends it, and need not be a repetition."""
+        return self._answer != 0
 
     def _forget(self) -> None:
         self._known = Memory(_FAILURES)
+        self._answer = 0
+        """Which answer stands, if none of the failures does."""
         self._told: dict[int, tuple[str, int]] = {}
         """By failure, which file had been changed when it last came, and all that was told."""
         self._steps: tuple[int, ...] = ()
@@ -147,6 +206,30 @@ class SameFailureDetector(GradedDetector):
     def restart(self) -> None:
         super().restart()
         self._forget()
+
+
+def _asks(step: Step, act: Act) -> bool:
+    """Whether an act that changed nothing asks the work itself, and runs no tests."""
+    if act.waits or act.check is CheckKind.TESTS:
+        return False
+    return act.check is CheckKind.RUN or _ASKS.search(command(step)) is not None
+
+
+def _tells(step: Step) -> bool:
+    """Whether an answer tells more than that something was done, or that all is well."""
+    output = step.output.strip()
+    return bool(output) and ("\n" in output or _ALL_WELL.search(output) is None)
+
+
+def _answer(act: Act) -> int:
+    """What was answered, and what asked for it, apart from all failures."""
+    return digest(f"{'' if act.changes else act.action} answers {act.result}")
+
+
+def _last_line(output: str) -> str:
+    """The last line of an answer, for people."""
+    lines = output.strip().splitlines()
+    return lines[-1].strip()[:_LINE] if lines else ""
 
 
 class BlockedEnvironmentDetector(GradedDetector):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import FruitlessSteps
 from midwatch_monitor.records import Event, Movement, Step, StepKind
-from midwatch_monitor.rules.act import CheckKind, Facet
+from midwatch_monitor.rules.act import Act, CheckKind, Facet
 from midwatch_monitor.rules.detector import (
     FULL,
     HALF,
@@ -18,6 +18,7 @@ from midwatch_monitor.rules.detector import (
 from midwatch_monitor.rules.speech import (
     RecentWords,
     declines,
+    hands_over,
     is_question,
     plans,
     puts_off,
@@ -26,6 +27,16 @@ from midwatch_monitor.rules.speech import (
 )
 
 _MAX_STEPS = 12
+_TALK = 6
+"""Turns in a row without an act, after which one more takes no points off."""
+_RECEIPT = 12
+"""Characters up to which an answer only says that something was taken or done."""
+_PAGE = 40
+"""Characters from which on an answer is a page, and no receipt."""
+_SHOWS = re.compile(
+    r"(?i)(?:^|_)(?:read|view|open|list|fetch|get|load|visit|browse|navigate|goto|click)"
+)
+"""Tools that show a page of something."""
 _WORDS = Facet.MESSAGE | Facet.SPEECH
 _RECORDS = re.compile(r"\bgit (?:-\S+ )*(?:commit|push)\b")
 """Commands that keep what was done: after each change there may be one."""
@@ -45,10 +56,11 @@ class FruitlessStepsDetector(GradedDetector):
         "_failed",
         "_first",
         "_heard",
-        "_nothing",
+        "_idle",
         "_place",
         "_points",
         "_repeated",
+        "_said",
         "_steps",
         "_use",
     )
@@ -63,8 +75,10 @@ class FruitlessStepsDetector(GradedDetector):
         self._heard = RecentWords()
         self._place = -1
         """Where among the steps of work the last words were."""
-        self._nothing = -1
-        """Which step of work last found nothing."""
+        self._said = 0
+        """How many words came one after another since."""
+        self._idle = -1
+        """Which step of work last brought nothing, or found nothing."""
         self._changes = -1
         """How many steps had changed files when one last failed."""
         self._asked = False
@@ -79,7 +93,10 @@ class FruitlessStepsDetector(GradedDetector):
         if act.better:
             self._forget()
             return self.clear()
-        points = self._points + self._worth(event, seen)
+        worth = self._worth(event, seen)
+        if worth > 0:
+            self._idle = seen.place
+        points = self._points + worth
         if points <= 0:
             self._forget()
             return self.clear()
@@ -108,14 +125,21 @@ class FruitlessStepsDetector(GradedDetector):
         nothing = act.facets & Facet.NOTHING
         if repeat is Repeat.ELSEWHERE and (nothing or searches(step)):
             return self._told_nothing(step, use.failed // 2)
+        if repeat is Repeat.ELSEWHERE and act.facets & Facet.NOTHING_NEW and _shows_page(step):
+            return self._told_nothing(step, use.repeated // 2)
         if nothing:
-            in_a_row, self._nothing = self._nothing == seen.place - 1, seen.place
+            in_a_row, self._idle = self._idle == seen.place - 1, seen.place
             return self._told_nothing(step, use.repeated // 2) if in_a_row else -use.other
+        return -self._taken_off(step, act)
+
+    def _taken_off(self, step: Step, act: Act) -> int:
+        """The points that a step takes off which may have brought something."""
         if act.waits:
             return 0  # what others do is not done yet
         if act.again and not act.changes and act.check is CheckKind.NONE:
             return 0
-        return -use.edited if act.changes else -use.other
+        receipt = not act.shell and len(step.output) <= _RECEIPT
+        return self._use.edited if act.changes or receipt else self._use.other
 
     def _worth_said(self, step: Step, seen: Seen) -> int:
         """The points of a turn, or of a tool for words together with its answer."""
@@ -130,14 +154,16 @@ class FruitlessStepsDetector(GradedDetector):
             return self._fails(step, seen)
         if stale or repeat in HALF or said_before(step):
             return self._told_nothing(step, use.repeated // 2)
-        if goes_on and (puts_off(step) or (asked and self._asked)):
+        if goes_on and (puts_off(step) or hands_over(step) or (asked and self._asked)):
             return self._told_nothing(step, use.failed)
-        return -use.edited
+        return -use.edited if self._said < _TALK else 0
 
     def _goes_on(self, seen: Seen) -> bool:
         """Whether words come after words, without an act between them."""
         before, self._place = self._place, seen.place
-        return seen.place - seen.act.work == before
+        goes_on = seen.place - seen.act.work == before
+        self._said = self._said + 1 if goes_on else 0
+        return goes_on
 
     def _fails(self, step: Step, seen: Seen) -> int:
         """A failure that moved after a change is how one works; a known one is half a repeat."""
@@ -171,3 +197,8 @@ class FruitlessStepsDetector(GradedDetector):
     def restart(self) -> None:
         super().restart()
         self._forget()
+
+
+def _shows_page(step: Step) -> bool:
+    """Whether a step shows a page, so that the same one under another name is no news."""
+    return len(step.output) >= _PAGE and _SHOWS.search(step.tool) is not None

@@ -38,7 +38,7 @@ class _Mask(NamedTuple):
 _HEX = r"(?=[0-9a-f]{7})\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
 _BEFORE_PORT = r"(?:pid|process(?: id)?|thread(?: id)?|port|seed|nonce|localhost|127\.0\.0\.1)"
 _BEFORE_COUNT = (
-    r"(?:(?:attempt|retry|try)(?: (?:id|no\.?|number))?[\"' =:#]*"
+    r"(?:(?:attempt|retry|try|rev(?:ision)?|patch ?set|hop)(?: (?:id|no\.?|number))?[\"' =:#]*"
     r"|(?:request|call)(?:[\"']? ?[=:#]| ?(?:id|no\.?|number)\b[\"']? ?[=:#]?) ?)"
 )
 _MASKS = (
@@ -96,10 +96,10 @@ _MASKS = (
     _Mask(
         "<duration>",
         re.compile(
-            r"(?i:\b(?:elapsed|took|duration|uptime)(?:_\w+)?\b[\"' :=]*)"
+            r"(?i:\b(?:elapsed|took|duration|uptime|age)(?:_\w+)?\b[\"' :=]*)"
             rf"\d+(?:[.:]\d+)*(?: ?{_UNIT}\b)?"
         ),
-        r"(?i)(?:elapsed|took|duration|uptime)(?:_\w+)?[\"' :=]*\d",
+        r"(?i)\b(?:elapsed|took|duration|uptime|age)(?:_\w+)?[\"' :=]*\d",
     ),
     _Mask("<name>", re.compile(r"\b0x[0-9a-fA-F]+\b"), r"0x[0-9a-fA-F]+\b"),
     _Mask(
@@ -119,6 +119,12 @@ _MASKS = (
         "<name>",
         re.compile(rf"(?i:\b{_BEFORE_PORT}\b[\"' =:#]*)\d+"),
         rf"(?i){_BEFORE_PORT}[\"' =:#]*\d",
+    ),
+    _Mask(
+        r"\1<name>",
+        # What a page puts behind its address to tell one look from another.
+        re.compile(r"((?<=[\w/])[#?&](?:_|t|ts|rand|nonce|cb|sid|token)=)[\w.-]*\d[\w.-]*"),
+        r"[#?&](?:_|t|ts|rand|nonce|cb|sid|token)=\S*\d",
     ),
     _Mask(
         "<name>",
@@ -227,6 +233,8 @@ _NO_COMMAND = re.compile(r'\s*|\{\s*"(?:command|cmd)"\s*:\s*"\s*"[^{}]*\}')
 """An empty command only asks a running one for more output."""
 _ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")
 _COMMAND_KEYS = ("command", "cmd", "script")
+_SHELL_KEYS = ("input", "line", "code")
+"""What shells call it that are known as such."""
 _QUOTED_KEYS = ('"command"', '"cmd"', '"script"')
 _TELLING_KEYS = frozenset(
     {
@@ -315,10 +323,13 @@ def shell_call(step: Step) -> tuple[str, Arguments | None]:
     args = step.args
     if not args.startswith("{"):
         return args if _tool(step.tool).shell else "", None
-    if not _may_command(args):
+    runs = step.exit_code is not None or _tool(step.tool).shell
+    if not (runs or _may_command(args)):
         return "", None
     raw = _arguments(args)
     found = next((raw[key] for key in _COMMAND_KEYS if key in raw), "")
+    if not found and runs:
+        found = next((raw[key] for key in _SHELL_KEYS if key in raw), "")
     if isinstance(found, list):
         return command_line([str(word) for word in cast("list[object]", found)]), raw
     return found if isinstance(found, str) else "", raw
@@ -368,12 +379,15 @@ def _clean(key: str, value: str) -> str:
     return " ".join(code.split())
 
 
-def answer(step: Step, *, precise: bool = True) -> str:
+def answer(step: Step, *, precise: bool = True, timed: bool = False) -> str:
     """What came of it, as it is compared.
 
     The precise one is masked. The other is cheap, and equal to it where nothing had to be masked.
+    Of an act that was to measure times, all counts.
     """
     output = looked_at(step.output).strip()
+    if timed:
+        return output
     return mask(output) if precise or len(output) <= SHORT else output
 
 

@@ -38,7 +38,7 @@ from midwatch_monitor.rules.detector import (
     RuleAnswer,
     Seen,
 )
-from midwatch_monitor.rules.speech import speaker, to_oneself
+from midwatch_monitor.rules.speech import is_question, ran_code, speaker, to_oneself
 
 S = TypeVar("S", bound=RuleSettings)
 
@@ -221,8 +221,8 @@ class StalledProgressDetector(CheckpointDetector[StalledProgress]):
         return last - first, f"progress {moved} {len(values)} checkpoints"
 
 
-_TALK = 4
-"""Turns of several speakers that weigh as much as one in a row of one."""
+_TALK = 13
+"""Turns of several speakers that weigh as much as five in a row of one."""
 _REFLECT = "reflect"
 """The tool by which a worker reports."""
 
@@ -292,10 +292,11 @@ class MonologueDetector(GradedDetector):
     """Turn after turn without any act.
 
     Others who speak are answered, and what the harness could not read was meant as an act: such
-    turns are no monologue. A talk of several is one only where it goes on for much longer.
+    turns are no monologue. A talk of several is one only where it goes on for much longer; the
+    answers to questions do not count.
     """
 
-    __slots__ = ("_count", "_first", "_speaker", "_thoughts", "_turns")
+    __slots__ = ("_answers", "_asked", "_count", "_first", "_speaker", "_thoughts", "_turns")
     rule = "monologue"
     evidence = EvidenceKind.SPEECH
     hears = Facet.MESSAGE | Facet.SPEECH
@@ -306,6 +307,9 @@ class MonologueDetector(GradedDetector):
         """Turns in a row by one speaker."""
         self._turns = 0
         """Turns in a row by anybody."""
+        self._answers = 0
+        """Turns among them right after a question."""
+        self._asked = False
         self._thoughts = 0
         """Calls among them that only note thoughts or plans: half a turn each."""
         self._first = 0
@@ -316,7 +320,8 @@ class MonologueDetector(GradedDetector):
         if not isinstance(event, Step):
             return () if event.lifecycle is None else self._end()
         thinks = seen.act.work and to_oneself(event.tool) and not event.edits
-        if not thinks and (event.kind is not StepKind.MESSAGE or event.output):
+        words = event.kind is StepKind.MESSAGE and not event.output and not ran_code(event)
+        if not (thinks or words):
             return self._end()
         self._first = self._first if self._turns else event.number
         self._turns += 1
@@ -325,16 +330,20 @@ class MonologueDetector(GradedDetector):
         else:
             before, self._speaker = self._speaker, speaker(event.text)
             self._count = self._count + 1 if self._speaker == before else 1
-        value = max(self._count + self._thoughts // 2, self._turns // _TALK)
+        self._answers += self._asked
+        self._asked = is_question(event)
+        talk = 5 * (self._turns - self._answers) // _TALK
+        value = max(self._count + self._thoughts // 2, talk)
         if self.rests(value):
             return ()
-        turns = self._count + self._thoughts if value > self._turns // _TALK else self._turns
+        turns = self._count + self._thoughts if value > talk else self._turns
         summary = f"{turns} turns in a row without an act"
         first = max(self._first, event.number - turns + 1)
         return self.find(value, summary, (first, event.number))
 
     def _end(self) -> Sequence[RuleAnswer]:
-        self._count = self._turns = self._thoughts = 0
+        self._count = self._turns = self._answers = self._thoughts = 0
+        self._asked = False
         return self.clear()
 
     @property

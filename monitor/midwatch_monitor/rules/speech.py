@@ -56,10 +56,14 @@ _PUTS_OFF = PatternSet(
         r"|i(?:'ll| will| need| should| must)|let(?:'s| me| us)"
         r"|moment|bear with|right away|at once|shortly|hold on|patience|look(?:ing)? into"
         r"|(?:back|over|returned|pass(?:ed|ing)? \w+|assign\w*) to \w+"
+        r"|start(?:ing|ed) (?:now|on)|begin|after you|go first|no problem"
+        r"|you(?:'d| would)? (?:choose|decide)|up to you"
+        r"|(?:is|are|was|has|have|now|been|should be) (?:now |been |all )?"
+        r"(?:fixed|resolved|corrected|addressed|solved)|works? now|everything works"
         r"|your (?:side|turn|responsibility)|hand(?:ing|ed)? \w+ (?:back|over))\b",
     )
 )
-"""Words that refuse, ask for leave, wait, announce or pass on, said instead of an act."""
+"""Words that refuse, ask for leave, wait, announce, pass on or claim, said instead of an act."""
 _SAID_BEFORE = PatternSet(
     (
         r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
@@ -68,7 +72,10 @@ _SAID_BEFORE = PatternSet(
         r"|(?:already|just) (?:said|told|gave|answered|sent|have (?:it|that|this))"
         r"|(?:said|told|wrote|gave|sent|answered) (?:\w+ ){0,2}?(?:already|above|before|twice)"
         r"|(?:second|third|fourth|fifth|sixth|\d+th) time|scroll up"
-        r"|same (?:remark|answer|question|point|reason)"
+        r"|same (?:remark|answer|question|point|reason|error|message|problem|issue|result)s?"
+        r"|still (?:an?|no|not|there|the same|\d[\d,.]*|says?|fails?|failing|missing|too|wrong)"
+        r"|(?:is|are) still|as before|not addressed|(?:nothing|not|haven't) changed|unchanged"
+        r"|keep (?:saying|asking|telling)|(?:three|four|five|several|many) times"
         r"|(?:my|mine|the) (?:point|answer|position)? ?(?:stays|stands|remains))\b",
     )
 )
@@ -92,6 +99,13 @@ _COURTESY = frozenset(
     )
 )
 """Words of farewells, compliments and agreement."""
+_HANDS_OVER = re.compile(
+    r"(?i)(?:^|_)(?:hand_?(?:off|over)|transfer|(?:re)?assign|(?:re)?route|forward|pass)"
+    r"(?!_to_(?:human|user|customer))(?:_|$)"
+)
+_RECEIPT = 80
+"""Characters up to which an answer only says that something was received."""
+_RAN_CODE = re.compile(r"(?:\[[^\]]{1,40}\] |[\w .-]{1,40}: )?\W{0,3}exitcode: \d")
 _SPEAKER = re.compile(
     r"\s*(?:\*\*|__)?@?(?:[\[<]([\w .'-]{1,40})[\]>]"
     r"|([A-Z][\w.'-]*(?: (?!says|to )[\w.'-]+){0,3}?)"
@@ -130,7 +144,7 @@ def plans(step: Step) -> bool:
 
 
 def puts_off(step: Step) -> bool:
-    """Whether words refuse, ask for leave, wait, announce or pass on."""
+    """Whether words refuse, ask for leave, wait, announce, pass on, or claim that all is done."""
     said = step.text if step.kind is StepKind.MESSAGE else step.args
     return _PUTS_OFF.anywhere(said[:_LONGEST])
 
@@ -139,6 +153,16 @@ def said_before(step: Step) -> bool:
     """Whether a turn, or the answer to one, says that it repeats what was said."""
     said = step.text if step.kind is StepKind.MESSAGE else step.output
     return _SAID_BEFORE.anywhere(said[:_REPORTED])
+
+
+def ran_code(step: Step) -> bool:
+    """Whether a turn is what came of running the code of another turn, as AutoGen tells it."""
+    return _RAN_CODE.match(step.text) is not None
+
+
+def hands_over(step: Step) -> bool:
+    """Whether a call, by the name of its tool, passes the work on, and nothing comes of it yet."""
+    return _HANDS_OVER.search(step.tool) is not None and len(step.output) <= _RECEIPT
 
 
 def is_question(step: Step) -> bool:

@@ -66,6 +66,8 @@ def test_an_argument_that_only_says_why_does_not_count(key: str) -> None:
         ("shell", {"command": []}, ""),
         ("shell", {"command": {"line": "ls"}}, ""),
         ("shell", {"path": "ls"}, ""),
+        ("terminal", {"input": "ls"}, "ls"),
+        ("anything", {"input": "ls"}, ""),
     ],
 )
 def test_a_command_is_found_under_its_usual_names(

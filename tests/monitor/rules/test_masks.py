@@ -35,6 +35,7 @@ def test_times_and_dates_are_masked(one: str, other: str) -> None:
         ("finished in 3 minutes", "finished in 1 minute"),
         ("#5 3.340 Err:1 mirror", "#5 69.26 Err:1 mirror"),
         ("web-0  0/1  Pending  0   4m\nx", "web-0  0/1  Pending  0   1d2h\nx"),
+        ('"pending", "age_s": 31', '"pending", "age_s": 589'),
     ],
 )
 def test_durations_are_masked(one: str, other: str) -> None:
@@ -58,6 +59,12 @@ def test_durations_are_masked(one: str, other: str) -> None:
         ("http://127.0.0.1:5000/x", "http://127.0.0.1:33241/x"),
         ("random seed: 42", "random seed: 7"),
         ("Attempt #3 failed", "Attempt #4 failed"),
+        ("saved as revision 40", "saved as revision 42"),
+        ("(rev 41, restored)", "(rev 43, restored)"),
+        ("patch set 3 uploaded", "patch set 4 uploaded"),
+        ("transferred (hop 1)", "transferred (hop 7)"),
+        ("https://a.example/b#t=700785 shown", "https://a.example/b#t=808983 shown"),
+        ("/cart?sid=9f3k2 empty", "/cart?sid=71ab0 empty"),
         ("retry 2 of 5", "retry 3 of 5"),
         ("request id 77", "request id 78"),
     ],
@@ -105,6 +112,8 @@ def test_temporary_places_are_masked(one: str, other: str) -> None:
         "seeds 3",
         "12.5",
         "no digit at all",
+        "/orders?page=3&limit=20",
+        "stage 3",
     ],
 )
 def test_what_tells_how_the_work_stands_is_left_as_it_is(text: str) -> None:
