@@ -285,17 +285,17 @@ class Normaliser:
         told = command_facts(line) if line else NO_COMMAND
         action, fails = identify(step, line, arguments), has_failed(step)
         known, count = self._acts.get(action), count_failing(step.output) if fails else None
-        before = _past(known or 0)
-        after = _after(known or 0, fails, count)
+        before, after = _past(known or 0), _after(known or 0, fails, count)
         if after != known:
             self._acts.put(action, after)
         error = bool(fails) and not says_no(step, line)
         check = told.check if line else check_of_tool(step.tool)
-        said = answer(step, precise=known is not None, timed=told.measures)
-        claimed = claims(step)
-        polls = known is not None and check is CheckKind.NONE and is_under_way(step)
+        again, claimed = known is not None, claims(step)
+        said = answer(step, precise=again, timed=told.measures)
+        polls = again and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
-        swaps = not fails and (told.swaps or (told.installs and known is None))
+        installs = told.installs and not fails
+        swaps = not fails and (told.swaps or (installs and not again))
         facets = _facets(step, changes=changes, fails=fails, check=check, claimed=claimed)
         new = self._vocabulary.learn(said, anew=changes or swaps)
         facets |= Facet.NOTHING_NEW if not new and known in (None, after) else 0
@@ -322,8 +322,8 @@ class Normaliser:
             facets,
             bool(edits) and adds(step.tool, step.args, line),
             bool(edits) and creates(step.tool, step.args, line),
-            known is not None,
-            told.installs and not fails,
+            again,
+            installs,
         )
 
 

@@ -26,6 +26,7 @@ _BYTE = 0xFF
 _STAMP = 0xFFFF
 _TOLD = 2_000
 """Characters at the end of an output that are compared as a whole."""
+_CHANGED = digest("changed")
 _LINE = 120
 """Characters of an answer that are told."""
 _ASKS = re.compile(
@@ -142,31 +143,33 @@ class SameFailureDetector(GradedDetector):
         return self._answer == _answer(act) or act.action != self._action
 
     def _take_answer(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
-        """What an answer has outlived that was given before. Milliseconds in it are told too."""
-        answer, words = _answer(seen.act), _last_line(event.output)
-        told, stamp = digest(event.output[-_TOLD:]), seen.changes & _STAMP
+        """What an answer has outlived, each time that it is given again."""
+        answer, stamp = _answer(seen.act), seen.changes & _STAMP
         new = _Outlived(stamp=stamp if seen.act.changes else _STAMP)  # else it came before
-        known = self._outlive(answer, told, stamp, new=new)
-        if self.rests(known.idle, about=words):
+        known = self._outlive(answer, stamp, new=new)
+        other = answer != self._answer
+        if self.rests(known.idle, about="" if other else None):
             return ()
         self._action, self._answer = seen.act.action, answer
         self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
+        words = _last_line(event.output)
         summary = f"the same answer after {known.changes} more changes: {words}"
         return self.find(known.idle, summary, self._steps, subject=words)
 
-    def _outlive(self, key: int, told: int, stamp: int, *, new: _Outlived) -> _Outlived:
-        """What this has outlived now that it came again, with all that was told with it."""
+    def _outlive(self, key: int, stamp: int, *, new: _Outlived, output: str = "") -> _Outlived:
+        """What this has outlived now that it came again, with this output beside it."""
         number = self._known.get(key)
         known = new if number is None else _Outlived.read(number)
         if known.stamp != stamp:
-            known = _Outlived(known.changes + 1, known.idle + self._idle(key, told), stamp)
+            idle = known.idle + self._idle(key, digest(mask_lines(output[-_TOLD:])))
+            known = _Outlived(known.changes + 1, idle, stamp)
         self._known.put(key, known.written)
         return known
 
     def _take_failure(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
-        told = digest(mask_lines(event.output[-_TOLD:]))
         stamp = seen.changes & _STAMP
-        known = self._outlive(seen.act.failure, told, stamp, new=_Outlived(stamp=stamp))
+        new = _Outlived(stamp=stamp)
+        known = self._outlive(seen.act.failure, stamp, new=new, output=event.output)
         if known.changes:
             self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
         value = max(known.idle, known.changes // 2, min(known.changes, self._settings.notice_after))
@@ -223,7 +226,7 @@ def _tells(step: Step) -> bool:
 
 def _answer(act: Act) -> int:
     """What was answered, and what asked for it, apart from all failures."""
-    return digest(f"{'' if act.changes else act.action} answers {act.result}")
+    return act.result ^ (_CHANGED if act.changes else act.action)
 
 
 def _last_line(output: str) -> str:
