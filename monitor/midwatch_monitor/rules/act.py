@@ -285,17 +285,16 @@ class Normaliser:
         told = command_facts(line) if line else NO_COMMAND
         action, fails = identify(step, line, arguments), has_failed(step)
         known, count = self._acts.get(action), count_failing(step.output) if fails else None
+        again = known is not None
         before, after = _past(known or 0), _after(known or 0, fails, count)
         if after != known:
             self._acts.put(action, after)
         error = bool(fails) and not says_no(step, line)
-        check = told.check if line else check_of_tool(step.tool)
-        again, claimed = known is not None, claims(step)
+        check, claimed = told.check if line else check_of_tool(step.tool), claims(step)
         said = answer(step, precise=again, timed=told.measures)
         polls = again and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
-        installs = told.installs and not fails
-        swaps = not fails and (told.swaps or (installs and not again))
+        swaps = not fails and (told.swaps or (told.installs and not again))
         facets = _facets(step, changes=changes, fails=fails, check=check, claimed=claimed)
         new = self._vocabulary.learn(said, anew=changes or swaps)
         facets |= Facet.NOTHING_NEW if not new and known in (None, after) else 0
@@ -323,7 +322,7 @@ class Normaliser:
             bool(edits) and adds(step.tool, step.args, line),
             bool(edits) and creates(step.tool, step.args, line),
             again,
-            installs,
+            told.installs and not fails,
         )
 
 
