@@ -57,6 +57,18 @@ _PRINTS = re.compile(
 _OWN_WORDS = re.compile(r"\s*(?:\S+: )*(?:cat|head|tail|less|nl|sed|grep|rg|fatal|cd): ")
 """How an output begins in which such a command speaks for itself."""
 
+_CHECKS = re.compile(
+    r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest|gradlew?|mvnw?|make|cmake"
+    r"|ninja|cargo|go|npm|npx|yarn|pnpm|bun|tsc|mypy|pyright|ruff|flake8|eslint|gcc|clang|javac"
+    r"|dotnet|terraform|docker|python[\d.]*|node|ruby|perl|php|java)\s"
+)
+"""Commands that build, or run something of the work."""
+_FILTERED = re.compile(
+    r"(?:\|&?\s*(?:tail|head|e?grep|rg|tee|cat|less|sed|awk|sort|uniq|wc|cut|tr)\b[^|;&\n]*"
+    r"|\|\|\s*(?:true|echo|:)(?:\s[^|;&\n]*)?)$"
+)
+"""How a command ends whose exit code is not that of what ran first."""
+
 _BLOCKED = {
     "missing program": r"([\w.+/-]+): (?:command )?not found",
     "permission": r"(?i)permission denied|operation not permitted|read-only file system|EACCES",
@@ -146,10 +158,19 @@ def has_failed(step: Step) -> bool | None:
         # `gh pr checks`, for one, exits with 8 while checks are pending.
         return None if is_under_way(step) and not failure_lines(step.output) else True
     if step.exit_code == 0:
-        return False
+        return "|" in step.args and _hides_exit_code(command(step)) and _words_fail(step)
     if _says_error(step) or _words_fail(step):
         return True
     return False if step.ok else None
+
+
+def _hides_exit_code(line: str) -> bool:
+    """Whether the exit code of a check is lost: it is that of what filters its output."""
+    filtered = _FILTERED.search(line)
+    if filtered is None or "pipefail" in line:
+        return False
+    before = line[: filtered.start()]
+    return _CHECKS.search(before, max(before.rfind("&&"), before.rfind(";")) + 1) is not None
 
 
 def _says_error(step: Step) -> bool:
