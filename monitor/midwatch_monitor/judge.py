@@ -209,7 +209,7 @@ class Judge:
         fresh = False
         if act.work and not isinstance(event, Change):
             self._step = act.number
-            echo = self._repeats.observe(act, event.args)
+            echo = self._repeats.observe(act, event.args, event.tool)
             may_move = act.failed or act.failed_before or act.marks
             moved = self._movement.observe(act) if may_move else UNMOVED
             facets = act.facets | Facet.REPEAT if echo is not NO_ECHO else act.facets

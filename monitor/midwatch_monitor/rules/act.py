@@ -28,6 +28,7 @@ from midwatch_monitor.rules.identity import (
     goes_back,
     held_back,
     identify,
+    keeps,
     result,
     shell_call,
     waits,
@@ -291,7 +292,7 @@ class Normaliser:
             self._acts.put(action, after)
         error = bool(fails) and not says_no(step, line)
         check, claimed = told.check if line else check_of_tool(step.tool), claims(step)
-        said = answer(step, precise=again, timed=told.measures)
+        said = answer(step, precise=again, whole=told.measures or keeps(step.tool))
         polls = again and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         swaps = not fails and (told.swaps or (told.installs and not again))
@@ -382,9 +383,14 @@ def _facets(
         | (Facet.FAILURE if fails else 0)
         | (Facet.CHECK if check is not CheckKind.NONE else 0)
         | (Facet.CLAIM if claimed else 0)
-        | (Facet.NOTHING if not changes and _finds_nothing(step) else 0)
+        | (Facet.NOTHING if _looks(changes, check) and _finds_nothing(step) else 0)
         | (Facet.SPEECH if speaks(step) else 0)
     )
+
+
+def _looks(changes: bool, check: CheckKind) -> bool:
+    """Whether an act may be a look at something: it changes nothing, and runs nothing."""
+    return not changes and check is CheckKind.NONE
 
 
 def _held_back(step: Step) -> Act:

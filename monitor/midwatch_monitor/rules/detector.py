@@ -10,13 +10,14 @@ from typing import NamedTuple
 from midwatch_monitor.config.rules import Graded
 from midwatch_monitor.records import AlertKey, Change, Event, Finding, Movement, Resolution
 from midwatch_monitor.rules.act import Act, CheckKind
+from midwatch_monitor.rules.identity import handles
 from midwatch_monitor.rules.memory import Contents, Memory, Touch
 
 _PAIRS = 128
 _PLACE = 0xFFFF
-_STAMP = 0x7FFF
-_AGAIN = 0x10000
-"""Of what is remembered of a pair: that it was a repetition itself."""
+_STAMP = 0x1FFF
+_TIMES = 0x7
+"""How often a pair came before it was last remembered, as far as that is counted."""
 _A_WHILE = 5
 """Steps of work after which a second look is one that a worker may want."""
 _BITS = (1 << 64) - 1
@@ -64,6 +65,8 @@ class Echo(NamedTuple):
     """How many steps of work ago it was last done."""
     before: int = 0
     """The number of the step of work before this one."""
+    times: int = 0
+    """How often it was done before with this result, as far as that is counted."""
 
 
 NO_ECHO = Echo()
@@ -95,10 +98,11 @@ class EqualResults:
         self._args = ""
         self._aims: frozenset[str] = frozenset()
 
-    def goes_on(self, act: Act, args: str) -> Echo:
+    def goes_on(self, act: Act, args: str, tool: str) -> Echo:
         """What a step is to the row: a repeat if it aims at nothing new, with the same result.
 
-        To lint one file after another is no repetition, however often all is well.
+        To lint one file after another is no repetition, however often all is well, nor is to sort
+        one letter after another.
         """
         quiet = act.changes or (act.check is not CheckKind.NONE and not act.failed)
         result = 0 if quiet else act.result or _NOTHING
@@ -111,7 +115,7 @@ class EqualResults:
         known = self._aims or frozenset(_TARGET.findall(said))
         aims = frozenset(_TARGET.findall(self._args))
         self._aims = known | aims if len(known) < _MAX_AIMS else known
-        return _ALIKE if aims <= known else _ELSEWHERE
+        return _ALIKE if aims <= known and not handles(tool) else _ELSEWHERE
 
 
 class Repeats:
@@ -148,14 +152,14 @@ class Repeats:
         """Time passes in which others work: to look again after it is no idle repetition."""
         self._waited = True
 
-    def observe(self, act: Act, args: str = "") -> Echo:
+    def observe(self, act: Act, args: str = "", tool: str = "") -> Echo:
         """What a step of work with these arguments repeats.
 
         A result that says nothing shows a repetition only where nothing was changed since.
         """
         self.place = place = self.place + 1
         last, self._last = self._last, act.number
-        alike = self._row.goes_on(act, args)
+        alike = self._row.goes_on(act, args, tool)
         waited, self._waited = self._waited or act.waits, False
         before = self._states
         if act.changes or act.installs:
@@ -166,22 +170,23 @@ class Repeats:
             self._swapped = before + 1
         key = hash((act.action, act.result)) & _BITS
         known = self._pairs.get(key)
-        again = _AGAIN if known is not None else 0
-        self._pairs.put(key, (self._states & _STAMP) << 17 | again | place & _PLACE)
+        times = 0 if known is None else (known >> 16 & _TIMES) + 1
+        now = (self._states & _STAMP) << 19 | min(times, _TIMES) << 16 | place & _PLACE
+        self._pairs.put(key, now)
         if known is None:
             if act.again and not act.failed:
                 self._news = place
             return alike
-        stamp, distance = known >> 17, place - known & _PLACE
+        stamp, distance = known >> 19, place - known & _PLACE
         repeat = _kind(act, stamp == before & _STAMP)
         if repeat is Repeat.NONE or (repeat is not Repeat.UNCHANGED and not act.result):
             return NO_ECHO
         news = self._news > place - distance and not act.failed
-        if news or stamp < self._swapped or (waited and not (act.failed and known & _AGAIN)):
+        if news or stamp < self._swapped or (waited and not (act.failed and times > 1)):
             repeat = Repeat.VERIFIED
-        elif repeat is Repeat.UNCHANGED and distance > _A_WHILE and not known & _AGAIN:
+        elif repeat is Repeat.UNCHANGED and distance > _A_WHILE and times == 1:
             repeat = repeat if act.failed or act.changes else Repeat.LOOKED
-        return Echo(repeat, distance, last)
+        return Echo(repeat, distance, last, times)
 
 
 def _kind(act: Act, unchanged: bool) -> Repeat:

@@ -33,6 +33,8 @@ _RECEIPT = 12
 """Characters up to which an answer only says that something was taken or done."""
 _PAGE = 40
 """Characters from which on an answer is a page, and no receipt."""
+_OFTEN = 3
+"""How often the same was told before, from when on it is a repetition whatever was changed."""
 _SHOWS = re.compile(
     r"(?i)(?:^|_)(?:read|view|open|list|fetch|get|load|visit|browse|navigate|goto|click)"
 )
@@ -119,8 +121,10 @@ class FruitlessStepsDetector(GradedDetector):
             return self._told_nothing(step, use.repeated // 2)
         if act.error or declines(step):
             return self._fails(step, seen)
+        if seen.echo.times >= _OFTEN and _shows_all_the_same(step, seen):
+            return self._told_nothing(step, use.repeated)
         kept = act.failed is False or _RECORDS.search(step.args) is not None
-        if repeat in HALF and not (repeat is Repeat.VERIFIED and kept):
+        if repeat in HALF and (act.waits or not (repeat is Repeat.VERIFIED and kept)):
             return self._told_nothing(step, use.failed if act.waits else use.repeated // 2)
         nothing = act.facets & Facet.NOTHING
         if repeat is Repeat.ELSEWHERE and (nothing or searches(step)):
@@ -139,7 +143,8 @@ class FruitlessStepsDetector(GradedDetector):
         if act.again and not act.changes and act.check is CheckKind.NONE:
             return 0
         receipt = not act.shell and len(step.output) <= _RECEIPT
-        return self._use.edited if act.changes or receipt else self._use.other
+        small = act.changes or act.installs or receipt
+        return self._use.edited if small else self._use.other
 
     def _worth_said(self, step: Step, seen: Seen) -> int:
         """The points of a turn, or of a tool for words together with its answer."""
@@ -202,3 +207,9 @@ class FruitlessStepsDetector(GradedDetector):
 def _shows_page(step: Step) -> bool:
     """Whether a step shows a page, so that the same one under another name is no news."""
     return len(step.output) >= _PAGE and _SHOWS.search(step.tool) is not None
+
+
+def _shows_all_the_same(step: Step, seen: Seen) -> bool:
+    """Whether a tool that is no shell told once more what it told before other things changed."""
+    told = seen.echo.repeat is Repeat.VERIFIED and len(step.output) >= _PAGE // 2
+    return told and seen.act.check is CheckKind.NONE and not seen.act.shell

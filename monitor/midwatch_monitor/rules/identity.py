@@ -95,6 +95,12 @@ _MASKS = (
     ),
     _Mask(
         "<duration>",
+        # How long it has lasted, in words or in brackets.
+        re.compile(r"(?:(?<=\bfor )|(?<=\bsince )|(?<=\())\d+[mhd](?:\d+[hms])?\b"),
+        r"(?:\bfor |\bsince |\()\d+[mhd]",
+    ),
+    _Mask(
+        "<duration>",
         re.compile(
             r"(?i:\b(?:elapsed|took|duration|uptime|age)(?:_\w+)?\b[\"' :=]*)"
             rf"\d+(?:[.:]\d+)*(?: ?{_UNIT}\b)?"
@@ -232,6 +238,18 @@ _AWAITS = re.compile(
 _NO_COMMAND = re.compile(r'\s*|\{\s*"(?:command|cmd)"\s*:\s*"\s*"[^{}]*\}')
 """An empty command only asks a running one for more output."""
 _ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")
+_AFTER_SLEEP = re.compile(r"^\s*sleep\s+[\d.]+[smhd]?\s*(?:&&|;)\s*")
+"""To wait longer before the same act makes it no other one."""
+_KEEPS = re.compile(r"(?i)(?:^|[_.])(?:push|commit|publish)(?:_|$)")
+"""Tools that keep what was done, and answer with its name."""
+_HANDLES = re.compile(
+    r"(?i)(?:^|[_.])(?:add|create|insert|post|submit|send|order|register|import|upload"
+    r"|move|label|tag|archive|mark|delete|remove|close)(?:_|$)"
+)
+"""Tools that handle one thing of many, and answer with a receipt, perhaps with its number."""
+_NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
+_RECEIPT = 80
+"""Characters up to which such an answer only says so."""
 _COMMAND_KEYS = ("command", "cmd", "script")
 _SHELL_KEYS = ("input", "line", "code")
 """What shells call it that are known as such."""
@@ -281,6 +299,16 @@ def waits(step: Step) -> bool:
     return "sleep" in step.args and _ONLY_SLEEP.fullmatch(command(step)) is not None
 
 
+def handles(tool: str) -> bool:
+    """Whether a tool handles one thing of many, and answers with no more than a receipt."""
+    return _tool(tool).handles
+
+
+def keeps(tool: str) -> bool:
+    """Whether a tool keeps what was done, under a name that it answers."""
+    return _tool(tool).keeps
+
+
 def awaits(tool: str) -> bool:
     """Whether a tool waits for somebody's words."""
     return _tool(tool).awaits
@@ -300,6 +328,8 @@ class _Tool(NamedTuple):
     shell: bool
     back: bool
     keys: bool
+    keeps: bool
+    handles: bool
 
 
 @lru_cache(maxsize=512)
@@ -310,6 +340,8 @@ def _tool(name: str) -> _Tool:
         shell=name.lower() in SHELLS,
         back=_GOES_BACK.search(name) is not None,
         keys=_KEYS.search(name) is not None,
+        keeps=_KEEPS.search(name) is not None,
+        handles=_HANDLES.search(name) is not None,
     )
 
 
@@ -352,7 +384,8 @@ def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
         args = _effective_arguments(known, step, line)
     elif not step.edits:
         args = "" if line else " ".join(args.split())
-    return digest(f"{step.tool}\0{normal(line) if line else ''}\0{args}\0{step.path}")
+    done = normal(_AFTER_SLEEP.sub("", line)) if line else ""
+    return digest(f"{step.tool}\0{done}\0{args}\0{step.path}")
 
 
 def _effective_arguments(raw: Arguments, step: Step, line: str) -> str:
@@ -379,20 +412,25 @@ def _clean(key: str, value: str) -> str:
     return " ".join(code.split())
 
 
-def answer(step: Step, *, precise: bool = True, timed: bool = False) -> str:
+def answer(step: Step, *, precise: bool = True, whole: bool = False) -> str:
     """What came of it, as it is compared.
 
     The precise one is masked. The other is cheap, and equal to it where nothing had to be masked.
-    Of an act that was to measure times, all counts.
+    Of an act that was to measure times, or whose answer names what was kept, all counts.
     """
     output = looked_at(step.output).strip()
-    if timed:
+    if whole:
         return output
     return mask(output) if precise or len(output) <= SHORT else output
 
 
 def result(step: Step, said: str) -> int:
-    """What came of it, by its `answer`; 0 where the output says nothing."""
+    """What came of it, by its `answer`; 0 where the output says nothing.
+
+    What is made or sent again is the same, whatever number the receipt has.
+    """
+    if len(said) <= _RECEIPT and handles(step.tool):
+        said = _NUMBERED.sub("", said)
     return digest(said or step.output_digest) if said or step.output_digest else 0
 
 
