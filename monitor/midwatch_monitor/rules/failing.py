@@ -29,10 +29,10 @@ _TOLD = 2_000
 _CHANGED = digest("changed")
 _LINE = 120
 """Characters of an answer that are told."""
-_ASKS = re.compile(
-    r"(?:^|[\s;&|(])(?:curl|wget|https?|grpcurl|psql|mysql|sqlite3|redis-cli|kubectl|docker)\s"
+_LISTS = re.compile(
+    r"(?:cd \S+\s*(?:&&|;)\s*)*(?:git|ls|pwd|find|tree|wc|date|echo|cat|head|tail|sed|nl)\b"
 )
-"""Commands that ask a running program, beside those that run one."""
+"""Commands that show files, which most changes leave as they are."""
 _ALL_WELL = re.compile(
     r"(?i)\b(?:no (?:\w+ )?(?:issues?|errors?|problems?|warnings?|changes)|pass(?:ed|es)?"
     r"|0 (?:errors|problems|warnings|failures|failed)|ok|clean|finished|done|up[- ]to[- ]date"
@@ -215,7 +215,11 @@ def _asks(step: Step, act: Act) -> bool:
     """Whether an act that changed nothing asks the work itself, and runs no tests."""
     if act.waits or act.check is CheckKind.TESTS:
         return False
-    return act.check is CheckKind.RUN or _ASKS.search(command(step)) is not None
+    if act.check is CheckKind.RUN:
+        return True
+    line = command(step).lstrip()
+    well = _ALL_WELL.search(_last_line(step.output)) is not None
+    return bool(line) and not well and _LISTS.match(line) is None
 
 
 def _tells(step: Step) -> bool:

@@ -143,7 +143,7 @@ class FruitlessStepsDetector(GradedDetector):
         if act.again and not act.changes and act.check is CheckKind.NONE:
             return 0
         receipt = not act.shell and len(step.output) <= _RECEIPT
-        small = act.changes or act.installs or receipt
+        small = act.changes or receipt
         return self._use.edited if small else self._use.other
 
     def _worth_said(self, step: Step, seen: Seen) -> int:
