@@ -61,6 +61,12 @@ def test_a_search_that_finds_nothing_fails_without_an_error() -> None:
     assert (act.failed, act.error) == (True, False)
 
 
+def test_only_a_look_can_find_nothing() -> None:
+    looked, ran = shell("wc -l < a.log", "0", exit_code=0), shell("./conv a.log; echo $?", "0")
+    found = [bool(Normaliser().act(each).facets & Facet.NOTHING) for each in (looked, ran)]
+    assert found == [True, False]
+
+
 def test_only_the_workers_own_last_edit_of_a_file_is_kept() -> None:
     edits = (
         Edit(path="a", digest="1"),
@@ -278,6 +284,9 @@ def test_an_act_says_what_it_is_so_that_only_who_hears_that_is_asked(
         ("cat > a.md <<'E'\nRun pytest, or git checkout a.py.\nE", NO_COMMAND),
         ("cat > a.md <<E && pytest\nRun it.\nE", CommandFacts(CheckKind.TESTS)),
         ("cat > a.md <<E\nRun it.\nE\npytest", CommandFacts(CheckKind.TESTS)),
+        ("wrk -d10s http://localhost/", CommandFacts(measures=True)),
+        ("python bench.py", CommandFacts(CheckKind.RUN, measures=True)),
+        ("pytest benchmarks/ --latency", CommandFacts(CheckKind.TESTS)),
         ("python - <<E\nprint('pytest')\nE", CommandFacts(CheckKind.RUN)),
         ("cd a && bash -e <<E\npytest\nE", CommandFacts(CheckKind.TESTS)),
     ],

@@ -1,5 +1,7 @@
 """Whether an act failed, how, and whether the surroundings are to blame."""
 
+from dataclasses import replace
+
 import pytest
 
 from midwatch_monitor.records import Step, StepKind
@@ -11,6 +13,7 @@ from midwatch_monitor.rules.failure import (
     signature,
     surroundings,
 )
+from midwatch_stage.factories import step as make_step
 
 
 def of(output: str, exit_code: int | None = None) -> int:
@@ -62,6 +65,25 @@ def test_words_count_only_where_no_exit_code_says_otherwise(output: str) -> None
     assert has_failed(step(output)) is True
     assert has_failed(step(output, exit_code=0)) is False
     assert has_failed(step(output, ok=True)) is True
+
+
+@pytest.mark.parametrize(
+    ("line", "fails"),
+    [
+        ("pytest -q", False),
+        ("pytest -q 2>&1 | tail -5", True),
+        ("cd a && make -j4 | tee build.log", True),
+        ("python a.py || true", True),
+        ("set -o pipefail; pytest | tail", False),
+        ("cat old.log | tail -5", False),
+        ("make && cat old.log | grep FAILED", False),
+        ("pytest | tail; ls", False),
+    ],
+)
+def test_words_count_where_the_exit_code_of_a_check_is_lost(line: str, *, fails: bool) -> None:
+    told = make_step(1, "bash", args=line, output="FAILED a.py::t - KeyError", exit_code=0, ok=True)
+    assert has_failed(told) is fails
+    assert has_failed(replace(told, output="3 passed")) is False
 
 
 @pytest.mark.parametrize("output", ["0 failed", "no errors", "12 passed", "its error is gone"])

@@ -1,6 +1,7 @@
 """The same act is the same number, and so is the same result."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from midwatch_monitor.rules.identity import (
     command,
     digest,
     identify,
+    keeps,
     result,
     shell_call,
     waits,
@@ -107,6 +109,30 @@ def test_an_act_that_only_lets_time_pass_waits(waiting: Step) -> None:
 )
 def test_an_act_that_also_does_something_does_not_wait(working: Step) -> None:
     assert not waits(working)
+
+
+def test_to_wait_longer_before_it_makes_an_act_no_other_one() -> None:
+    one, same, other = (
+        act(step(command=line))
+        for line in ("tail -2 a.log", "sleep 120 && tail -2 a.log", "sleep 9; tail -3 a.log")
+    )
+    assert one == same != other
+
+
+def test_what_is_made_again_is_the_same_under_another_number() -> None:
+    said = ("created contact 33071", "created contact 33403")
+    made = [replace(step("crm_add", name="A"), output=each) for each in said]
+    asked = [replace(step("crm_count", name="A"), output=each) for each in said]
+    assert result_of(made[0]) == result_of(made[1])
+    assert result_of(asked[0]) != result_of(asked[1])
+
+
+def test_what_was_kept_is_told_by_its_name() -> None:
+    one, other = (
+        replace(step("push"), output=f"main -> {name}") for name in ("9cbf116", "d0e25c7")
+    )
+    assert answer(one) == answer(other)
+    assert answer(one, whole=keeps("push")) != answer(other, whole=keeps("push"))
 
 
 def test_a_result_is_what_came_of_it_without_what_differs_between_runs() -> None:

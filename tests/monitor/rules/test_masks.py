@@ -36,6 +36,8 @@ def test_times_and_dates_are_masked(one: str, other: str) -> None:
         ("#5 3.340 Err:1 mirror", "#5 69.26 Err:1 mirror"),
         ("web-0  0/1  Pending  0   4m\nx", "web-0  0/1  Pending  0   1d2h\nx"),
         ('"pending", "age_s": 31', '"pending", "age_s": 589'),
+        ("queued for 5m, no runner", "queued for 1h10m, no runner"),
+        ("PAY-31: blocked (2h)", "PAY-31: blocked (1d)"),
     ],
 )
 def test_durations_are_masked(one: str, other: str) -> None:
