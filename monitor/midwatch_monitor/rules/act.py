@@ -108,7 +108,7 @@ _MEASURES = (
 )
 """Commands that are asked for durations: in what they answer these are the news."""
 _COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS, _INSTALLS, _MEASURES))
-_TEST_TOOL = re.compile(r"(?i)(?:^|_)(?:test|tests|pytest|check|checks)(?:_|$)")
+_TEST_TOOL = re.compile(r"(?i)(?:^|[_.])(?:test|tests|pytest|check|checks)(?:_|$)")
 _SHORT = 500
 """Characters of a command that is remembered: what is short comes again, in every attempt."""
 

@@ -20,7 +20,7 @@ _TELLING = Pattern(
     r"|(?:E {2,})?[\w.]*(?:Error|Exception|Failure|Fault|Interrupt)\b.*"
     r"|[ \t]+(?:-+ )?FAIL(?:ED)?\b[:\[( \t!].*"
     r"|(?:-+ )?(?:FAILED|ERROR|FAIL|error|fatal|panic|Error|Failed)\b(?:[:\[( \t!]).*"
-    r"|\[(?:ERROR|FATAL|FAIL)\].*"
+    r"|\[(?:ERROR|FATAL|FAIL)\].*|[\w./:-]+: FAIL(?:ED)?\b.*"
     r"|\S+:\d+(?::\d+)?: (?:fatal )?error\b.*|\S+\(\d+,\d+\): error\b.*"
     r"|\W*[1-9]\d* problems? \(.*|[\w./-]+: error: .*|No file open\b.*"
     r"|(?:/\S+: )?(?:ba|z|da)?sh: .*"
@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"\d+")
 
 _THERE = r"(?:cd \S+\s*(?:&&|;)\s*)*"
 """A change of the folder before the command that counts."""
-_SHOWS = re.compile(r"(?i)(?:^|_)(?:read|view|open|cat|grep|search|find|list|ls|glob|fetch|goto)")
+_SHOWS = re.compile(r"(?i)(?:^|[_.])(?:read|view|open|cat|grep|search|find|list|ls|glob|fetch|goto)")
 """Tools whose output quotes what others wrote: an error in it need not be theirs."""
 _LOOKS_FOR = re.compile(
     _THERE + r"(?:\S*/)?(?:grep|egrep|rg|ag|diff|cmp|test|\[|git (?:grep|diff))\b"
@@ -126,7 +126,7 @@ _UNDER_WAY = PatternSet(
 )
 _ASKS_STATE = PatternSet(
     (
-        r"(?i)(?:^|[\W_])(?:status|state|checks?|rollout|pods?|jobs?|runs?|logs?|tail|poll"
+        r"(?i)(?:^|[\W_])(?:status|state|checks?|rollout|pods?|jobs?|runs|logs?|tail|poll"
         r"|progress|queue|wait|watch|ps)(?:[\W_]|$)",
     )
 )
@@ -137,7 +137,9 @@ _FINDS_NOTHING = PatternSet(
         r"(?i)^\W*(?:none|null|0|(?:blank|empty)(?: page)?|nothing (?:found|match\w*).{0,80})?\W*$",
         r"(?i)^\W*(?:\S+ )?\W?(?:loading|spinner)\b.{0,20}$|^\W*.{0,60}\bnot found\b.{0,40}$",
         r"(?i)^\W*(?:sorry,? )?(?:no|0|zero) (?:\w+ ){0,4}"
-        r"(?:found|match\w*|results?|hits?|records?|rows?|items?|entries|offers?|data)\b.{0,80}$",
+        r"(?:found|match\w*|results?|hits?|records?|rows?|items?|entries|offers?|data|documents?|files?"
+        r"|contacts?|messages?|mails?|pages?|articles?|tickets?|flights?|rooms?|slots?|tables?)\b"
+        r".{0,80}$",
         r"(?i)^\W*(?:results?|items|matches|data|hits|records|rows|offers|list)"
         r"\"?\s*[:=]\s*\[\s*\].{0,60}$",
         r"(?i)^\W*(?:total|count|found|hits|matches|results?)\"?\s*[:=]\s*0\b.{0,60}$",

@@ -36,7 +36,7 @@ _PAGE = 40
 _OFTEN = 3
 """How often the same was told before, from when on it is a repetition whatever was changed."""
 _SHOWS = re.compile(
-    r"(?i)(?:^|_)(?:read|view|open|list|fetch|get|load|visit|browse|navigate|goto|click)"
+    r"(?i)(?:^|[_.])(?:read|view|open|list|fetch|get|load|visit|browse|navigate|goto|click)"
 )
 """Tools that show a page of something."""
 _WORDS = Facet.MESSAGE | Facet.SPEECH

@@ -140,6 +140,12 @@ _MASKS = (
         r"\[\d{3,7}\]",
     ),
     _Mask(
+        r"\1<name>",
+        # What a shell says of a job in the background.
+        re.compile(r"(?m)^(\[\d+\] )\d+$"),
+        r"(?m)^\[\d+\] \d+$",
+    ),
+    _Mask(
         "<name>",
         re.compile(r"(?=:\d{4})(?:(?<=[\]\s])|(?<=\.\d)|(?<=\.\d\d)|(?<=\.\d\d\d)):\d{4,5}\b"),
         r":\d{4,5}\b",
@@ -244,7 +250,8 @@ _KEEPS = re.compile(r"(?i)(?:^|[_.])(?:push|commit|publish)(?:_|$)")
 """Tools that keep what was done, and answer with its name."""
 _HANDLES = re.compile(
     r"(?i)(?:^|[_.])(?:add|create|insert|post|submit|send|order|register|import|upload"
-    r"|move|label|tag|archive|mark|delete|remove|close)(?:_|$)"
+    r"|move|label|tag|archive|mark|delete|remove|close|override|replace|set|update|put|book"
+    r"|reserve|cancel|dm|mail|notify)(?:_|$)"
 )
 """Tools that handle one thing of many, and answer with a receipt, perhaps with its number."""
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")

@@ -23,7 +23,7 @@ _POLITE = 4
 _STALE = 3
 """A turn is stale in which fewer than one word in so many is new."""
 _TALKS = re.compile(
-    r"(?i)(?:^|_)(?:ask|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer|assign"
+    r"(?i)(?:^|[_.])(?:ask|dm|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer|assign"
     r"|task|agent|call|think(?:ing)?|thoughts?|reason(?:ing)?|scratchpad|speak)(?:_|$)"
 )
 _REQUEST = re.compile(r'"(?:instruction|task|prompt|request|question)s?"\s*:')
@@ -32,7 +32,7 @@ _NAMED_IN = 80
 _QUESTION = 12
 """Different words from which on a question tells by itself whether it is a new one."""
 _TO_PEOPLE = re.compile(
-    r"(?i)(?:^|_)(?:respond|reply|say|tell|think|thought|reason|scratchpad"
+    r"(?i)(?:^|[_.])(?:respond|reply|say|tell|think|thought|reason|scratchpad"
     r"|ask_(?:user|human|customer))"
 )
 """Of these the tools whose answer is no report of work."""
@@ -100,7 +100,7 @@ _COURTESY = frozenset(
 )
 """Words of farewells, compliments and agreement."""
 _HANDS_OVER = re.compile(
-    r"(?i)(?:^|_)(?:hand_?(?:off|over)|transfer|(?:re)?assign|(?:re)?route|forward|pass)"
+    r"(?i)(?:^|[_.])(?:hand_?(?:off|over)|transfer|(?:re)?assign|(?:re)?route|forward|pass)"
     r"(?!_to_(?:human|user|customer))(?:_|$)"
 )
 _RECEIPT = 80
