@@ -27,7 +27,7 @@ from midwatch_monitor.rules.speech import (
 )
 
 _MAX_STEPS = 12
-_TALK = 6
+_TALK = 3
 """Turns in a row without an act, after which one more takes no points off."""
 _RECEIPT = 12
 """Characters up to which an answer only says that something was taken or done."""
