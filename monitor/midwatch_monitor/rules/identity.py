@@ -239,8 +239,10 @@ _WAITING = re.compile(
 )
 _AWAITS = re.compile(
     r"(?i)^a?wait_?(?:for)?_?(?:\w+_)?(?:messages?|reply|response|answer|results?|agents?)$"
+    r"|(?:^|[_.])(?:e?mail|mailbox|inbox|messages?)[_.](?:check|poll|refresh|new|unread)$"
+    r"|(?:^|[_.])(?:check|poll|refresh)_(?:e?mails?|mailbox|inbox|messages?|repl(?:y|ies))$"
 )
-"""Tools that wait for somebody's words."""
+"""Tools that wait for somebody's words, or look whether they have come."""
 _NO_COMMAND = re.compile(r'\s*|\{\s*"(?:command|cmd)"\s*:\s*"\s*"[^{}]*\}')
 """An empty command only asks a running one for more output."""
 _ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")

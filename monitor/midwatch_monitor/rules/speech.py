@@ -105,6 +105,8 @@ _HANDS_OVER = re.compile(
 )
 _RECEIPT = 80
 """Characters up to which an answer only says that something was received."""
+_DELIVERED = re.compile(r"(?i)\W*(?:ok|done|sent|delivered|posted|queued|message sent)\b")
+"""How such an answer begins to what was said to somebody."""
 _RAN_CODE = re.compile(r"(?:\[[^\]]{1,40}\] |[\w .-]{1,40}: )?\W{0,3}exitcode: \d")
 _SPEAKER = re.compile(
     r"\s*(?:\*\*|__)?@?(?:[\[<]([\w .'-]{1,40})[\]>]"
@@ -219,7 +221,10 @@ class RecentWords:
             text = step.text[: 2 * _LONGEST]
             match = _SPEAKER.match(text)
             return self._again(_words(text[match.end() :] if match else text))
+        receipt = len(step.output) <= _RECEIPT and _DELIVERED.match(step.output) is not None
         said, answered = _words(step.args[:_LONGEST]), _words(step.output[:_LONGEST])
+        if receipt:
+            answered = []
         if to_oneself(step.tool) or plans(step):
             return self._again(said, numbers=False)
         if len(said) >= _QUESTION and (asks(step) or to_people(step.tool)):
