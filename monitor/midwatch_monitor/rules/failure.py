@@ -43,7 +43,9 @@ _NUMBER = re.compile(r"\d+")
 
 _THERE = r"(?:cd \S+\s*(?:&&|;)\s*)*"
 """A change of the folder before the command that counts."""
-_SHOWS = re.compile(r"(?i)(?:^|[_.])(?:read|view|open|cat|grep|search|find|list|ls|glob|fetch|goto)")
+_SHOWS = re.compile(
+    r"(?i)(?:^|[_.])(?:read|view|open|cat|grep|search|find|list|ls|glob|fetch|goto)"
+)
 """Tools whose output quotes what others wrote: an error in it need not be theirs."""
 _LOOKS_FOR = re.compile(
     _THERE + r"(?:\S*/)?(?:grep|egrep|rg|ag|diff|cmp|test|\[|git (?:grep|diff))\b"

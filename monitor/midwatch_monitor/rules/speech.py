@@ -222,9 +222,8 @@ class RecentWords:
             match = _SPEAKER.match(text)
             return self._again(_words(text[match.end() :] if match else text))
         receipt = len(step.output) <= _RECEIPT and _DELIVERED.match(step.output) is not None
-        said, answered = _words(step.args[:_LONGEST]), _words(step.output[:_LONGEST])
-        if receipt:
-            answered = []
+        said = _words(step.args[:_LONGEST])
+        answered = [] if receipt else _words(step.output[:_LONGEST])
         if to_oneself(step.tool) or plans(step):
             return self._again(said, numbers=False)
         if len(said) >= _QUESTION and (asks(step) or to_people(step.tool)):

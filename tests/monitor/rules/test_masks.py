@@ -62,6 +62,7 @@ def test_durations_are_masked(one: str, other: str) -> None:
         ("random seed: 42", "random seed: 7"),
         ("Attempt #3 failed", "Attempt #4 failed"),
         ("saved as revision 40", "saved as revision 42"),
+        ("[1] 4121\n> vite", "[1] 5687\n> vite"),
         ("(rev 41, restored)", "(rev 43, restored)"),
         ("patch set 3 uploaded", "patch set 4 uploaded"),
         ("transferred (hop 1)", "transferred (hop 7)"),
