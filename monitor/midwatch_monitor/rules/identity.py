@@ -246,7 +246,7 @@ _AWAITS = re.compile(
 _NO_COMMAND = re.compile(r'\s*|\{\s*"(?:command|cmd)"\s*:\s*"\s*"[^{}]*\}')
 """An empty command only asks a running one for more output."""
 _ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")
-_AFTER_SLEEP = re.compile(r"^\s*sleep\s+[\d.]+[smhd]?\s*(?:&&|;)\s*")
+_AFTER_SLEEP = re.compile(r"^sleep\s+[\d.]+[smhd]?\s*(?:&&|;)\s*")
 """To wait longer before the same act makes it no other one."""
 _KEEPS = re.compile(r"(?i)(?:^|[_.])(?:push|commit|publish)(?:_|$)")
 """Tools that keep what was done, and answer with its name."""
@@ -393,7 +393,8 @@ def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
         args = _effective_arguments(known, step, line)
     elif not step.edits:
         args = "" if line else " ".join(args.split())
-    done = normal(_AFTER_SLEEP.sub("", line)) if line else ""
+    line = _AFTER_SLEEP.sub("", line) if line.startswith("sleep") else line
+    done = normal(line) if line else ""
     return digest(f"{step.tool}\0{done}\0{args}\0{step.path}")
 
 
