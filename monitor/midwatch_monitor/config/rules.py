@@ -176,7 +176,7 @@ class FruitlessSteps(Graded):
     """Points for one that failed or was refused, for a turn that the harness rejects, and for a
     look at the work of others that shows nothing new."""
     edited: Points = 1
-    """Points that an edit takes off."""
+    """Points that an edit takes off, and a step that only a receipt answers."""
     other: Points = 2
     """Points that any other step takes off."""
 
@@ -217,7 +217,7 @@ class ErrorStreak(Graded):
 
 
 class SameFailure(Graded):
-    """The same failure outlives one change after another."""
+    """The same failure, or the same answer of the program, outlives one change after another."""
 
     notice_after: Count = 3
     """Notice once it outlived this many; 0 is off."""
