@@ -166,7 +166,7 @@ def _read(line: str) -> CommandFacts:
 @lru_cache(maxsize=512)
 def check_of_tool(tool: str) -> CheckKind:
     """Whether a tool without a command runs tests, by its name."""
-    return CheckKind.TESTS if _TEST_TOOL.search(tool) else CheckKind.NONE
+    return CheckKind.TESTS if _TEST_TOOL.search(tool) and not awaits(tool) else CheckKind.NONE
 
 
 def runs_tests(tool: str, line: str) -> bool:

@@ -253,9 +253,13 @@ _KEEPS = re.compile(r"(?i)(?:^|[_.])(?:push|commit|publish)(?:_|$)")
 _HANDLES = re.compile(
     r"(?i)(?:^|[_.])(?:add|create|insert|post|submit|send|order|register|import|upload"
     r"|move|label|tag|archive|mark|delete|remove|close|override|replace|set|update|put|book"
-    r"|reserve|cancel|dm|mail|notify)(?:_|$)"
+    r"|reserve|cancel|dm|mail|notify|(?:re)?assign)(?:_|$)"
 )
 """Tools that handle one thing of many, and answer with a receipt, perhaps with its number."""
+_SAYS_DONE = re.compile(
+    r"(?i)\W*(?:\w+ ){0,3}(?:saved|created|updated|posted|submitted|added|booked|uploaded|sent)\b"
+)
+"""How a receipt begins, whatever the tool is called."""
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
 _RECEIPT = 80
 """Characters up to which such an answer only says so."""
@@ -439,7 +443,7 @@ def result(step: Step, said: str) -> int:
 
     What is made or sent again is the same, whatever number the receipt has.
     """
-    if len(said) <= _RECEIPT and handles(step.tool):
+    if len(said) <= _RECEIPT and (handles(step.tool) or _SAYS_DONE.match(said)):
         said = _NUMBERED.sub("", said)
     return digest(said or step.output_digest) if said or step.output_digest else 0
 
