@@ -27,6 +27,8 @@ _STAMP = 0xFFFF
 _TOLD = 2_000
 """Characters at the end of an output that are compared as a whole."""
 _CHANGED = digest("changed")
+_PAGE = 20
+"""Characters from which on the answer of a tool tells how something stands."""
 _LINE = 120
 """Characters of an answer that are told."""
 _LISTS = re.compile(
@@ -218,6 +220,8 @@ def _asks(step: Step, act: Act) -> bool:
     if act.check is CheckKind.RUN:
         return True
     line = command(step).lstrip()
+    if not (line or step.path):
+        return not act.shell and len(step.output) >= _PAGE
     well = _ALL_WELL.search(_last_line(step.output)) is not None
     return bool(line) and not well and _LISTS.match(line) is None
 

@@ -59,6 +59,8 @@ _PRINTS = re.compile(
 _OWN_WORDS = re.compile(r"\s*(?:\S+: )*(?:cat|head|tail|less|nl|sed|grep|rg|fatal|cd): ")
 """How an output begins in which such a command speaks for itself."""
 
+_JSON_ERROR = re.compile(r'\s*\{\s*"(?:error|errors)"\s*:\s*(?:"[^"]|\{|\[\s*[^\]\s])')
+"""How an interface answers over HTTP that it did not do what it was asked."""
 _CHECKS = re.compile(
     r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest|gradlew?|mvnw?|make|cmake"
     r"|ninja|cargo|go|npm|npx|yarn|pnpm|bun|tsc|mypy|pyright|ruff|flake8|eslint|gcc|clang|javac"
@@ -162,6 +164,8 @@ def has_failed(step: Step) -> bool | None:
         # `gh pr checks`, for one, exits with 8 while checks are pending.
         return None if is_under_way(step) and not failure_lines(step.output) else True
     if step.exit_code == 0:
+        if _JSON_ERROR.match(step.output) is not None:
+            return True
         return "|" in step.args and _hides_exit_code(command(step)) and _words_fail(step)
     if _says_error(step) or _words_fail(step):
         return True

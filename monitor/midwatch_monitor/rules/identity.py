@@ -102,10 +102,10 @@ _MASKS = (
     _Mask(
         "<duration>",
         re.compile(
-            r"(?i:\b(?:elapsed|took|duration|uptime|age)(?:_\w+)?\b[\"' :=]*)"
+            r"(?i:\b(?:elapsed|took|duration|uptime|age|latency|ms)(?:_\w+)?\b[\"' :=]*)"
             rf"\d+(?:[.:]\d+)*(?: ?{_UNIT}\b)?"
         ),
-        r"(?i)\b(?:elapsed|took|duration|uptime|age)(?:_\w+)?[\"' :=]*\d",
+        r"(?i)\b(?:elapsed|took|duration|uptime|age|latency|ms)(?:_\w+)?[\"' :=]*\d",
     ),
     _Mask("<name>", re.compile(r"\b0x[0-9a-fA-F]+\b"), r"0x[0-9a-fA-F]+\b"),
     _Mask(

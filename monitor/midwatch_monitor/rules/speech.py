@@ -23,7 +23,7 @@ _POLITE = 4
 _STALE = 3
 """A turn is stale in which fewer than one word in so many is new."""
 _TALKS = re.compile(
-    r"(?i)(?:^|[_.])(?:ask|dm|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer|assign"
+    r"(?i)(?:^|[_.])(?:ask|dm|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer"
     r"|task|agent|call|think(?:ing)?|thoughts?|reason(?:ing)?|scratchpad|speak)(?:_|$)"
 )
 _REQUEST = re.compile(r'"(?:instruction|task|prompt|request|question)s?"\s*:')
@@ -100,7 +100,7 @@ _COURTESY = frozenset(
 )
 """Words of farewells, compliments and agreement."""
 _HANDS_OVER = re.compile(
-    r"(?i)(?:^|[_.])(?:hand_?(?:off|over)|transfer|(?:re)?assign|(?:re)?route|forward|pass)"
+    r"(?i)(?:^|[_.])(?:hand_?(?:off|over)|transfer|(?:re)?route|forward|pass)"
     r"(?!_to_(?:human|user|customer))(?:_|$)"
 )
 _RECEIPT = 80
