@@ -38,7 +38,13 @@ from midwatch_monitor.rules.detector import (
     RuleAnswer,
     Seen,
 )
-from midwatch_monitor.rules.speech import is_question, ran_code, speaker, to_oneself
+from midwatch_monitor.rules.speech import (
+    is_person,
+    is_question,
+    ran_code,
+    speaker,
+    to_oneself,
+)
 
 S = TypeVar("S", bound=RuleSettings)
 
@@ -292,8 +298,8 @@ class MonologueDetector(GradedDetector):
     """Turn after turn without any act.
 
     Others who speak are answered, and what the harness could not read was meant as an act: such
-    turns are no monologue. A talk of several is one only where it goes on for much longer; the
-    answers to questions do not count.
+    turns are no monologue. A talk of several is one only where it goes on for much longer; answers
+    to questions do not count, nor do customers, who do what they are told between their turns.
     """
 
     __slots__ = ("_answers", "_asked", "_count", "_first", "_speaker", "_thoughts", "_turns")
@@ -308,7 +314,7 @@ class MonologueDetector(GradedDetector):
         self._turns = 0
         """Turns in a row by anybody."""
         self._answers = 0
-        """Turns among them right after a question."""
+        """Turns among them right after a question, and those of customers."""
         self._asked = False
         self._thoughts = 0
         """Calls among them that only note thoughts or plans: half a turn each."""
@@ -330,7 +336,7 @@ class MonologueDetector(GradedDetector):
         else:
             before, self._speaker = self._speaker, speaker(event.text)
             self._count = self._count + 1 if self._speaker == before else 1
-        self._answers += self._asked
+        self._answers += self._asked or (not thinks and is_person(self._speaker))
         self._asked = is_question(event)
         talk = 5 * (self._turns - self._answers) // _TALK
         value = max(self._count + self._thoughts // 2, talk)

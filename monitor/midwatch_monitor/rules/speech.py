@@ -108,6 +108,7 @@ _RECEIPT = 80
 _DELIVERED = re.compile(r"(?i)\W*(?:ok|done|sent|delivered|posted|queued|message sent)\b")
 """How such an answer begins to what was said to somebody."""
 _RAN_CODE = re.compile(r"(?:\[[^\]]{1,40}\] |[\w .-]{1,40}: )?\W{0,3}exitcode: \d")
+_PERSONS = frozenset({"user", "customer", "client", "caller", "guest", "patient", "visitor"})
 _SPEAKER = re.compile(
     r"\s*(?:\*\*|__)?@?(?:[\[<]([\w .'-]{1,40})[\]>]"
     r"|([A-Z][\w.'-]*(?: (?!says|to )[\w.'-]+){0,3}?)"
@@ -200,6 +201,11 @@ def speaker(text: str) -> str:
     """Who says a turn of a conversation, where its first words tell; empty for the worker."""
     match = _SPEAKER.match(text)
     return (match[1] or match[2]) if match else ""
+
+
+def is_person(name: str) -> bool:
+    """Whether a speaker, by the name, is somebody whom the workers serve."""
+    return name.lower() in _PERSONS
 
 
 def _words(said: str) -> list[str]:
