@@ -56,6 +56,18 @@ def _keep_bytecode() -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: the modules that they import are none."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let later collections pass over what was imported."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    gc.enable()
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """No workers for a single file: they take longer to start than most files take.
 
@@ -112,17 +124,6 @@ def anyio_backend() -> str:
 def _no_orphans() -> None:  # pyright: ignore[reportUnusedFunction]
     """What tests have started ends with them, even where they are killed."""
     end_orphans_with_this_process()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _fixed_heap() -> None:  # pyright: ignore[reportUnusedFunction]
-    """Let collections pass over what was there before the file's tests.
-
-    Textual collects garbage whenever a console starts: all modules again each time, otherwise.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(autouse=True)

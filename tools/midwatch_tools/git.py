@@ -40,9 +40,15 @@ _FLAGS = {
     "status": ("--ignore-submodules=all",),
     "show": ("--no-ext-diff", "--no-textconv", "--no-color"),
 }
-_WITHOUT_REPOSITORY = frozenset({"check-ignore", "clone", "init", "ls-remote"})
-"""Commands that meet no files of a repository. All others may read its files: even
-`write-tree` filters those that changed just before the index was written."""
+_WITHOUT_FILES = frozenset(
+    {
+        *("branch", "bundle", "cat-file", "check-ignore", "clone", "config", "fetch"),
+        *("for-each-ref", "init", "log", "ls-remote", "merge-base", "reflog", "rev-list"),
+        *("rev-parse", "symbolic-ref", "update-ref", "version"),
+    }
+)
+"""Commands that neither read nor write the files of a worktree. All others may: even `write-tree`
+filters those that changed just before the index was written."""
 _READING = frozenset({"diff", "ls-files", "reflog", "rev-list", "rev-parse", "show", "status"})
 """Commands that leave nothing half done: they end with whoever waits for them, for a pipe that a
 worker made would hold them for ever."""
@@ -182,7 +188,7 @@ def run_git(at: Path | Worktree, *command: str, stdin: str = "") -> str:
     call = _call(at)
     try:
         drivers = ""
-        if command[0] not in _WITHOUT_REPOSITORY:
+        if command[0] not in _WITHOUT_FILES:
             _, drivers, _ = _output(call, _ASK_DRIVERS, "")
         code, said, refused = _output(call, _whole(command, drivers), stdin)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -209,7 +215,7 @@ async def _start_git(
 ) -> Process:
     # No thread is asked for: all of them may be waiting for a lock that the caller has.
     call, drivers = _call(at, network=network), ""
-    if command[0] not in _WITHOUT_REPOSITORY:
+    if command[0] not in _WITHOUT_FILES:
         asking = await _begin(call, _ASK_DRIVERS)
         async with _ended_with_us(asking):
             stdout, _ = await asking.communicate()
