@@ -1,8 +1,9 @@
 """A PostgreSQL server of one's own, which may be killed.
 
-It listens on loopback only, trusts everybody there, and has its data in memory where there is room,
-or does not wait for the disk: what it has committed outlives `kill -9`, though not a power loss. Everything here blocks, for a second or two
-where a server starts: within asyncio, use a thread.
+It listens on loopback only, trusts everybody there, and has its data in memory where there is room;
+elsewhere it does not wait for the disk. What it has committed outlives `kill -9`, though not a
+power loss. Everything here blocks, for a second or two where a server starts: within asyncio, use a
+thread.
 """
 
 import atexit
