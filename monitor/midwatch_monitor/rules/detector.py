@@ -107,15 +107,18 @@ class EqualResults:
         quiet = act.changes or (act.check is not CheckKind.NONE and not act.failed)
         result = 0 if quiet else act.result or _NOTHING
         before, self._result = self._result, result
-        args = args[:_AIMED_IN]
-        said, self._args = self._args, _COORDINATE.sub("", args) if _POINTS in args else args
+        said, self._args = self._args, args[:_AIMED_IN]
         if not result or result != before:
             self._aims = frozenset()
             return NO_ECHO
-        known = self._aims or frozenset(_TARGET.findall(said))
-        aims = frozenset(_TARGET.findall(self._args))
+        known, aims = self._aims or _aims(said), _aims(self._args)
         self._aims = known | aims if len(known) < _MAX_AIMS else known
         return _ALIKE if aims <= known and not handles(tool) else _ELSEWHERE
+
+
+def _aims(args: str) -> frozenset[str]:
+    """What a call with these arguments is aimed at."""
+    return frozenset(_TARGET.findall(_COORDINATE.sub("", args) if _POINTS in args else args))
 
 
 class Repeats:

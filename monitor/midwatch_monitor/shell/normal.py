@@ -150,7 +150,7 @@ def _join_lines(word: str) -> str:
 def _body(text: str, runner: str, depth: int) -> str:
     lines = text
     if " \n" in text or "\t\n" in text or "\r\n" in text:
-        lines = "\n".join(line.rstrip(" \t\r") for line in text.split("\n"))
+        lines = "\n".join([line.rstrip(" \t\r") for line in text.split("\n")])
     if _PYTHON.fullmatch(runner):
         lines = "".join(_PYTHON_CODE.findall(lines))
     elif _SHELL.fullmatch(runner) and depth < _MAX_DEPTH:
@@ -168,7 +168,7 @@ def _documents(read: Sequence[Token]) -> Iterator[tuple[str, str]]:
             redirect = token.raw.lstrip("0123456789")
             continue
         if token.kind is TokenKind.WORD and redirect in {"<<", "<<-"}:
-            marks.append("".join(part.text for part in token.parts).replace(UNKNOWN, ""))
+            marks.append(token.text.replace(UNKNOWN, ""))
         elif token.kind is TokenKind.WORD and not redirect:
             pipeline[-1].append(token.raw)
         elif token.raw == "|":

@@ -58,6 +58,9 @@ class WordPart:
     text: str
 
 
+_SIMPLE_WORD = re.compile(r"(['\"]?)(\w*)\1")
+
+
 class TokenKind(Enum):
     """The kinds of token."""
 
@@ -79,6 +82,12 @@ class Token(NamedTuple):
     def parts(self) -> tuple[WordPart, ...]:
         """The pieces of a word."""
         return _Word(self.raw, 0).parts
+
+    @property
+    def text(self) -> str:
+        """What a word says, without its quotes."""
+        simple = _SIMPLE_WORD.fullmatch(self.raw)  # most marks of here-documents are
+        return simple[2] if simple else "".join(part.text for part in self.parts)
 
     @property
     def quoted(self) -> bool:
@@ -114,7 +123,7 @@ def tokens(text: str) -> list[Token]:
             operator, marks = "", []
         elif kind is TokenKind.WORD:
             if operator in {"<<", "<<-"}:
-                marks.append(("".join(part.text for part in token.parts), operator == "<<-"))
+                marks.append((token.text, operator == "<<-"))
             operator = ""
     return read
 
