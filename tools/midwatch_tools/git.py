@@ -150,15 +150,17 @@ async def git(at: Path | Worktree, *command: str) -> str:
 
     Raises WorkspaceError with what git said, also where a worktree is not what was made.
     """
-    process = await _start_git(at, command)
+    process: Process | None = None
     try:
         async with asyncio.timeout(_LOCAL_SECONDS):
+            process = await _start_git(at, command)
             stdout, stderr = await process.communicate()
     except TimeoutError as error:
-        await _end(process)
+        if process is not None:
+            await _end(process)
         raise WorkspaceError(f"git {command[0]}: not done after {_LOCAL_SECONDS:g} s") from error
     except asyncio.CancelledError:
-        if command[0] in _READING:
+        if process is not None and command[0] in _READING:
             await _end(process)
         raise
     _require_success(command, process.returncode, stdout, stderr)
