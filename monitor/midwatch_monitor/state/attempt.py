@@ -160,8 +160,6 @@ class AttemptState:
     """By their own ids, as they stand."""
     escalation: Escalation | None = None
     """The one that is not closed."""
-    escalated_at: datetime | None = None
-    """When that one was opened."""
     raised: int = 0
     """How many escalations it has had."""
     closed_at_step: int | None = None
@@ -391,7 +389,7 @@ class AttemptState:
             case Alert():
                 self._fold_alert(record)
             case Escalation():
-                self._fold_escalation(record, entry.at)
+                self._fold_escalation(record)
             case Intervention() | Delivery() | OutcomeReport():
                 self.follow(entry)
             case _:
@@ -480,15 +478,15 @@ class AttemptState:
         if lifecycle.over:
             self.activity, self.doing = Activity.IDLE, ""
 
-    def _fold_escalation(self, escalation: Escalation, at: datetime) -> None:
+    def _fold_escalation(self, escalation: Escalation) -> None:
         self.escalations[escalation.id] = escalation
         if escalation.state is EscalationState.CLOSED:
-            self.escalation = self.escalated_at = None
+            self.escalation = None
             # Where an intervention was in vain, the next rung must not wait.
             self.closed_at_step = None if self._in_vain(escalation.id) else self.last_step
             return
         if self.escalation is None:
-            self.raised, self.escalated_at = self.raised + 1, at
+            self.raised += 1
         self.escalation = escalation
 
     def _in_vain(self, escalation: int) -> bool:

@@ -79,7 +79,6 @@ class InterventionState:
     """The newest one."""
     stamped_at: datetime | None = None
     report: OutcomeReport | None = None
-    judged_at: datetime | None = None
 
     @classmethod
     def begin(
@@ -101,7 +100,7 @@ class InterventionState:
     def fold(self, at: datetime, news: Delivery | OutcomeReport) -> None:
         """Take in what became of it. Once it has arrived or is lost, it stays so."""
         if isinstance(news, OutcomeReport):
-            self.report, self.judged_at = news, at
+            self.report = news
         elif self.status.under_way:
             self.status = InterventionStatus(news.state.value)
             self.stamp, self.stamped_at = news, at
