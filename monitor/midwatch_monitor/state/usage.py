@@ -33,8 +33,8 @@ class WorkerUsage:
     used: Usage = field(default_factory=Usage)
     _shown: Usage = field(default_factory=Usage)
 
-    def fold(self, budget: Budget) -> None:
-        """Take in what the meters show now."""
+    def fold(self, budget: Budget) -> Usage:
+        """Take in what the meters show now; what was used since they were last seen."""
         shown = Usage(
             requests=int(budget.requests.used),
             tokens=int(budget.tokens.used),
@@ -44,9 +44,10 @@ class WorkerUsage:
         # Meters only rise; one that fell was begun anew.
         if shown.requests < before.requests or shown.tokens < before.tokens:
             before = Usage()
-        self.used += Usage(
+        more = Usage(
             requests=shown.requests - before.requests,
             tokens=shown.tokens - before.tokens,
             cost_usd=max(0.0, shown.cost_usd - before.cost_usd),
         )
-        self._shown = shown
+        self.used, self._shown = self.used + more, shown
+        return more

@@ -139,9 +139,9 @@ def overview_text(
     _add_nodes(text, board.node_list, colours)
     text.append("Spent so far, by the workers\n", colours.heading)
     text.append(
-        f"  {count_noun(round(totals.requests), 'request')}   {amount(totals.tokens)} tokens"
+        f"  {count_noun(totals.used.requests, 'request')}   {amount(totals.used.tokens)} tokens"
     )
-    text.append(f"   $ {totals.cost_usd:,.2f}\n\n")
+    text.append(f"   $ {totals.used.cost_usd:,.2f}\n\n")
     text.append("Supervision\n", colours.heading)
     decided = ", ".join(f"{actor} {totals.acts[actor]}" for actor in Actor)
     text.append(f"  alerts fired     {totals.alerts}\n")

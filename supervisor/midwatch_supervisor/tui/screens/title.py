@@ -56,9 +56,9 @@ def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette)
         *_health(Health.OK, needs[Need.WORKING], colours),
         (_done_text(board), colours.text),
         *_failed_parts(totals.tasks[Lifecycle.FAILED], colours),
-        (count_noun(round(totals.requests), "request"), colours.text),
-        (f"${dollars(totals.cost_usd)}", colours.text),
-        (f"{amount(totals.tokens)} tokens", colours.text),
+        (count_noun(totals.used.requests, "request"), colours.text),
+        (f"${dollars(totals.used.cost_usd)}", colours.text),
+        (f"{amount(totals.used.tokens)} tokens", colours.text),
     ]
     return Text.assemble(*((f"{text}  ", style) for text, style in parts), no_wrap=True)
 

@@ -1,6 +1,6 @@
 """The whole fleet as the console shows it, folded from the journal. Pure; nothing is drawn here."""
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,6 +33,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import Interventions
 from midwatch_monitor.state.run import judges
+from midwatch_monitor.state.usage import Usage, WorkerUsage
 from midwatch_supervisor.present.waiting import TURN, Wait, adrift
 from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.learning import LearningCounts
@@ -73,9 +74,8 @@ class Totals:
     """Attempts, and tasks without one."""
     tasks: Counter[Lifecycle] = field(default_factory=Counter[Lifecycle])
     """Those that have moved."""
-    requests: float = 0
-    tokens: float = 0
-    cost_usd: float = 0
+    used: Usage = field(default_factory=Usage)
+    """What the workers used."""
     alerts: int = 0
     interventions: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
@@ -83,11 +83,6 @@ class Totals:
     """Decisions of the policy and the supervisor, and what operators did to attempts."""
     times: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, Counter[str]])
     """`alerts` fired and `interventions` delivered, by the ten seconds in which it happened."""
-
-    def spend(self, before: Budget, after: Budget) -> None:
-        self.requests += after.requests.used - before.requests.used
-        self.tokens += after.tokens.used - before.tokens.used
-        self.cost_usd += after.cost_usd.used - before.cost_usd.used
 
     def count(self, what: str, at: datetime) -> None:
         time = at.replace(second=at.second // 10 * 10, microsecond=0)
@@ -128,6 +123,8 @@ class FleetBoard:
         self._lifecycles: dict[int, Lifecycle] = {}
         """Of tasks that have moved, by id."""
         self._interventions = Interventions()
+        self._used: dict[int, WorkerUsage] = defaultdict(WorkerUsage)
+        """By task: its attempts share one budget."""
         self._places: set[str] = set()
         """Every node that an attempt was on."""
         self._fleet: dict[int, datetime] = {}
@@ -294,7 +291,7 @@ class FleetBoard:
                     Report(row=row, at=entry.at, step=step, checkpoint=checkpoint, change=change)
                 )
             case Change(budget=Budget() as budget):
-                totals.spend(state.budget, budget)
+                totals.used += self._used[entry.task].fold(budget)
             case Alert(firing=True, key=key):
                 if all(each.key != key for each in state.firing):
                     totals.alerts += 1

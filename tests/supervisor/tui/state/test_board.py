@@ -18,6 +18,7 @@ from midwatch_stage.factories import (
     attempt,
     away,
     delivery,
+    entry,
     intervention,
     outcome,
     task_transition,
@@ -71,7 +72,17 @@ def test_what_all_attempts_used_is_summed() -> None:
     for name, requests in (("a", 3), ("b", 4), ("a", 5)):
         used = Budget(requests=Meter(used=requests), cost_usd=Meter(used=requests / 4))
         fleet.say(name, Change(budget=used))
-    assert (fleet.board.totals.requests, fleet.board.totals.cost_usd) == (9, 2.25)
+    used = fleet.board.totals.used
+    assert (used.requests, used.cost_usd) == (9, 2.25)
+
+
+def test_what_a_task_used_before_its_restart_is_counted_once() -> None:
+    fleet = Fleet("a")
+    fleet.say("a", Change(budget=Budget(requests=Meter(used=15))))
+    fleet.board.meet_attempt(attempt(2, task=1, number=2))
+    shown = Change(budget=Budget(requests=Meter(used=18)))
+    fleet.board.fold(entry(99, shown, task=1, attempt=2))
+    assert fleet.board.totals.used.requests == 18
 
 
 def test_an_attempt_takes_the_place_of_its_queued_task() -> None:
