@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from midwatch_monitor.config.tasks import TaskSpec
 
 TURN = "its turn"
+LEFT = "`midwatch resume`: no process works on it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,9 @@ def task_waits_for(task: TaskState) -> str:
     latest = task.latest
     if task.over:
         return ""
+    asks = latest is not None and latest.needed_since is not None and not latest.goes_on
+    if task.left and not asks:
+        return LEFT
     if latest is None or latest.interventions.begin_again:
         return task.turn or TURN
     return "the tasks that it was split into" if latest.split else attempt_waits_for(latest)

@@ -23,6 +23,7 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
+from midwatch_supervisor.run.run_lock import is_left
 
 _NODE = "node"
 _HEADINGS = (
@@ -65,6 +66,8 @@ class StatusLine:
     """Where the attempt is at work, or was last."""
     node_state: NodeState | None
     """Of that node, where it is one of a fleet."""
+    interrupted: bool
+    """Whether it is not over, and the process that worked on its run is gone."""
     sandbox: str | None
     """What the attempt's commands run in."""
     plan_step: int | None
@@ -128,7 +131,9 @@ async def read_states(
 ) -> AsyncIterator[tuple[Run, list[TaskState]]]:
     """Each run with its tasks as they stand; `nodes` are those of the fleet, by name."""
     for run in runs:
-        tasks = await task_states(journal, run.id)
+        tasks, left = await task_states(journal, run.id), is_left(journal.name, run)
+        for task in tasks:
+            task.left = left
         say_turns(tasks, nodes.values() if run.keeper is Keeper.MONITOR else None)
         yield run, tasks
 
@@ -173,6 +178,7 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
         health=health_of(latest, nodes) if latest else None,
         node=latest.node if latest else None,
         node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
+        interrupted=state.left and not state.over,
         sandbox=latest.sandbox or None if latest else None,
         plan_step=(latest.plan_step or None) if latest and latest.plan_steps else None,
         plan_steps=latest.plan_steps if latest else 0,

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from shlex import quote
 
@@ -42,6 +42,7 @@ from midwatch_supervisor.present.run_text import TaskResult, progress_line, run_
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin, calm, conduct
+from midwatch_supervisor.run.run_lock import forget_lock, hold_run
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_supervisor.workspaces.changes import file_changes
 from midwatch_supervisor.workspaces.removal import uncommitted_names
@@ -238,21 +239,20 @@ async def _stay(
             poll_seconds=settings.monitor.poll_seconds,
             clock=clock,
         )
-        if output is Output.CONSOLE:
-            async with telling:
-                code = await show_run(resources, jobs, about=about(resources, jobs))
-            tasks = await task_states(journal, resources.run.id)
-            await print_end(tasks, code, options=options)
-            return code
         reporter = Reporter(journal, jobs, output, clock=clock, told=told)
-        reporter.begin(resources, jobs)
-        try:
-            async with telling:
-                code = await conduct(resources, jobs, reporter.follow)
-        except ProviderRefusedError:
-            reporter.report_refusal()
-            raise
-        await reporter.end(code, options=options)
+        async with hold_run(journal.name, resources.run.id):
+            if output is Output.CONSOLE:
+                async with telling:
+                    code = await show_run(resources, jobs, about=about(resources, jobs))
+            else:
+                code = await reporter.see_to_end(resources, jobs, telling)
+        tasks = await task_states(journal, resources.run.id)
+        if all(task.over for task in tasks):
+            forget_lock(journal.name, resources.run.id)
+        if output is Output.CONSOLE:
+            await print_end(tasks, code, options=options)
+        else:
+            await reporter.end(code, options=options)
         return code
 
 
@@ -324,6 +324,21 @@ class Reporter:
         """A provider refused: a program is told of the end, a person reads the error."""
         if self._json:
             write_json(self._transcript.done_line(exit_code=2, at=self._clock()))
+
+    async def see_to_end(
+        self,
+        resources: RunResources,
+        jobs: tuple[Job, ...],
+        telling: AbstractAsyncContextManager[object],
+    ) -> int:
+        """Conduct a run, `telling` whom it concerns, and print what happens; its exit code."""
+        self.begin(resources, jobs)
+        try:
+            async with telling:
+                return await conduct(resources, jobs, self.follow)
+        except ProviderRefusedError:
+            self.report_refusal()
+            raise
 
     async def end(self, code: int, *, options: str = "") -> None:
         """Print what came of it; `options` stand behind every command that is named."""

@@ -10,6 +10,7 @@ from textual.widgets import Static
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.text_line import NODE, because, one_line
 from midwatch_supervisor.present.waiting import monitor_absent
+from midwatch_supervisor.run.run_lock import is_left
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import clock, long_span, span
@@ -86,6 +87,17 @@ def journal_still(
     return Trouble(what=what, since=last_at, remedy=_STILL, key=f"still {agents}")
 
 
+def left_runs(board: FleetBoard, journal: str) -> Trouble | None:
+    """The trouble that agents should be working and the process of their run is gone."""
+    for id in sorted({row.run for row in board.rows.values() if works(row)}):
+        run = board.runs.get(id)
+        if run is not None and is_left(journal, run):
+            since = board.last_at or run.started_at
+            remedy = f"`midwatch resume --run {id}` continues it"
+            return Trouble(what=f"no process works on run {id}", since=since, remedy=remedy)
+    return None
+
+
 def no_node(board: FleetBoard) -> Trouble | None:
     """The trouble that a fleet has tasks to do and no node; `None` if there is none."""
     if not board.node_list.read or board.node_list.at_work:
@@ -154,12 +166,18 @@ class Banner(Static):
     """
 
     def __init__(
-        self, board: FleetBoard, now: Callable[[], datetime], *, stale_seconds: float
+        self,
+        board: FleetBoard,
+        now: Callable[[], datetime],
+        *,
+        journal: str,
+        stale_seconds: float,
     ) -> None:
         super().__init__(markup=False, id="banner")
         self._board = board
         self._now = now
         self._stale_seconds = stale_seconds
+        self._journal = journal
         self._reported: dict[str, Trouble] = {}
         self._dropped = 0
         self._silence: Trouble | None = None
@@ -207,7 +225,8 @@ class Banner(Static):
         found = [] if board.loading else [missing_parts(board, now)]
         if not board.loading and no_node(board) is None:
             rows, last_at = board.rows.values(), board.last_at
-            found.append(journal_still(rows, last_at, now, stale_seconds=self._stale_seconds))
+            still = journal_still(rows, last_at, now, stale_seconds=self._stale_seconds)
+            found.append(left_runs(board, self._journal) or still)
         kept = {part: each for part, each in self._reported.items() if not each.passed(now)}
         self._reported = kept
         troubles = [*failed_parts(board.faults), *kept.values(), *filter(None, found)]

@@ -94,6 +94,7 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "health": "suspect",
             "node": "here",
             "node_state": None,
+            "interrupted": False,
             "sandbox": None,
             "plan_step": 2,
             "plan_steps": 2,

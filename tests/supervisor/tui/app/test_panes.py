@@ -13,6 +13,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Fault, Lifecycle, Severity, Step
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
 from midwatch_stage.factories import AT, alert, reflecting, transition
+from midwatch_supervisor.run.run_lock import hold_run
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()
@@ -290,3 +291,15 @@ async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute(watch: Watch
     watch.app.time += timedelta(seconds=61)
     watch.app.pass_a_second()
     assert not watch.app.banner.said
+
+
+async def test_the_banner_says_that_no_process_works_on_a_run_and_how_to_continue_it(
+    tmp_path: Path,
+) -> None:
+    async with console_in(tmp_path, transition()) as left:
+        async with hold_run(left.journal.name, 1):
+            left.app.pass_a_second()
+            assert left.app.banner.said == ""
+        left.app.pass_a_second()
+        wanted = "no process works on run 1 → `midwatch resume --run 1` continues it"
+        assert wanted in left.app.banner.said

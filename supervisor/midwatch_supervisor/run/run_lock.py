@@ -1,0 +1,93 @@
+"""Which runs a process of this machine works on: it holds a lock on a file beside the journal."""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal.core.engine import is_url
+from midwatch_monitor.records import Keeper, Run
+
+_TRIES = 50
+_PAUSE = 0.01
+"""Seconds between two tries: who only looks has the lock for a moment, too."""
+
+
+@asynccontextmanager
+async def hold_run(journal: str, run: int) -> AsyncGenerator[None]:
+    """Work on a run, as the only process; the lock goes with the process, however that ends.
+
+    `journal` is its name. One that is no file has no locks. Raises UsageError where another
+    process works on the run.
+    """
+    file = _file(journal, run)
+    if file is None:
+        yield
+        return
+    lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        for _ in range(_TRIES):
+            if _take(lock):
+                break
+            await asyncio.sleep(_PAUSE)
+        else:
+            raise _at_work(run)
+        yield
+    finally:
+        os.close(lock)
+
+
+def forget_lock(journal: str, run: int) -> None:
+    """Remove the file of a run that is over."""
+    if (file := _file(journal, run)) is not None:
+        file.unlink(missing_ok=True)
+
+
+def is_left(journal: str, run: Run) -> bool:
+    """Whether the process that worked on a run is gone, as far as this machine tells."""
+    return run.keeper is Keeper.PROCESS and _is_held(journal, run.id) is False
+
+
+def require_left(journal: str, run: int) -> None:
+    """Raise UsageError where a process works on a run."""
+    if _is_held(journal, run):
+        raise _at_work(run)
+
+
+def _is_held(journal: str, run: int) -> bool | None:
+    """Whether a process holds the lock; `None` where there is none to hold."""
+    file = _file(journal, run)
+    try:
+        lock = os.open(file, os.O_RDWR) if file is not None else None
+    except OSError:
+        return None
+    if lock is None:
+        return None
+    try:
+        return not _take(lock)
+    finally:
+        os.close(lock)
+
+
+def _at_work(run: int) -> UsageError:
+    return UsageError(
+        f"another process works on run {run}: `midwatch watch` shows it; "
+        "to go on with it here, end that process first"
+    )
+
+
+def _take(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _file(journal: str, run: int) -> Path | None:
+    if is_url(journal) or journal == ":memory:":
+        return None
+    return Path(f"{journal}.run-{run}.lock")

@@ -1,0 +1,84 @@
+"""A run that a process works on, or none any more: what that means to other commands."""
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Attempt,
+    AttemptTransition,
+    Commit,
+    Lifecycle,
+    TaskTransition,
+)
+from midwatch_stage.command import ask, midwatch, read
+from midwatch_stage.factories import drafts, intervention
+from midwatch_supervisor.run.run_lock import hold_run
+
+Capture = pytest.CaptureFixture[str]
+LEFT = "`midwatch resume`: no process works on it"
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+
+
+async def say(journal: Journal, attempt: Attempt, lifecycle: Lifecycle = Lifecycle.WORKING) -> None:
+    records = TaskTransition(lifecycle=lifecycle), AttemptTransition(lifecycle=lifecycle)
+    await journal.commit(Commit(drafts=drafts(attempt, records)))
+
+
+async def waits(capsys: Capture) -> tuple[object, object]:
+    """What `status --json` says of the one task."""
+    line = (await ask(capsys, "status"))[0]
+    return line["interrupted"], line["waits_for"]
+
+
+async def test_nobody_else_goes_on_with_a_run_that_is_worked_on(
+    journal: Journal, attempt: Attempt, capsys: Capture
+) -> None:
+    await say(journal, attempt)
+    for words in (("resume",), ("resume", "--run", "1")):
+        async with hold_run(journal.name, 1):
+            assert await midwatch(*words, "--headless") == 2
+        assert "another process works on run 1: `midwatch watch` shows" in capsys.readouterr().err
+    assert await midwatch("resume", "--dry-run") == 0
+
+
+async def test_two_processes_cannot_hold_one_run(journal: Journal, attempt: Attempt) -> None:
+    async with hold_run(journal.name, 1):
+        async with hold_run(journal.name, 2):
+            pass
+        with pytest.raises(Exception, match="another process works on run 1"):
+            async with hold_run(journal.name, 1):
+                pass
+
+
+async def test_status_and_show_say_that_nobody_works_on_a_run(
+    journal: Journal, attempt: Attempt, capsys: Capture
+) -> None:
+    await say(journal, attempt)
+    assert await waits(capsys) == (False, None), "nothing tells of runs of other kinds"
+    async with hold_run(journal.name, 1):
+        assert await waits(capsys) == (False, None)
+    assert await waits(capsys) == (True, LEFT)
+    assert f"waits for: {LEFT}" in await read(capsys, "show", "fix")
+
+
+async def test_what_a_person_is_asked_is_said_first_and_then_that_nobody_hears_the_answer(
+    journal: Journal, attempt: Attempt, capsys: Capture
+) -> None:
+    async with hold_run(journal.name, 1):
+        await say(journal, attempt, Lifecycle.INPUT_REQUIRED)
+    assert (await waits(capsys))[1] == "a person"
+    await journal.commit(
+        Commit(drafts=drafts(attempt, [intervention(Action.RESUME, by=Actor.OPERATOR)]))
+    )
+    assert (await waits(capsys))[1] == LEFT
+
+
+async def test_of_a_run_that_is_over_nobody_asks(
+    journal: Journal, attempt: Attempt, capsys: Capture
+) -> None:
+    async with hold_run(journal.name, 1):
+        await say(journal, attempt, Lifecycle.COMPLETED)
+    assert await waits(capsys) == (False, None)
