@@ -23,7 +23,13 @@ from midwatch_supervisor.cli.output import write_error, write_line
 from midwatch_supervisor.cli.settings import settings_in_force
 from midwatch_supervisor.operator.actions import GRANTED, OperatorActions, operator_name
 from midwatch_supervisor.operator.tasks import act_refusal, alerts_answered, find_reopening, is_held
-from midwatch_supervisor.present.lookup import assignment_of, find, models_of, task_state
+from midwatch_supervisor.present.lookup import (
+    assignment_of,
+    chosen_runs,
+    find,
+    models_of,
+    task_state,
+)
 from midwatch_supervisor.present.numbers import grant_text
 
 if TYPE_CHECKING:
@@ -75,22 +81,40 @@ class OpenAttempt:
 
     task: Task
     state: AttemptState
+    older: bool = False
+    """Whether a later run has a task of that name."""
 
     @property
     def name(self) -> str:
         """What people call it: `fix#2`."""
-        return f"{self.task.name}#{self.state.attempt.number}"
+        of = f" of run {self.task.run}" if self.older else ""
+        return f"{self.task.name}#{self.state.attempt.number}{of}"
 
 
 async def open_attempt(journal: Journal, id: str) -> OpenAttempt:
-    """The attempt that `id` names, or the latest of a task; raises UsageError if it is over."""
+    """The attempt that `id` names, or the latest of a task; raises UsageError if it is over.
+
+    Of tasks of one name that is the newest which is not over: others would not hear of it.
+    """
     target = await begun_attempt(journal, id)
-    if target.state.lifecycle.over:
+    if target.state.over and id == target.task.name:
+        target = await _older_namesake(journal, target.task) or target
+    if target.state.over:
         said = f"{target.name} is over: {target.state.status}; nothing reaches it any more"
         if assignment_of(target.task) is not None:
             said += f", but `midwatch tell {target.task.name} --restart` begins the task again"
         raise UsageError(said)
     return target
+
+
+async def _older_namesake(journal: Journal, task: Task) -> OpenAttempt | None:
+    """The attempt of the newest earlier task of that name that is not over, if there is one."""
+    for run in await chosen_runs(journal, None):
+        for each in await journal.tasks(run.id) if run.id < task.run else ():
+            state = (await task_state(journal, each)).latest if each.name == task.name else None
+            if state is not None and not state.over:
+                return OpenAttempt(task=each, state=state, older=True)
+    return None
 
 
 async def begun_attempt(journal: Journal, id: str) -> OpenAttempt:

@@ -153,6 +153,24 @@ async def test_a_task_means_its_latest_attempt(
     ]
 
 
+async def test_a_name_means_the_newest_task_that_can_still_be_told_something(
+    journal: Journal, attempt: Attempt, at: datetime, write: Write, capsys: Capture
+) -> None:
+    await write(PARKED)
+    task = await new_task(journal)
+    await new_attempt(journal, task, 1)
+    assert await read(capsys, "tell", "fix", "Look up.", "--dry-run") == [
+        "fix#1: guidance would be sent"
+    ]
+    over = Draft(record=OVER, at=at, task=task.id, attempt=attempt.id + 1)
+    await journal.commit(Commit(drafts=(over,)))
+    assert await read(capsys, "tell", "fix", "Look up.", "--dry-run") == [
+        "fix#1 of run 1: guidance would be sent"
+    ]
+    assert await midwatch("tell", "fix#1", "Look up.") == 2
+    assert "fix#1 is over: failed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("records", "argv", "said"),
     [
