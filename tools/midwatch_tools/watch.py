@@ -18,7 +18,7 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import JournalError
+from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock, journal_clock, now
 from midwatch_monitor.recorder import Recorder
@@ -58,6 +58,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+def _require_known(argument: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise UsageError(f"Watch({argument}={given!r}): it is one of {', '.join(known)}")
+
+
 class Watch(AttemptWatch):
     """Watches an agent of yours: each of its runs becomes an attempt in the journal.
 
@@ -86,6 +91,9 @@ class Watch(AttemptWatch):
     ) -> None:
         """Set up the watch; nothing is opened before a run begins.
 
+        Raises UsageError for a mode or tools that there are not, a name without a letter, and a
+        root that is no folder.
+
         Args:
             name: What the task is called in the journal.
             root: The folder whose files the agent works on; without it, edits are read from the
@@ -104,6 +112,12 @@ class Watch(AttemptWatch):
             seconds: A clock that never goes back, for the minutes of the budget.
             draw: Eight random hexadecimal digits, which Midwatch's messages to the worker bear.
         """
+        _require_known("mode", mode, ("steer", "observe"))
+        _require_known("tools", tools, ("all", "reflect"))
+        if not name.strip():
+            raise UsageError("Watch(name=…): an agent without a name is found nowhere")
+        if root is not None and not root.is_dir():
+            raise UsageError(f"Watch(root=…): {root} is no folder")
         observes = mode == "observe"
         super().__init__(
             None,

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from pydantic_ai import Agent
 from pydantic_ai.messages import BinaryContent
+from pydantic_ai.models.test import TestModel
 
+from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -65,6 +68,30 @@ async def test_a_run_becomes_an_attempt_with_all_that_happened(
         lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.DONE
     )
     assert (await told(journal_file, TaskTransition))[-1].lifecycle is Lifecycle.COMPLETED
+
+
+async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_request(
+    watch: Watch,
+) -> None:
+    plain = await Agent(TestModel()).run("Fix it.")
+    watched = await Agent(TestModel(), capabilities=[watch]).run("Fix it.")
+    assert (plain.usage.requests, watched.usage.requests) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"mode": "observ"}, r"Watch\(mode='observ'\): it is one of steer, observe"),
+        ({"tools": "reflct"}, r"Watch\(tools='reflct'\): it is one of all, reflect"),
+        ({"name": " "}, "an agent without a name is found nowhere"),
+        ({"root": Path("/nowhere")}, "/nowhere is no folder"),
+    ],
+)
+def test_a_watch_that_could_not_be_meant_is_refused_at_once(
+    wrong: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        Watch(**wrong)
 
 
 @pytest.mark.parametrize(

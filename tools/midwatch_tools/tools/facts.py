@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
-from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.errors import JournalError
@@ -281,11 +281,11 @@ class RecordFact(WorkerTool):
             maker=FactMaker.WORKER,
         )
         if fault := lacks(fact):
-            raise ModelRetry(f"{fault}.")
+            raise ToolFailed(f"{fault}.")
         recorder = acts.session.recorder
         said = await look_up(facts.count(), recorder)
         if said is not None and said >= limits.max_per_attempt:
-            raise ModelRetry(f"{said} facts of one attempt are enough: go on with the work.")
+            raise ToolFailed(f"{said} facts of one attempt are enough: go on with the work.")
         known = await look_up(facts.twin(fact), recorder)
         return await _store_fact(ctx, acts, facts, fact, known)
 

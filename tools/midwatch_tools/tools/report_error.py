@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.settings import ErrorSettings
@@ -34,7 +34,7 @@ class ReportFailure(WorkerTool):
             what_happened=what_happened, category=category, root_cause=root_cause, change=change
         )
         if lacks := report.lacks():
-            raise ModelRetry(f"{lacks}.")
+            raise ToolFailed(f"{lacks}.")
         failure = acts.gate.last_failure
         analysis = Analysis(
             what=what_happened,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.records import (
@@ -38,9 +38,9 @@ class RequestBudget(WorkerTool):
         session = acts.session
         wanted = Grant(requests=requests, tokens=tokens, cost_usd=cost_usd, minutes=minutes)
         if not limited(session.recorder.budget, wanted):
-            raise ModelRetry("Ask for more of something that is limited, and say how much.")
+            raise ToolFailed("Ask for more of something that is limited, and say how much.")
         if is_open(await session.all_of(ASKING)):
-            raise ModelRetry("You have asked already; go on until the answer comes.")
+            raise ToolFailed("You have asked already; go on until the answer comes.")
         acts.report(ctx, reason, BudgetRequest(wanted=wanted, reason=reason))
         return "Your supervisor is asked. Go on meanwhile as if the answer were no."
 
