@@ -3,7 +3,9 @@
 No command is imported before it is called.
 """
 
+import errno
 import gc
+import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from difflib import get_close_matches
@@ -22,7 +24,7 @@ from midwatch_monitor.errors import (
 )
 from midwatch_supervisor.cli.fleet.log import make_stderr_plain
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
-from midwatch_supervisor.cli.output import drop_output, write_error
+from midwatch_supervisor.cli.output import drop_output, open_closed_streams, write_error
 
 GROUPS = {
     "Run": {
@@ -119,6 +121,11 @@ def build() -> App:
     return app
 
 
+NOT_READ = 128 + signal.SIGPIPE
+"""The exit code where whoever read the output went: what shells say of other programs then."""
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
 def _version() -> str:
     from importlib.metadata import version  # takes as long as many commands do
 
@@ -150,6 +157,7 @@ def run_command(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["run"]:  # a lone dash would be taken for an option
         words = ["/dev/stdin" if word == "-" else word for word in words]
+    open_closed_streams()
     make_stderr_plain()
     try:
         refuse_unknown(words)
@@ -168,6 +176,12 @@ def run_command(argv: Sequence[str] | None) -> int:
         return 2 if asked else 1
     except BrokenPipeError:
         drop_output()  # whoever read it has gone, and needs no message
+        return NOT_READ
+    except OSError as error:
+        if error.errno not in _DISK_FULL:
+            raise
+        drop_output()
+        write_error(f"the output cannot be written: {error.strerror}")
         return 1
     return result if isinstance(result, int) else 0
 

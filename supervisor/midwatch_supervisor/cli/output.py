@@ -83,6 +83,12 @@ def confirm(what: str, *notices: str) -> bool:
     return sys.stdin.readline().strip().lower() == "yes"
 
 
+def open_closed_streams() -> None:
+    """Send nowhere what is printed to a stream that whoever began this process had closed."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
+
+
 def drop_output() -> None:
     """Send the rest of stdout nowhere, so that the interpreter's last flush cannot fail."""
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - devnull is no path of ours

@@ -1,11 +1,15 @@
 """The command line as a function: exit codes and what is said where."""
 
 import json
+import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.config.settings import Settings
+from midwatch_stage.command import MIDWATCH
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -139,3 +143,29 @@ def test_init_below_a_file_is_bad_usage(capsys: Capture) -> None:
     assert capsys.readouterr().err == (
         "file/below/midwatch.yaml cannot be written: Not a directory\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "said"),
+    [
+        ("> /dev/full", 1, "the output cannot be written: No space left on device\n"),
+        (">&-", 0, ""),
+        (">&- 2>&-", 0, ""),
+    ],
+    ids=["a full disk", "no output", "no streams"],
+)
+def test_output_that_goes_nowhere_ends_a_command_without_a_traceback(
+    ending: str, code: int, said: str
+) -> None:
+    line = f"{shlex.join(MIDWATCH)} config show {ending}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_where_nobody_reads_on_the_exit_code_is_that_of_a_closed_pipe() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as closed:
+        words = [*MIDWATCH, "config", "show"]
+        done = subprocess.run(words, stdout=closed, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (141, b"")
