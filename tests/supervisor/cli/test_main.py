@@ -165,7 +165,7 @@ def test_output_that_goes_nowhere_ends_a_command_without_a_traceback(
 def test_where_nobody_reads_on_the_exit_code_is_that_of_a_closed_pipe() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    with open(writing, "wb") as closed:
+    with os.fdopen(writing, "wb") as closed:
         words = [*MIDWATCH, "config", "show"]
         done = subprocess.run(words, stdout=closed, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (141, b"")

@@ -62,6 +62,7 @@ EXIT_CODES = {
     3: "waiting for a person: answer what is asked above, then go on with `midwatch resume`",
     4: "ended as stuck or out of budget",
     130: "interrupted",
+    141: "nobody reads the output any more; `midwatch resume` continues the run",
 }
 """What `midwatch run`, `demo` and `resume` end with."""
 
