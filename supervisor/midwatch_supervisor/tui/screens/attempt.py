@@ -139,7 +139,7 @@ class AttemptScreen(Screen[None], DetailTabs):  # pyright: ignore[reportIncompat
         """Whether there is anything to be searched, or was found."""
         del parameters
         if action in {"filter", "match"}:
-            return self.table is not None and (action == "filter" or self.table.searching)
+            return self.table is not None and (action == "filter" or bool(self.table.wanted))
         return True
 
     def on_mount(self) -> None:

@@ -356,8 +356,12 @@ class Table(Vertical, Generic[T]):
                 return
 
     def go_to_match(self, matches: int) -> None:
-        """Put the cursor so many matches further, or back; after the last one comes the first."""
+        """Put the cursor so many matches further, or back; after the last one comes the first.
+
+        Where only kinds of lines are searched for, each line that is left is one.
+        """
         cursor, found = self.list.cursor, self._matches
+        found = found if self.searching or not self.wanted else range(len(self.items))
         if found:
             after = bisect_right(found, cursor) - 1 if matches > 0 else bisect_left(found, cursor)
             self.list.go(found[(after + matches) % len(found)], around=True)

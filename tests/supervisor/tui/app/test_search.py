@@ -135,6 +135,17 @@ async def test_a_word_for_a_kind_leaves_only_such_lines(seat: Seat) -> None:
         await seat.press("escape")
 
 
+async def test_n_goes_through_the_lines_of_a_kind_and_leaves_nothing(seat: Seat) -> None:
+    await seat.press("slash", *"is:failed", "enter", "g")
+    first = seat.cursor_line
+    await seat.press("n")
+    assert "check" in seat.cursor_line
+    await seat.press("n")
+    assert seat.cursor_line == first
+    await seat.press("N")
+    assert "check" in seat.cursor_line
+
+
 async def test_a_kind_and_a_word_search_among_the_lines_of_that_kind(seat: Seat) -> None:
     await seat.press("slash", *"is:failed rates", "enter")
     assert seat.list("timeline").count == 2
