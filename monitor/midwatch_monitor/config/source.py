@@ -71,7 +71,7 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
     origins: dict[Keys, ValueOrigin] = {}
     for document in documents:
         data = _merge(data, document.data)
-        origins |= _origins(document)
+        origins |= origins_of(document)
     overrides, named = read_environment(environ), variables(environ)
     data = _merge(data, overrides)
     origins |= named
@@ -155,7 +155,8 @@ def _refuse(errors: list[ConfigError], files: Sequence[Path]) -> NoReturn:
     )
 
 
-def _origins(document: Document) -> dict[Keys, ValueOrigin]:
+def origins_of(document: Document) -> dict[Keys, ValueOrigin]:
+    """Where each value of a file stands."""
     return {
         keys: ValueOrigin(place=FilePosition(file=document.file, line=line))
         for keys, line in document.lines.items()
@@ -164,7 +165,7 @@ def _origins(document: Document) -> dict[Keys, ValueOrigin]:
 
 def _task_origins(document: Document) -> dict[Keys, ValueOrigin]:
     """The origins of a task file, in which a task's default leads to where it is written."""
-    origins = _origins(document)
+    origins = origins_of(document)
     own = dict(origins)
     tasks = document.data.get("tasks")
     for at in range(len(cast("list[object]", tasks)) if isinstance(tasks, list) else 0):

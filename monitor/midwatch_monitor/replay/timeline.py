@@ -34,9 +34,11 @@ from typing import Annotated, Any, Literal, Self, cast
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from midwatch_monitor.config.document import read_document
+from midwatch_monitor.config.problem import Scope
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.section import Section
 from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.source import origins_of
 from midwatch_monitor.errors import ConfigError, FilePosition
 from midwatch_monitor.records import Alert, Step
 from midwatch_monitor.replay.replay import Replay
@@ -118,8 +120,11 @@ def read_timeline(path: Path) -> Timeline:
         raise ConfigError(first.place, first.key, first.problem, others=tuple(others))
     try:
         return Timeline.model_validate(document.data)
-    except ValidationError as error:
-        raise ConfigError(FilePosition(file=path), "", f"not a timeline: {error}") from error
+    except ValidationError as found:
+        whole = FilePosition(file=path)
+        scope = Scope(model=Timeline, origins=origins_of(document), otherwise=whole)
+        first, *others = scope.errors(found)
+        raise ConfigError(first.place, first.key, first.problem, others=tuple(others)) from found
 
 
 def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:

@@ -51,6 +51,7 @@ from midwatch_monitor.state.intervention import (
     Interventions,
     InterventionState,
     WorkerRequest,
+    said_by_person,
     worker_request,
 )
 
@@ -116,7 +117,7 @@ class AttemptState:
     """Of the newest transition or change of circumstances."""
     last_step: int = 0
     last_at: datetime | None = None
-    """When it was last heard of; `None` before its first entry."""
+    """When it was last heard of, not counting what people say; `None` before its first entry."""
     edited_step: int = 0
     """The newest step that changed a file; 0 for none."""
     activity: Activity = Activity.IDLE
@@ -371,8 +372,9 @@ class AttemptState:
 
     def fold(self, entry: Entry) -> None:
         """Take in the next entry of this attempt. Kinds that do not matter are passed over."""
-        self.last_at = entry.at
         record = entry.record
+        if not said_by_person(record):
+            self.last_at = entry.at
         if self.detailed:
             self.details.fold(entry.id, record)
         match record:

@@ -59,6 +59,17 @@ class InterventionStatus(StrEnum):
         return self.on_its_way or self is InterventionStatus.HELD
 
 
+def said_by_person(record: Record) -> bool:
+    """Whether a person acted: it tells nothing of how the worker fares."""
+    match record:
+        case Intervention():
+            return record.by is Actor.OPERATOR
+        case Delivery():
+            return record.state in {DeliveryState.APPROVED, DeliveryState.REJECTED}
+        case _:
+            return False
+
+
 @dataclass(slots=True, kw_only=True)
 class InterventionState:
     """One intervention, where it was issued, and what became of it."""

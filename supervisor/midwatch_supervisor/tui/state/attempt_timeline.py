@@ -165,8 +165,8 @@ class AttemptTimeline:
             return
         if self.last_at is None:
             self._begin()
-        self.last_at = entry.at
         self.state.fold(entry)
+        self.last_at = self.state.last_at or entry.at
         self._answer(entry)
         match entry.record:
             case Change():

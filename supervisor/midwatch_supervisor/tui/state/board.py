@@ -31,7 +31,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.intervention import Interventions
+from midwatch_monitor.state.intervention import Interventions, said_by_person
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.usage import Usage, WorkerUsage
 from midwatch_supervisor.present.waiting import TURN, Wait, adrift
@@ -214,7 +214,8 @@ class FleetBoard:
 
     def fold(self, entry: Entry) -> None:
         """Take in the journal's next entry; its task and attempt have been met."""
-        self.last_at = entry.at
+        if not said_by_person(entry.record):
+            self.last_at = entry.at
         if isinstance(entry.record, TaskTransition):
             self._fold_task(entry, entry.record)
         row = self.rows.get(entry.attempt or 0)

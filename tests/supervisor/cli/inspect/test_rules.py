@@ -58,7 +58,9 @@ def test_a_file_that_is_no_timeline_exits_with_2_and_stops_no_other(
     (folder / "b.yaml").write_text(RIGHT)
     assert main(["rules", "test", "a.yaml", "b.yaml"]) == 2
     out, err = capsys.readouterr()
-    assert err.startswith("a.yaml: not a timeline: ")
+    assert err == (
+        "a.yaml: about: is missing\na.yaml: timeline: is missing\na.yaml:1: tasks: unknown key\n"
+    )
     assert out == "b.yaml: ok\n2 timelines, 1 failed\n"
 
 

@@ -1,4 +1,5 @@
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -9,11 +10,13 @@ from midwatch_monitor.records import (
     AttemptTransition,
     Budget,
     Change,
+    DeliveryState,
     Lifecycle,
     Meter,
     Severity,
 )
 from midwatch_stage.factories import (
+    AT,
     alert,
     attempt,
     away,
@@ -83,6 +86,24 @@ def test_what_a_task_used_before_its_restart_is_counted_once() -> None:
     shown = Change(budget=Budget(requests=Meter(used=18)))
     fleet.board.fold(entry(99, shown, task=1, attempt=2))
     assert fleet.board.totals.used.requests == 18
+
+
+def test_what_a_person_says_makes_no_attempt_look_alive() -> None:
+    fleet = Fleet("a")
+    fleet.say("a", WORKING)
+    heard = fleet.board.last_at
+    said = (
+        intervention(by=Actor.OPERATOR),
+        intervention(needs_approval=True),
+        delivery(3, state=DeliveryState.APPROVED),
+    )
+    later = AT + timedelta(minutes=5)
+    for record in (said[0], said[2]):
+        fleet.say("a", record, at=later)
+    (row,) = fleet.board.rows.values()
+    assert (fleet.board.last_at, row.state.last_at) == (heard, heard)
+    fleet.say("a", said[1], at=later)
+    assert (fleet.board.last_at, row.state.last_at) == (later, later)
 
 
 def test_an_attempt_takes_the_place_of_its_queued_task() -> None:
