@@ -16,6 +16,7 @@ from midwatch_monitor.config.document import read_document
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.replay.timeline import check_timeline
 from midwatch_stage.page_blocks import NOW, ROOT, blocks, shell, spans
 from midwatch_tools import Watch
 
@@ -51,13 +52,19 @@ def test_every_block_for_a_shell_can_be_parsed_by_one() -> None:
             assert (done.returncode, done.stderr) == (0, ""), code
 
 
-def test_every_block_of_yaml_is_a_task_file_or_a_configuration() -> None:
+def test_every_block_of_yaml_is_a_task_file_a_configuration_or_a_timeline_that_holds(
+    tmp_path: Path,
+) -> None:
     for text in of("yaml"):
         document = read_document(PAGE, text)
-        model = TaskFile if "tasks" in document.data else Settings
-        model.model_validate(document.data)
         assert document.data
         assert document.problems == []
+        if "timeline" in document.data:
+            (tmp_path / "timeline.yaml").write_text(text)
+            assert check_timeline(tmp_path / "timeline.yaml") == ()
+            continue
+        model = TaskFile if "tasks" in document.data else Settings
+        model.model_validate(document.data)
 
 
 def test_every_block_of_json_is_one_value_a_line_or_one_value() -> None:
