@@ -13,6 +13,7 @@ from typing import Any
 from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ToolFailed, UnexpectedModelBehavior
 from pydantic_ai.messages import (
+    ERROR_OUTCOMES,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -136,8 +137,9 @@ class AgentModel(Model[None]):
             if isinstance(part, ToolReturnPart):
                 answer = self._session.answers.pop(part.tool_call_id, None)
                 if answer is not None and not answer.done():
-                    failed = part.retry is not None
-                    answer.set_result(Answered(text=part.model_response_str(), failed=failed))
+                    text = part.model_response_str(wrap_if_error=False)
+                    failed = part.outcome in ERROR_OUTCOMES
+                    answer.set_result(Answered(text=text, failed=failed))
 
     async def _tell(self, words: list[str]) -> None:
         session = self._session

@@ -98,10 +98,12 @@ def rules_text(keys: Iterable[AlertKey]) -> str:
 
 
 def _escalation(asked: Escalation) -> TextLine:
+    told = rules_text(asked.alerts)
+    reason = because(asked.reason) if asked.reason != told else ""
     return TextLine(
         "!",
         "escalation",
-        f"{asked.id} {asked.state.value}: {rules_text(asked.alerts)}{because(asked.reason)}",
+        f"{asked.id} {asked.state.value}: {told}{reason}",
         Tone.WARN if asked.state is EscalationState.OPEN else Tone.DIM,
     )
 

@@ -78,6 +78,7 @@ def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
 def copy(
     source: Annotated[PlaceArgument, Parameter(name="FROM")],
     target: Annotated[PlaceArgument, Parameter(name="TO")],
+    /,
     *,
     dry_run: DryRunOption = False,
     json: JsonOption = False,

@@ -44,6 +44,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 async def export(
     attempt: OneAttempt = None,
+    /,
     *,
     output: OutputOption = "-",
     folder: Everything = None,

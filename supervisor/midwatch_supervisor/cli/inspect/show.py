@@ -74,6 +74,7 @@ _RECENT = 15
 
 async def show(
     id: TaskOrAttempt,
+    /,
     *,
     run: RunOption = None,
     journal: JournalOption = None,

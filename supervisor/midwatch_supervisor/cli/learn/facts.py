@@ -59,7 +59,7 @@ async def list_facts(
 
 @app.command
 async def show(
-    number: FactNumber, *, json: JsonOption = False, journal: JournalOption = None
+    number: FactNumber, /, *, json: JsonOption = False, journal: JournalOption = None
 ) -> None:
     """Print everything about one fact: where it comes from, and what became of it."""
     async with await journal_to_read(journal) as opened:
@@ -86,13 +86,13 @@ async def approve(*numbers: FactNumber, options: MarkOptions = UNMARKED) -> None
 
 
 @app.command
-async def retire(number: FactNumber, *, options: MarkOptions = UNMARKED) -> None:
+async def retire(number: FactNumber, /, *, options: MarkOptions = UNMARKED) -> None:
     """Take a fact back: no worker is given it from now on."""
     await _mark(number, LearningMark.RETIRE, options)
 
 
 @app.command
-async def restore(number: FactNumber, *, options: MarkOptions = UNMARKED) -> None:
+async def restore(number: FactNumber, /, *, options: MarkOptions = UNMARKED) -> None:
     """Let a fact that was replaced, removed or retired stand again."""
     await _mark(number, LearningMark.RESTORE, options)
 

@@ -58,6 +58,7 @@ async def feedback(
     verdict: Annotated[
         Literal["accept", "reject"], Parameter(name="VERDICT", help="What you make of its result.")
     ],
+    /,
     *,
     comment: Annotated[str, Parameter(help="Why; a lesson is made of it.")] = "",
     author: FromOption = None,
@@ -97,6 +98,7 @@ async def list_verdicts(
     id: Annotated[
         str | None, Parameter(name="ID", help="Only of this task or attempt, by any name of it.")
     ] = None,
+    /,
     *,
     project: Annotated[
         str | None, Parameter(name="--project", help="Only of this project, by its exact name.")

@@ -30,6 +30,7 @@ async def forget(
             help="The project: its name, the unique beginning of one, or its folder's name.",
         ),
     ],
+    /,
     *,
     yes: Annotated[
         bool, Parameter(name="--yes", negative="", help="Do not ask; needed without a terminal.")

@@ -87,6 +87,7 @@ async def list_versions(
 @app.command
 async def show(
     version: VersionOption = None,
+    /,
     *,
     project: ProjectOption = None,
     journal: JournalOption = None,
@@ -110,6 +111,7 @@ async def show(
 @app.command
 async def diff(
     version: VersionOption = None,
+    /,
     *,
     project: ProjectOption = None,
     journal: JournalOption = None,
@@ -166,6 +168,7 @@ def _none_in_force(versions: _Versions) -> str:
 @app.command
 async def approve(
     version: VersionOption = None,
+    /,
     *,
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
@@ -182,6 +185,7 @@ async def approve(
 @app.command
 async def reject(
     version: VersionOption = None,
+    /,
     *,
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
@@ -195,6 +199,7 @@ async def reject(
 @app.command
 async def rollback(
     version: VersionOption = None,
+    /,
     *,
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
@@ -212,6 +217,7 @@ async def rollback(
 @app.command
 async def retire(
     version: VersionOption = None,
+    /,
     *,
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,

@@ -106,7 +106,7 @@ def _row(known: KnownLesson) -> tuple[str, ...]:
 
 
 @app.command
-async def show(id: LessonId, *, journal: JournalOption = None, json: JsonOption = False) -> None:
+async def show(id: LessonId, /, *, journal: JournalOption = None, json: JsonOption = False) -> None:
     """Print everything about one lesson: where it comes from, and what became of its uses."""
     async with await journal_to_read(journal) as opened:
         known = await _lesson_with(opened, id)
@@ -125,13 +125,13 @@ async def approve(*ids: LessonId, options: MarkOptions = UNMARKED) -> None:
 
 
 @app.command
-async def retire(id: LessonId, *, options: MarkOptions = UNMARKED) -> None:
+async def retire(id: LessonId, /, *, options: MarkOptions = UNMARKED) -> None:
     """Take a lesson out of use: it never comes back into a prompt, unless it is restored."""
     await _mark(id, LearningMark.RETIRE, options)
 
 
 @app.command
-async def restore(id: LessonId, *, options: MarkOptions = UNMARKED) -> None:
+async def restore(id: LessonId, /, *, options: MarkOptions = UNMARKED) -> None:
     """Bring a retired or archived lesson back into use."""
     await _mark(id, LearningMark.RESTORE, options)
 
@@ -143,6 +143,7 @@ async def rate(
         Literal["1", "2", "3", "4", "5"],
         Parameter(name="RATING", help="What it is worth: 1 is misleading, 5 saved the day."),
     ],
+    /,
     *,
     options: MarkOptions = UNMARKED,
 ) -> None:
@@ -201,6 +202,7 @@ async def add(
         str | None,
         Parameter(name="TEXT", help="What to know, do or avoid. Default: read from stdin."),
     ] = None,
+    /,
     *,
     fields: LessonFields = _PLAIN,
     project: ProjectOption = None,
@@ -242,6 +244,7 @@ async def give(
     task: Annotated[
         str, Parameter(name="TASK", help="A task's id, or the unique beginning of one.")
     ],
+    /,
     *,
     run: RunOption = None,
     options: MarkOptions = UNMARKED,

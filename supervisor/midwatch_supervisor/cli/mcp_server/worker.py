@@ -25,6 +25,7 @@ from mcp_types import (
 )
 from pydantic_ai import Agent, UsageLimits
 from pydantic_ai.messages import (
+    ERROR_OUTCOMES,
     ModelMessage,
     ModelResponse,
     TextPart,
@@ -119,8 +120,8 @@ class ClientModel(Model[None]):
         known, results, failed = max(responses, default=len(messages)), list[str](), False
         for part in (part for each in messages[known:] for part in each.parts):
             if isinstance(part, ToolReturnPart):
-                results.append(part.model_response_str())
-                failed = failed or part.retry is not None
+                results.append(part.model_response_str(wrap_if_error=False))
+                failed = failed or part.outcome in ERROR_OUTCOMES
             elif isinstance(part, UserPromptPart) and isinstance(part.content, str):
                 self._words.append(part.content)
         if self._asked is not None and not self._asked.answer.done():

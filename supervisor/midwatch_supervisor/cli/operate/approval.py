@@ -41,6 +41,7 @@ QuestionId = Annotated[
 
 async def approve(
     id: QuestionId,
+    /,
     *,
     author: FromOption = None,
     dry_run: DryRunOption = False,
@@ -53,6 +54,7 @@ async def approve(
 
 async def reject(
     id: QuestionId,
+    /,
     *,
     comment: Annotated[str, Parameter(help="Why; `show` says it, and a worker hears it.")] = "",
     author: FromOption = None,

@@ -133,6 +133,7 @@ async def tell(
     text: Annotated[
         str, Parameter(name="TEXT", help="What to say; needed unless an option acts.")
     ] = "",
+    /,
     *,
     pause: Annotated[bool, Parameter(negative="", help="Hold it until it is resumed.")] = False,
     resume: Annotated[bool, Parameter(negative="", help="Let it go on after a pause.")] = False,
@@ -205,6 +206,7 @@ async def _begin_again(
 
 async def grant(
     attempt: TaskOrAttempt,
+    /,
     *,
     requests: Annotated[int, Parameter(help="So many more model requests.")] = 0,
     tokens: Annotated[int, Parameter(help="So many more tokens.")] = 0,
@@ -243,6 +245,7 @@ async def switch(
     model: Annotated[
         str, Parameter(name="MODEL", help="The model that goes on, as a task file names it.")
     ],
+    /,
     *,
     message: MessageOption = "",
     author: FromOption = None,

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 async def diff(
     id: TaskOrAttempt,
+    /,
     *,
     run: RunOption = None,
     journal: JournalOption = None,
@@ -94,6 +95,7 @@ async def merge(
     task: Annotated[
         str, Parameter(name="TASK", help="A completed task's id, or the unique beginning of one.")
     ],
+    /,
     *,
     run: RunOption = None,
     dry_run: DryRunOption = False,
