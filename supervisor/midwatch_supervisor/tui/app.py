@@ -35,7 +35,7 @@ from midwatch_supervisor.tui.keys import (
 )
 from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.log_capture import LogCapture
-from midwatch_supervisor.tui.operator_command import DialogQuestion
+from midwatch_supervisor.tui.operator_command import DialogQuestion, Offer
 from midwatch_supervisor.tui.operator_keys import OperatorApp
 from midwatch_supervisor.tui.screens.banner import Banner
 from midwatch_supervisor.tui.screens.panes import BatchReceiver, Panes
@@ -197,6 +197,10 @@ class Console(OperatorApp):
             self.notify(said, severity="error", timeout=_LONG, markup=False)
         else:
             self.notify(f"the run is over (exit code {self.code}); q leaves", timeout=10)
+
+    def offers(self) -> tuple[Offer, ...]:
+        """What can be done about the chosen row, or the chosen line of what was learned."""
+        return (*super().offers(), *self.learned.offers())
 
     def _go_on(self) -> None:
         """Conduct the run of this process again, where a task was begun again since it was over."""

@@ -147,10 +147,16 @@ LEARNED = (
         "Approve",
     ),
     Key("learned.reject", "r", "mark('reject')", "Reject the proposed guidelines", "Reject"),
-    Key("learned.rollback", "b", "mark('roll back')", "Roll back to the guidelines before"),
+    Key(
+        "learned.rollback",
+        "b",
+        "mark('roll back')",
+        "Roll back to the guidelines before",
+        "Roll back",
+    ),
     Key("learned.rate", "s", "mark('rate')", "Rate the lesson, from 1 to 5", "Rate"),
     Key("learned.retire", "x", "mark('retire')", "Retire the lesson or the fact", "Retire"),
-    Key("learned.restore", "u", "mark('restore')", "Bring a lesson or a fact back"),
+    Key("learned.restore", "u", "mark('restore')", "Bring a lesson or a fact back", "Bring back"),
     Key("learned.source", "o", "source", "Show the attempt that it comes from"),
     Key("learned.lessons", "f2", "tab('lessons')", "Show the lessons"),
     Key("learned.facts", "f3", "tab('facts')", "Show the facts"),
@@ -158,6 +164,8 @@ LEARNED = (
     Key("learned.statistics", "f5", "tab('statistics')", "Show the statistics of what was learned"),
 )
 """Keys of the view of what was learned, on the line of its cursor."""
+MARKS = frozenset(key.id for key in LEARNED if key.action.startswith("mark("))
+"""Those of them that change something, by id; the footer shows what makes sense, as of `ACTS`."""
 
 
 def key_groups() -> tuple[tuple[str, tuple[Key, ...]], ...]:

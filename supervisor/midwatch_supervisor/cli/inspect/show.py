@@ -224,7 +224,9 @@ def _attempt(
     details = state.details
     if details.saved is not None:
         yield f"  saved: {snapshot_text(details.saved)}"
-    yield f"  used: {budget_text(state.budget)}"
+    # The meters go on where the attempt before stopped.
+    of = "" if attempt.number == 1 else " of the task's budget"
+    yield f"  used{of}: {budget_text(state.budget)}"
     yield from _section("plan", plan_lines(state.plan))
     yield from _section("plan checks", _requests(state, details.plan_checks))
     yield from _section("completions", _texts(details.completions))

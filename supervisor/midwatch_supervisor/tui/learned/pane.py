@@ -38,7 +38,7 @@ from midwatch_supervisor.present.known_text import (
     version_detail,
 )
 from midwatch_supervisor.present.text_line import Parts, one_line, paragraphs
-from midwatch_supervisor.tui.keys import LEARNED
+from midwatch_supervisor.tui.keys import LEARNED, MARKS
 from midwatch_supervisor.tui.learned.lists import (
     facts_list,
     guidelines_list,
@@ -47,6 +47,7 @@ from midwatch_supervisor.tui.learned.lists import (
     rating_in,
 )
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
+from midwatch_supervisor.tui.operator_command import Offer
 from midwatch_supervisor.tui.operator_keys import STORING
 from midwatch_supervisor.tui.state.learning import (
     LearningCounts,
@@ -138,6 +139,17 @@ class LearnedPane(Vertical, DetailTabs):
     @property
     def current(self) -> Known | None:
         return None if self.table is None else self.table.current
+
+    def offers(self) -> tuple[Offer, ...]:
+        """What can be done about the line of the cursor now."""
+        known = self.current
+        if known is None:
+            return ()
+        return tuple(
+            Offer(key.id, key.short)
+            for key in LEARNED
+            if key.id in MARKS and not refusal(LearningMark(key.action.split("'")[1]), known)
+        )
 
     @property
     def chosen(self) -> None:

@@ -16,11 +16,11 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from midwatch_supervisor.tui.keys import ACTS
+from midwatch_supervisor.tui.keys import ACTS, MARKS
 from midwatch_supervisor.tui.operator_command import Offer
 from midwatch_supervisor.tui.widgets.palette import Palette, app_of, on_theme_change, palette_of
 
-_ACTS = frozenset(key.id for key in ACTS)
+_ACTS = MARKS.union(key.id for key in ACTS)
 _HELP = "help"
 _LEAVE = "leave"
 

@@ -93,6 +93,16 @@ async def eventful(journal: Journal, attempt: Attempt, at: datetime) -> int:
     return id
 
 
+async def test_what_a_later_attempt_shows_as_used_is_said_to_be_the_tasks(
+    journal: Journal, capsys: Capture
+) -> None:
+    task = await task_of(journal)
+    for number in (1, 2):
+        await new_attempt(journal, task, number)
+    used = [line for line in await read(capsys, "show", "totals") if line.startswith("  used")]
+    assert [line.partition(":")[0] for line in used] == ["  used", "  used of the task's budget"]
+
+
 async def test_a_task_is_shown_with_all_that_happened(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:

@@ -161,6 +161,21 @@ async def test_a_retired_lesson_can_be_brought_back(writer: Reader) -> None:
     ]
 
 
+async def test_the_footer_shows_what_can_be_done_about_the_line_and_nothing_else(
+    writer: Reader,
+) -> None:
+    def acts() -> set[str]:
+        words = ("Approve", "Reject", "Roll back", "Rate", "Retire", "Bring back")
+        return {each for each in words if each in writer.footer}
+
+    assert acts() == {"Rate", "Retire"}
+    await writer.press("x", "enter")
+    await writer.until(lambda: writer.words("lessons")[0].startswith(">⊘"))
+    assert acts() == {"Rate", "Bring back"}
+    await writer.press("f5")
+    assert acts() == set()
+
+
 async def test_v11_a_conflict_is_shown_with_both_sides(reader: Reader) -> None:
     new, old = [fact.id for fact in reader.app.learned.view.facts[1:]]
     await reader.press("f3")
