@@ -72,7 +72,9 @@ def task_waits_for(task: TaskState) -> str:
         return ""
     asks = latest is not None and latest.needed_since is not None and not latest.goes_on
     if task.left and not asks:
-        return LEFT
+        if latest is None or latest.awaited[0] is not Awaited.PROVIDER:
+            return LEFT
+        return f"{attempt_waits_for(latest)}, then `midwatch resume`"
     if latest is None or latest.interventions.begin_again:
         return task.turn or TURN
     return "the tasks that it was split into" if latest.split else attempt_waits_for(latest)

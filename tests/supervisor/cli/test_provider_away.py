@@ -79,7 +79,8 @@ async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     assert await command("status", "--json", "--journal", str(journal)) == 0
     status = json.loads(capsys.readouterr().out)
     assert (status["lifecycle"], status["health"]) == ("working", "unknown")
-    assert status["waits_for"] == f"the provider: Connection refused from {server.url}"
+    away = f"the provider: Connection refused from {server.url}"
+    assert status["waits_for"] == f"{away}, then `midwatch resume`"
 
     await server.open()
     code, lines, errors = await finished(await midwatch("resume", "--headless"))

@@ -22,6 +22,7 @@ from midwatch_stage.factories import call, turn
 from midwatch_stage.factories import ended as failed
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.repository import new_repository
+from midwatch_supervisor.run.run_lock import forget_lock
 from midwatch_tools.git import is_repository
 
 
@@ -84,10 +85,22 @@ async def test_an_interrupted_run_is_gone_on_with(
 
 
 @pytest.mark.matrix
-async def test_of_two_processes_with_the_same_run_the_older_one_is_refused(
+async def test_of_two_processes_with_the_same_run_the_newer_one_does_not_begin(
     harness: RunHarness,
 ) -> None:
     older = await started(harness)
+    code, errors = await ended(await resumed(harness))
+    assert (code, errors.partition(":")[0]) == (2, "another process works on run 1")
+    harness.open_gate()
+    assert await ended(older) == (0, "")
+    await prove_one_whole_attempt(harness)
+
+
+@pytest.mark.matrix
+async def test_where_no_lock_is_seen_the_older_process_is_refused(harness: RunHarness) -> None:
+    older = await started(harness)
+    # As on another machine, over a database.
+    forget_lock(harness.journal.name, 1)
     newer = await resumed(harness)
     code, errors = await ended(older)
     assert code == 1
