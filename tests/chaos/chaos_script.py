@@ -63,7 +63,9 @@ def _asking() -> Phase:
 
 
 def _finishing(key: str, begin: int) -> Phase:
-    first = Turn(say="I see.", calls=(_write(f"{key}.txt", "part 1"), _mark(begin)))
+    # It says at once that it goes on: an answer that comes late would otherwise have no effect.
+    calls = (_reflect(60), _write(f"{key}.txt", "part 1"), _mark(begin))
+    first = Turn(say="I see.", calls=calls)
     return Phase(turns=(first, *_end(key, begin + 1)))
 
 
