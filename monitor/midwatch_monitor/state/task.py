@@ -70,7 +70,7 @@ class TaskState:
     workers: WorkerUsage = field(default_factory=WorkerUsage)
     turn: str = ""
     """What it waits for before it begins, in words, where the reader knows it."""
-    left: bool = False
+    interrupted: bool = False
     """Whether the process that worked on its run is gone, where the reader knows it."""
 
     @property

@@ -26,6 +26,10 @@ from midwatch_supervisor.cli.fleet.log import make_stderr_plain
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.output import drop_output, open_closed_streams, write_error
 
+NOT_READ = 128 + signal.SIGPIPE
+"""The exit code where whoever read the output went: what shells say of other programs then."""
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 GROUPS = {
     "Run": {
         "run": ("run.run:run", 'Run a task file, or a goal: `run "fix the tests"`.'),
@@ -119,11 +123,6 @@ def build() -> App:
     for flag in ("--help", "--version"):
         app[flag].group = groups[-1]
     return app
-
-
-NOT_READ = 128 + signal.SIGPIPE
-"""The exit code where whoever read the output went: what shells say of other programs then."""
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def _version() -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from midwatch_monitor.config.tasks import TaskSpec
 
 TURN = "its turn"
-LEFT = "`midwatch resume`: no process works on it"
+INTERRUPTED = "`midwatch resume`: no process works on it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,9 @@ def task_waits_for(task: TaskState) -> str:
     if task.over:
         return ""
     asks = latest is not None and latest.needed_since is not None and not latest.goes_on
-    if task.left and not asks:
+    if task.interrupted and not asks:
         if latest is None or latest.awaited[0] is not Awaited.PROVIDER:
-            return LEFT
+            return INTERRUPTED
         return f"{attempt_waits_for(latest)}, then `midwatch resume`"
     if latest is None or latest.interventions.begin_again:
         return task.turn or TURN

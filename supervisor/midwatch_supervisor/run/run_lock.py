@@ -46,12 +46,12 @@ def forget_lock(journal: str, run: int) -> None:
         file.unlink(missing_ok=True)
 
 
-def is_left(journal: str, run: Run) -> bool:
+def is_interrupted(journal: str, run: Run) -> bool:
     """Whether the process that worked on a run is gone, as far as this machine tells."""
     return run.keeper is Keeper.PROCESS and _is_held(journal, run.id) is False
 
 
-def require_left(journal: str, run: int) -> None:
+def refuse_held(journal: str, run: int) -> None:
     """Raise UsageError where a process works on a run."""
     if _is_held(journal, run):
         raise _at_work(run)
@@ -60,11 +60,11 @@ def require_left(journal: str, run: int) -> None:
 def _is_held(journal: str, run: int) -> bool | None:
     """Whether a process holds the lock; `None` where there is none to hold."""
     file = _file(journal, run)
-    try:
-        lock = os.open(file, os.O_RDWR) if file is not None else None
-    except OSError:
+    if file is None:
         return None
-    if lock is None:
+    try:
+        lock = os.open(file, os.O_RDWR)
+    except OSError:
         return None
     try:
         return not _take(lock)

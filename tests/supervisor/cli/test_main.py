@@ -32,6 +32,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (["config", "chek", "x"], 'Unknown command "chek". Did you mean "check"?'),
         (["config", "check"], 'Command "config check" parameter FILES requires an argument.'),
         (["config", "show", "--bar"], "Unknown option: --bar."),
+        (["show"], 'Command "show" parameter ID requires an argument.'),
         (["replay"], 'Command "replay" parameter PATHS requires an argument.'),
         (["replay", "none.jsonl"], "none.jsonl: No such file or directory\n"),
         (["replay", ".", "--format", "x"], "no trace format is called 'x'"),

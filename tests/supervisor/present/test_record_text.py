@@ -345,3 +345,10 @@ def test_what_agents_wrote_has_no_power_over_a_terminal(text: str) -> None:
 def test_an_endless_text_is_cut_to_what_a_line_can_show() -> None:
     step = Step(number=1, kind=StepKind.MESSAGE, text="x" * 1_000_000)
     assert len(line(step).text) == 500
+
+
+def test_an_escalation_whose_reason_is_its_rules_says_them_once() -> None:
+    assert line(make.escalation(4, "cycle", reason="cycle")).text == "4 open: cycle"
+    assert (
+        line(make.escalation(4, "cycle", reason="it circles")).text == "4 open: cycle: it circles"
+    )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
@@ -48,7 +49,7 @@ async def test_two_processes_cannot_hold_one_run(journal: Journal, attempt: Atte
     async with hold_run(journal.name, 1):
         async with hold_run(journal.name, 2):
             pass
-        with pytest.raises(Exception, match="another process works on run 1"):
+        with pytest.raises(UsageError, match="another process works on run 1"):
             async with hold_run(journal.name, 1):
                 pass
 

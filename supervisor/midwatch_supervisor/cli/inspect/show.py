@@ -57,7 +57,7 @@ from midwatch_supervisor.present.record_text import (
     snapshot_text,
 )
 from midwatch_supervisor.present.text_line import because
-from midwatch_supervisor.run.run_lock import is_left
+from midwatch_supervisor.run.run_lock import is_interrupted
 
 TaskOrAttempt = Annotated[
     str,
@@ -101,7 +101,7 @@ async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
     """The nodes that share the task's run, by name; says what the task waits for if not begun."""
     run = await journal.run(state.task.run)
     nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
-    state.left = is_left(journal.name, run)
+    state.interrupted = is_interrupted(journal.name, run)
     if state.latest is None:
         say_turn(state, await states_before(journal, state.task), nodes)
     return {each.name: each for each in nodes or ()}

@@ -23,7 +23,7 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
-from midwatch_supervisor.run.run_lock import is_left
+from midwatch_supervisor.run.run_lock import is_interrupted
 
 _NODE = "node"
 _HEADINGS = (
@@ -131,9 +131,9 @@ async def read_states(
 ) -> AsyncIterator[tuple[Run, list[TaskState]]]:
     """Each run with its tasks as they stand; `nodes` are those of the fleet, by name."""
     for run in runs:
-        tasks, left = await task_states(journal, run.id), is_left(journal.name, run)
+        tasks, interrupted = await task_states(journal, run.id), is_interrupted(journal.name, run)
         for task in tasks:
-            task.left = left
+            task.interrupted = interrupted
         say_turns(tasks, nodes.values() if run.keeper is Keeper.MONITOR else None)
         yield run, tasks
 
@@ -178,7 +178,7 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
         health=health_of(latest, nodes) if latest else None,
         node=latest.node if latest else None,
         node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
-        interrupted=state.left and not state.over,
+        interrupted=state.interrupted and not state.over,
         sandbox=latest.sandbox or None if latest else None,
         plan_step=(latest.plan_step or None) if latest and latest.plan_steps else None,
         plan_steps=latest.plan_steps if latest else 0,

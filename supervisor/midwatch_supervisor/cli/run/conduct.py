@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from shlex import quote
 
@@ -241,12 +241,11 @@ async def _stay(
             clock=clock,
         )
         reporter = Reporter(journal, jobs, output, clock=clock, told=told)
-        async with hold_run(journal.name, resources.run.id):
+        async with hold_run(journal.name, resources.run.id), telling:
             if output is Output.CONSOLE:
-                async with telling:
-                    code = await show_run(resources, jobs, about=about(resources, jobs))
+                code = await show_run(resources, jobs, about=about(resources, jobs))
             else:
-                code = await reporter.see_to_end(resources, jobs, telling)
+                code = await reporter.see_to_end(resources, jobs)
         tasks = await task_states(journal, resources.run.id)
         if all(task.over for task in tasks):
             forget_lock(journal.name, resources.run.id)
@@ -326,17 +325,11 @@ class Reporter:
         if self._json:
             write_json(self._transcript.done_line(exit_code=2, at=self._clock()))
 
-    async def see_to_end(
-        self,
-        resources: RunResources,
-        jobs: tuple[Job, ...],
-        telling: AbstractAsyncContextManager[object],
-    ) -> int:
-        """Conduct a run, `telling` whom it concerns, and print what happens; its exit code."""
+    async def see_to_end(self, resources: RunResources, jobs: tuple[Job, ...]) -> int:
+        """Conduct a run, and print what happens; its exit code."""
         self.begin(resources, jobs)
         try:
-            async with telling:
-                return await conduct(resources, jobs, self.follow)
+            return await conduct(resources, jobs, self.follow)
         except ProviderRefusedError:
             self.report_refusal()
             raise

@@ -31,7 +31,7 @@ from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, latest_state
 from midwatch_supervisor.run.launch import again
-from midwatch_supervisor.run.run_lock import require_left
+from midwatch_supervisor.run.run_lock import refuse_held
 
 if TYPE_CHECKING:
     from midwatch_supervisor.present.assignment import Assignment
@@ -201,11 +201,11 @@ async def _find_run(location: str, wanted: int | None) -> Run:
                 raise UsageError(f"there is no run {wanted}; `midwatch status --all` lists them")
             if chosen[0].keeper is Keeper.MONITOR:
                 raise UsageError(f"run {wanted} is not run here: a fleet goes on with it by itself")
-            require_left(journal.name, wanted)
+            refuse_held(journal.name, wanted)
             return chosen[0]
         for run in reversed([run for run in runs if run.keeper is Keeper.PROCESS]):
             states = [await latest_state(journal, task) for task in await journal.tasks(run.id)]
             if any(not state.lifecycle.over for state in states):
-                require_left(journal.name, run.id)
+                refuse_held(journal.name, run.id)
                 return run
     raise UsageError("every run is over; `midwatch run FILE` starts a new one")

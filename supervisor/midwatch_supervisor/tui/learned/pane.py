@@ -7,6 +7,7 @@ from time import monotonic
 from typing import ClassVar
 
 from textual import on, work
+from textual.actions import parse
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -148,7 +149,7 @@ class LearnedPane(Vertical, DetailTabs):
         return tuple(
             Offer(key.id, key.short)
             for key in LEARNED
-            if key.id in MARKS and not refusal(LearningMark(key.action.split("'")[1]), known)
+            if key.id in MARKS and not refusal(LearningMark(str(*parse(key.action)[2])), known)
         )
 
     @property

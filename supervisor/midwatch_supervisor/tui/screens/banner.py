@@ -10,7 +10,7 @@ from textual.widgets import Static
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.text_line import NODE, because, one_line
 from midwatch_supervisor.present.waiting import monitor_absent
-from midwatch_supervisor.run.run_lock import is_left
+from midwatch_supervisor.run.run_lock import is_interrupted
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import clock, long_span, span
@@ -87,11 +87,11 @@ def journal_still(
     return Trouble(what=what, since=last_at, remedy=_STILL, key=f"still {agents}")
 
 
-def left_runs(board: FleetBoard, journal: str) -> Trouble | None:
+def interrupted_run(board: FleetBoard, journal: str) -> Trouble | None:
     """The trouble that agents should be working and the process of their run is gone."""
     for id in sorted({row.run for row in board.rows.values() if works(row)}):
         run = board.runs.get(id)
-        if run is not None and is_left(journal, run):
+        if run is not None and is_interrupted(journal, run):
             since = board.last_at or run.started_at
             remedy = f"`midwatch resume --run {id}` continues it"
             return Trouble(what=f"no process works on run {id}", since=since, remedy=remedy)
@@ -226,7 +226,7 @@ class Banner(Static):
         if not board.loading and no_node(board) is None:
             rows, last_at = board.rows.values(), board.last_at
             still = journal_still(rows, last_at, now, stale_seconds=self._stale_seconds)
-            found.append(left_runs(board, self._journal) or still)
+            found.append(interrupted_run(board, self._journal) or still)
         kept = {part: each for part, each in self._reported.items() if not each.passed(now)}
         self._reported = kept
         troubles = [*failed_parts(board.faults), *kept.values(), *filter(None, found)]
