@@ -12,7 +12,15 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.records import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
+from midwatch_monitor.records import (
+    Health,
+    Keeper,
+    Lifecycle,
+    NodeState,
+    NodeStatus,
+    Run,
+    TaskTransition,
+)
 from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus
@@ -20,7 +28,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_states
+from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_state, task_states
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
 from midwatch_supervisor.run.run_lock import is_interrupted
@@ -43,6 +51,10 @@ _HEADINGS = (
 _WAITS_WIDTH = 72
 _TOLD = timedelta(days=1)
 """For how long a lost node is listed: some machines are never switched on again."""
+_UNFINISHED = timedelta(days=7)
+"""For how long an earlier run is listed that is not over."""
+_NAMED = 4
+"""So many of its tasks are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +112,8 @@ async def status(
         known = Nodes(opened)
         nodes = {each.name: each for each in await known.all()}
         now, needy = await opened.now(), False
-        async for each, tasks in read_states(opened, runs[::-1] if all else latest(runs), nodes):
+        shown = runs[::-1] if all else latest(runs)
+        async for each, tasks in read_states(opened, shown, nodes):
             shared = each.keeper is Keeper.MONITOR
             needy = needy or (shared and any(map(_open_to_nodes, tasks)))
             lines = [status_line(state, nodes if shared else {}) for state in tasks]
@@ -109,13 +122,15 @@ async def status(
                     write_json(asdict(line))
             else:
                 _print(each, lines, nodes=shared)
+        earlier = [] if run or all or json else [each for each in runs if each not in shown]
+        unfinished = [line async for line in _unfinished(opened, earlier, nodes)]
         monitors = await known.monitors() if needy and not json else []
         lessons, facts = await Learned(opened).count_waiting()
     if json:
         if lessons or facts:
             write_json({"type": "waiting", "lessons": lessons, "facts": facts})
         return
-    told = [*lost_lines(nodes.values(), now - _TOLD)]
+    told = [*unfinished, *lost_lines(nodes.values(), now - _TOLD)]
     told += [
         f"{what} that wait for you: {count} (`midwatch {what} list`)"
         for what, count in (("lessons", lessons), ("facts", facts))
@@ -145,6 +160,31 @@ def latest(runs: Sequence[Run]) -> list[Run]:
     since = runs[0].started_at - _TOLD
     found = [each for each in runs if each.source.startswith(SESSION)]
     return [each for each in found if each.started_at >= since][::-1]
+
+
+async def _unfinished(
+    journal: Journal, runs: Sequence[Run], nodes: Mapping[str, NodeStatus]
+) -> AsyncIterator[str]:
+    """The runs of the last week with tasks that are not over, and where these stand.
+
+    Sessions are left out: nobody says of one that it ended if its process was killed.
+    """
+    since = await journal.now() - _UNFINISHED
+    recent = [each for each in runs if each.started_at >= since]
+    begun = [each for each in recent if not each.source.startswith(SESSION)]
+    left = [each for each in begun if await _is_unfinished(journal, each)]
+    async for run, tasks in read_states(journal, left, nodes):
+        found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        named = ", ".join(found[:_NAMED]) + more
+        yield f"run {run.id} is not over (`midwatch status --run {run.id}`): {named}"
+
+
+async def _is_unfinished(journal: Journal, run: Run) -> bool:
+    for task in await journal.tasks(run.id):
+        if not (await task_state(journal, task, kinds=(TaskTransition,))).over:
+            return True
+    return False
 
 
 def _open_to_nodes(state: TaskState) -> bool:

@@ -248,6 +248,24 @@ async def test_the_latest_run_is_shown_unless_others_are_asked_for(
     assert [line["run"] for line in await ask(capsys, "status", *argv)] == runs
 
 
+async def test_an_earlier_run_that_is_not_over_is_told_below_the_latest(
+    journal: Journal, attempt: Attempt, write: Write, capsys: Capture
+) -> None:
+    await write(WORKING, Change(lifecycle=Lifecycle.INPUT_REQUIRED))
+    await new_task(journal)
+    assert (await read(capsys, "status"))[-1] == (
+        "run 1 is not over (`midwatch status --run 1`): fix (waits for you)"
+    )
+
+
+async def test_an_earlier_run_that_is_over_is_not_told(
+    journal: Journal, attempt: Attempt, write: Write, capsys: Capture
+) -> None:
+    await write(TaskTransition(lifecycle=Lifecycle.FAILED))
+    await new_task(journal)
+    assert len(await read(capsys, "status")) == 3
+
+
 async def test_an_unknown_run_is_bad_usage(
     journal: Journal, attempt: Attempt, capsys: Capture
 ) -> None:
