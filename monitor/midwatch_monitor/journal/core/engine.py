@@ -102,6 +102,18 @@ class Store:
         finally:
             connection.close()
 
+    def keep_private(self) -> None:
+        """A journal of an older Midwatch, and what SQLite keeps beside it, could be read by others.
+
+        Only of what is known to be a journal: the rights to other files are not ours to change.
+        """
+        if self.lines is not None or self.reading is None:
+            return
+        path = Path(self.name)
+        folder = [path.parent] if path.parent.name == FOLDER else []
+        beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm", "-journal")]
+        keep_private([*folder, *beside])
+
     def cut(self) -> None:
         """End the connections to a server that does not answer; those who wait there fail."""
         if self.lines is not None:
@@ -184,7 +196,6 @@ def _require(path: Path, access: Access) -> None:
         )
     if path.exists():
         _require_rights(path, access)
-        _keep_private(path)
         return
     if access is not Access.CREATE:
         raise JournalAccessError(f"there is no journal at {path}: nothing has run there yet")
@@ -200,13 +211,6 @@ def _require(path: Path, access: Access) -> None:
         raise JournalReadOnlyError(f"the folder {folder} cannot be made: {error}") from error
     with suppress(OSError):  # SQLite says better what is wrong there
         private_file(path)
-
-
-def _keep_private(path: Path) -> None:
-    """A journal of an older Midwatch, and what SQLite keeps beside it, could be read by others."""
-    folder = [path.parent] if path.parent.name == FOLDER else []
-    beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm", "-journal")]
-    keep_private([*folder, *beside])
 
 
 def _require_rights(path: Path, access: Access) -> None:

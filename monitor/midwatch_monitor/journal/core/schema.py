@@ -109,6 +109,7 @@ def open_store(
     store = connect(location, access, synchronous)
     try:
         found = prepare(store, access, min(patience_seconds, OPENING_SECONDS))
+        store.keep_private()
         return replace(store, mask_key=_key(store, found))
     except BaseException:
         store.close()
@@ -172,6 +173,8 @@ def _prepare(store: Store, access: Access) -> Version:
     refusal = _refusal(store, found, access)
     if refusal is not None or store.writing is None:
         raise refusal or _empty(store)
+    if found.revision is None and store.lines is None:
+        _refuse_others(store)
     with transaction(store.writing) as connection:
         # Asked again inside the transaction: another process may have been first.
         found = read_version(connection)
@@ -242,6 +245,18 @@ def refuse_stranger(found: Version, name: str) -> None:
     """Raise JournalCorruptError where the tables are another program's."""
     if found.strange:
         raise _strange(name, "alembic_version")
+
+
+def _refuse_others(store: Store) -> None:
+    """Raise JournalCorruptError for the file of another program, which is left as it is.
+
+    The first connection to write would change its mode of journaling.
+    """
+    with store.reader.connect() as connection:
+        # Another process may have made the tables meanwhile, all at once.
+        taken = _foreign_table(connection) if read_version(connection).revision is None else ""
+    if taken:
+        raise _strange(store.name, taken)
 
 
 def _foreign_table(connection: Connection) -> str:

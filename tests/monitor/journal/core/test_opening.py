@@ -44,6 +44,20 @@ async def test_a_folder_of_another_name_is_left_to_its_owner(tmp_path: Path, at:
     assert not (tmp_path / "deep" / ".gitignore").exists()
 
 
+@pytest.mark.parametrize("words", [b"no database, " * 40, b""], ids=["text", "database"])
+async def test_the_file_of_another_program_is_left_as_it_is(tmp_path: Path, words: bytes) -> None:
+    file = tmp_path / "theirs.db"
+    file.write_bytes(words)
+    if not words:
+        execute(file, "CREATE TABLE bookmark (url TEXT)")
+    file.chmod(0o644)
+    before = file.read_bytes()
+    for opening in (Journal.open, Journal.open_to_read):
+        with pytest.raises(JournalCorruptError, match="is not a journal"):
+            await opening(file)
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (before, 0o644)
+
+
 @pytest.mark.parametrize("how", [{"synchronous": Synchronous.FULL}, {"create": False}], ids=str)
 async def test_what_was_written_is_there_at_the_next_opening(
     journal_file: Path, at: datetime, how: dict[str, Any]
