@@ -112,6 +112,7 @@ _SAYS_ERROR = PatternSet(
         r"|not (?:authori[sz]ed|permitted|allowed|accepted|sent|saved|accessible)"
         r"|please (?:enter|provide|choose|select) a valid|try again)\b",
         r"(?i)^[\W_]*(?:\w+ )?(?:conflict|bounced|rejected|declined|not applied)\b",
+        r"#(?:CIRC|REF|VALUE|NAME|NUM|DIV/0)[!?]",
     )
 )
 """How a tool that is no shell answers that it failed."""
@@ -125,9 +126,12 @@ _WALL = PatternSet(
 _UNDER_WAY = PatternSet(
     (
         r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
-        r"|PodInitializing|not (?:yet )?ready|[1-9]\d* remaining|\d{1,2}(?:\.\d+)? ?%)",
+        r"|PodInitializing|not (?:yet )?ready|[1-9]\d* remaining|\d{1,2}(?:\.\d+)? ?%"
+        r"|processing)|\"run(?:ning)?\"",
     )
 )
+_TELLS_STATE = re.compile(r"(?i)\"(?:status|state|phase)\"\s*:\s*\"")
+"""How an answer shows that the state of something was asked for."""
 _ASKS_STATE = PatternSet(
     (
         r"(?i)(?:^|[\W_])(?:status|state|checks?|rollout|pods?|jobs?|runs|logs?|tail|poll"
@@ -197,9 +201,9 @@ def _says_error(step: Step) -> bool:
 
 def is_under_way(step: Step) -> bool:
     """Whether a call asks for the state of other work, and is told that it is not done yet."""
-    if not _ASKS_STATE.anywhere(f"{step.tool} {step.args[:_ASKED_IN]}"):
-        return False
-    return _UNDER_WAY.anywhere(step.output[-_END:])
+    said = step.output[-_END:]
+    asks = _ASKS_STATE.anywhere(f"{step.tool} {step.args[:_ASKED_IN]}")
+    return (asks or _TELLS_STATE.search(said) is not None) and _UNDER_WAY.anywhere(said)
 
 
 def finds_nothing(step: Step) -> bool:
@@ -219,7 +223,8 @@ def says_no(step: Step, line: str) -> bool:
     """Whether an exit code of 1 only means that a search or a comparison found nothing."""
     if step.exit_code != 1:
         return False
-    return not step.output.strip() or _LOOKS_FOR.match(line.lstrip()) is not None
+    last = line.rpartition("|")[2] or line
+    return not step.output.strip() or any(_LOOKS_FOR.match(each.lstrip()) for each in (line, last))
 
 
 def _words_fail(step: Step) -> bool:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from zlib import crc32
 
 from midwatch_monitor.config.rules import FruitlessSteps
 from midwatch_monitor.records import Event, Movement, Step, StepKind
-from midwatch_monitor.rules.act import Act, CheckKind, Facet
+from midwatch_monitor.rules.act import CheckKind, Facet
 from midwatch_monitor.rules.detector import (
     FULL,
     HALF,
@@ -31,17 +32,54 @@ _TALK = 3
 """Turns in a row without an act, after which one more takes no points off."""
 _RECEIPT = 12
 """Characters up to which an answer only says that something was taken or done."""
+_ANSWER = 300
+"""Characters up to which an output is an answer, and no text that was asked for."""
 _PAGE = 40
 """Characters from which on an answer is a page, and no receipt."""
 _OFTEN = 3
 """How often the same was told before, from when on it is a repetition whatever was changed."""
+_POLLS = 4
+"""How often, where it is a look at work that others do."""
 _SHOWS = re.compile(
     r"(?i)(?:^|[_.])(?:read|view|open|list|fetch|get|load|visit|browse|navigate|goto|click)"
 )
 """Tools that show a page of something."""
+_ASKS_RETRY = re.compile(
+    r"(?i)try again|retry|temporar|timed? ?-?out|too many requests|rate limit|\b50[234]\b|busy"
+)
+_ASKS_SERVER = re.compile(r"\b(?:curl|wget)\s")
+"""Commands that ask a server."""
+_NUMBER = re.compile(r"\d+")
+_MISSED = 6
+"""Searches that found nothing since files were changed, after which each more weighs more."""
 _WORDS = Facet.MESSAGE | Facet.SPEECH
 _RECORDS = re.compile(r"\bgit (?:-\S+ )*(?:commit|push)\b")
 """Commands that keep what was done: after each change there may be one."""
+
+
+class Misses:
+    """Counts the searches that found nothing since files were changed.
+
+    Those for one number after the other count once.
+    """
+
+    __slots__ = ("_changes", "_count", "_words")
+
+    def __init__(self) -> None:
+        self._changes = -1
+        self._words = self._count = 0
+
+    def add(self, step: Step, changes: int) -> bool:
+        """Whether there are many, with this one."""
+        before, self._changes = self._changes, changes
+        words = crc32(_NUMBER.sub("", step.args).encode(errors="surrogatepass"))
+        other, self._words = words != self._words, words
+        self._count = self._count + other if before == changes else 1
+        return self.many(changes)
+
+    def many(self, changes: int) -> bool:
+        """Whether there were many since the last change."""
+        return self._count > _MISSED and self._changes == changes
 
 
 class FruitlessStepsDetector(GradedDetector):
@@ -59,6 +97,7 @@ class FruitlessStepsDetector(GradedDetector):
         "_first",
         "_heard",
         "_idle",
+        "_misses",
         "_place",
         "_points",
         "_repeated",
@@ -85,6 +124,7 @@ class FruitlessStepsDetector(GradedDetector):
         """How many steps had changed files when one last failed."""
         self._asked = False
         """Whether the last words were a question."""
+        self._misses = Misses()
         self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
@@ -115,18 +155,27 @@ class FruitlessStepsDetector(GradedDetector):
         if act.facets & _WORDS:
             return self._worth_said(step, seen)
         if repeat in FULL:
-            return self._told_nothing(step, use.repeated)
+            first_retry = seen.echo.times == 1 and act.failed and _may_succeed_later(step)
+            return self._told_nothing(step, use.failed if first_retry else use.repeated)
         tries = act.facets & Facet.CHECK and not act.again  # another seed, another test
-        if act.facets & Facet.NOTHING_NEW and repeat is Repeat.NONE and not tries:
+        moves = act.error and not act.shell and Movement.NEW_FAILURE in seen.moved.kinds
+        if act.facets & Facet.NOTHING_NEW and repeat is Repeat.NONE and not (tries or moves):
             return self._told_nothing(step, use.repeated // 2)
         if act.error or declines(step):
             return self._fails(step, seen)
-        if seen.echo.times >= _OFTEN and _shows_all_the_same(step, seen):
+        if seen.echo.times >= (_POLLS if act.waits else _OFTEN) and _shows_all_the_same(step, seen):
             return self._told_nothing(step, use.repeated)
         kept = act.failed is False or _RECORDS.search(step.args) is not None
         if repeat in HALF and (act.waits or not (repeat is Repeat.VERIFIED and kept)):
             return self._told_nothing(step, use.failed if act.waits else use.repeated // 2)
+        return self._worth_look(step, seen)
+
+    def _worth_look(self, step: Step, seen: Seen) -> int:
+        """The points of a step that did not fail, and is no repetition but perhaps of a search."""
+        use, repeat, act = self._use, seen.echo.repeat, seen.act
         nothing = act.facets & Facet.NOTHING
+        if nothing and self._misses.add(step, seen.changes):
+            return self._told_nothing(step, use.failed)
         if repeat is Repeat.ELSEWHERE and (nothing or searches(step)):
             return self._told_nothing(step, use.failed // 2)
         if repeat is Repeat.ELSEWHERE and act.facets & Facet.NOTHING_NEW and _shows_page(step):
@@ -134,12 +183,15 @@ class FruitlessStepsDetector(GradedDetector):
         if nothing:
             in_a_row, self._idle = self._idle == seen.place - 1, seen.place
             return self._told_nothing(step, use.repeated // 2) if in_a_row else -use.other
-        return -self._taken_off(step, act)
+        return -self._taken_off(step, seen)
 
-    def _taken_off(self, step: Step, act: Act) -> int:
+    def _taken_off(self, step: Step, seen: Seen) -> int:
         """The points that a step takes off which may have brought something."""
+        act = seen.act
         if act.waits:
             return 0  # what others do is not done yet
+        if self._misses.many(seen.changes) and searches(step):
+            return 0
         if act.again and not act.changes and act.check is CheckKind.NONE:
             return 0
         receipt = not act.shell and len(step.output) <= _RECEIPT
@@ -155,11 +207,16 @@ class FruitlessStepsDetector(GradedDetector):
             return 0  # a plan that is kept up to date while one works
         if repeat in FULL:
             return self._told_nothing(step, use.repeated)
-        if seen.act.error or declines(step) or (step.kind is StepKind.MESSAGE and step.output):
+        declined = declines(step)
+        if declined and seen.act.facets & Facet.NOTHING_NEW:
+            return self._told_nothing(step, use.repeated // 2)
+        if seen.act.error or declined or (step.kind is StepKind.MESSAGE and step.output):
             return self._fails(step, seen)
         if stale or repeat in HALF or said_before(step):
             return self._told_nothing(step, use.repeated // 2)
-        if goes_on and (puts_off(step) or hands_over(step) or (asked and self._asked)):
+        if goes_on and (
+            puts_off(step) or hands_over(step) or plans(step) or (asked and self._asked)
+        ):
             return self._told_nothing(step, use.failed)
         return -use.edited if self._said < _TALK else 0
 
@@ -204,12 +261,18 @@ class FruitlessStepsDetector(GradedDetector):
         self._forget()
 
 
+def _may_succeed_later(step: Step) -> bool:
+    """Whether a failure says that the same may succeed a little later."""
+    return len(step.output) <= _ANSWER and _ASKS_RETRY.search(step.output) is not None
+
+
 def _shows_page(step: Step) -> bool:
     """Whether a step shows a page, so that the same one under another name is no news."""
     return len(step.output) >= _PAGE and _SHOWS.search(step.tool) is not None
 
 
 def _shows_all_the_same(step: Step, seen: Seen) -> bool:
-    """Whether a tool that is no shell told once more what it told before other things changed."""
+    """Whether a tool, or a server, told once more what it told before other things changed."""
     told = seen.echo.repeat is Repeat.VERIFIED and len(step.output) >= _PAGE // 2
-    return told and seen.act.check is CheckKind.NONE and not seen.act.shell
+    asks = not seen.act.shell or _ASKS_SERVER.search(step.args) is not None
+    return told and seen.act.check is CheckKind.NONE and asks

@@ -162,6 +162,8 @@ _MASKS = (
         r"(?:[Tt]hread-|goroutine |tid[ =:]+)\d",
     ),
     _Mask("<name>", re.compile(rf"(?i:\b{_BEFORE_COUNT})\d+\b"), rf"(?i){_BEFORE_COUNT}\d"),
+    # What a snapshot of a page calls its parts, anew each time.
+    _Mask("<name>", re.compile(r"(?i:\bref[ =])e\d+\b"), r"(?i)ref[ =]e\d"),
     _Mask(
         "<place>",
         re.compile(

@@ -1,7 +1,7 @@
 """What is said, to people and to other agents: whether it says anything new, and who says it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from zlib import crc32
 
@@ -24,7 +24,7 @@ _STALE = 3
 """A turn is stale in which fewer than one word in so many is new."""
 _TALKS = re.compile(
     r"(?i)(?:^|[_.])(?:ask|dm|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer"
-    r"|task|agent|call|think(?:ing)?|thoughts?|reason(?:ing)?|scratchpad|speak)(?:_|$)"
+    r"|task|agent|call|vote|broadcast|announce|escalate|think(?:ing)?|thoughts?|reason(?:ing)?|scratchpad|speak)(?:_|$)"
 )
 _REQUEST = re.compile(r'"(?:instruction|task|prompt|request|question)s?"\s*:')
 _NAMED_IN = 80
@@ -43,8 +43,11 @@ _DECLINES = PatternSet(
         r"(?i)\b(?:fail(?:s|ed|ure)?|unable|refus\w+|den(?:y|ied)|reject\w*|unfortunately|regrettably"
         r"|invalid|cannot|no (?:success|luck|access)|in vain|turned away|stopped (?:at|by)|blocked"
         r"|not (?:allowed|authori[sz]ed|permitted|possible|able|granted|available)"
+        r"|unavailable|no longer|ran out|out of (?:budget|time|tokens)"
+        r"|budget (?:ended|exceeded|exhausted|used up)"
         r"|(?:could|can|was|is|am|do|does|did)(?: not|n't) (?:be )?"
-        r"(?:complete|find|do|allow|have|get|reach|access|succeed)\w*)\b",
+        r"(?:complete|find|do|allow|have|get|reach|access|succeed)\w*)\b"
+        r"|(?i)\b(?:could|can) ?not[:;,.]",
     )
 )
 _PUTS_OFF = PatternSet(
@@ -83,7 +86,7 @@ _SAID_BEFORE = PatternSet(
 _SEARCHES = re.compile(r"(?i)(?:^|[\W_])(?:grep|rg|ag|find|search|glob|lookup)(?:[\W_]|$)")
 _SEARCHED_IN = 80
 """Characters of a command that are looked at."""
-_PLANS = re.compile(r"(?i)todo|(?:^|_)(?:plans?|planner|ledger)(?:_|$)|(?-i:Plan)")
+_PLANS = re.compile(r"(?i)todo|(?:^|_)(?:plans?|planner|ledger|roles?)(?:_|$)|(?-i:Plan)")
 _PLAN_FILE = re.compile(r"(?i)(?:^|[/_-])(?:plan|todo|roadmap)s?\.(?:md|txt)$")
 _THINKS = re.compile(
     r"(?i)think(?:ing)?(?:_|$)|(?:^|_)(?:thoughts?|scratchpad)(?:_|$)|^reason(?:ing)?$"
@@ -163,6 +166,11 @@ def ran_code(step: Step) -> bool:
     return _RAN_CODE.match(step.text) is not None
 
 
+def is_receipt(step: Step) -> bool:
+    """Whether an answer only says that something was received."""
+    return len(step.output) <= _RECEIPT and _DELIVERED.match(step.output) is not None
+
+
 def hands_over(step: Step) -> bool:
     """Whether a call, by the name of its tool, passes the work on, and nothing comes of it yet."""
     return _HANDS_OVER.search(step.tool) is not None and len(step.output) <= _RECEIPT
@@ -213,6 +221,9 @@ def _words(said: str) -> list[str]:
     return list(dict.fromkeys(_WORDS.findall(said.lower())))[:_MOST]
 
 
+_NO_WORDS: Set[str] = frozenset()
+
+
 class RecentWords:
     """Remembers the words of the last turns."""
 
@@ -227,22 +238,30 @@ class RecentWords:
             text = step.text[: 2 * _LONGEST]
             match = _SPEAKER.match(text)
             return self._again(_words(text[match.end() :] if match else text))
-        receipt = len(step.output) <= _RECEIPT and _DELIVERED.match(step.output) is not None
         said = _words(step.args[:_LONGEST])
-        answered = [] if receipt else _words(step.output[:_LONGEST])
+        answered = [] if is_receipt(step) else _words(step.output[:_LONGEST])
         if to_oneself(step.tool) or plans(step):
             return self._again(said, numbers=False)
+        short = len(step.output) <= _RECEIPT
+        both = frozenset(said).intersection(answered) if short else _NO_WORDS
         if len(said) >= _QUESTION and (asks(step) or to_people(step.tool)):
-            return self._again(said)  # what is found may be new each time
+            return self._again(said, both)  # what is found may be new each time
         # To ask for part 4 is new, however often a 4 was answered.
         asked = [f"#{word}" if word.isdigit() else word for word in said]
-        return self._again(list(dict.fromkeys((*asked, *answered)))[:_MOST])
+        return self._again(list(dict.fromkeys((*asked, *answered)))[:_MOST], both)
 
-    def _again(self, words: Sequence[str], *, numbers: bool = True) -> bool:
-        """Whether hardly one of the words is new, or they are no more than courtesies."""
+    def _again(
+        self, words: Sequence[str], answered: Set[str] = _NO_WORDS, *, numbers: bool = True
+    ) -> bool:
+        """Whether hardly one of the words is new, or they are no more than courtesies.
+
+        A new word that was asked about and answered is one thing of many.
+        """
         sums = {crc32(word.encode()): word for word in words}
         new = self._known.learn({*sums})
         number = numbers and any(sums[each].lstrip("#").isdigit() for each in new)
+        if any(sums[each] in answered for each in new):
+            return False
         if words and sum(word in _COURTESY for word in words) * _POLITE >= len(words):
             return True
         return len(words) >= _VOTE and not number and len(new) * _STALE < len(words)

@@ -123,7 +123,9 @@ class _StepLine(_Line):
     output: AnyText = ""
     output_digest: AnyText = ""
     text: AnyText = ""
-    speaker: AnyText = Field("", validation_alias=AliasChoices("speaker", "sender", "name"))
+    speaker: AnyText = Field(
+        "", validation_alias=AliasChoices("speaker", "sender", "name", "agent", "from", "role")
+    )
     """Whose turn of a conversation it is, where the text does not begin with it."""
     tokens: Natural = 0
     cost_usd: Annotated[float, Field(ge=0)] = 0.0
