@@ -2,9 +2,10 @@
 
 import shlex
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -75,6 +76,26 @@ class Station:
         )
 
 
+def wrong_parts(spec: WorkerSpec, name: str) -> Iterator[tuple[tuple[str | int, ...], UsageError]]:
+    """What a worker names that there is not, each at its keys.
+
+    Its modules are imported. No model is looked at, and no program: they are of a machine.
+    """
+    parts: list[tuple[tuple[str | int, ...], Callable[[], object]]] = [
+        (("kind",), partial(_check_kind, spec, name))
+    ]
+    if spec.agent:
+        parts += [(("agent",), partial(_ready_agent, spec))]
+    elif not speaks_acp(spec):
+        parts += [(("tools", at), partial(_tool, path, name)) for at, path in enumerate(spec.tools)]
+        parts += [(("mcp", at), partial(mcp_source, each)) for at, each in enumerate(spec.mcp)]
+    for keys, needed in parts:
+        try:
+            needed()
+        except UsageError as error:
+            yield keys, error
+
+
 class Worker:
     """One agent, ready to run attempts."""
 
@@ -84,10 +105,8 @@ class Worker:
         Raises UsageError for a tool or an agent that cannot be imported, and MissingExtraError
         where an optional dependency is missing.
         """
+        _check_kind(spec, name)
         self._preset = preset_of(spec, name) if speaks_acp(spec) else None
-        if self._preset is None and not isinstance(spec.kind, WorkerKind):
-            known = ", ".join((*WorkerKind, ACP, *PRESETS))
-            raise UsageError(f"worker {name}: there is no kind {spec.kind!r}; there are {known}")
         if model is None and not spec.agent and self._preset is None:
             raise UsageError(
                 f"worker {name}: no model; set `models: {{worker: …}}` in the task file"
@@ -166,6 +185,12 @@ class Worker:
         if not isinstance(last, ModelResponse) or self._agent.output_type is not str:
             return None
         return None if last.tool_calls else last.text
+
+
+def _check_kind(spec: WorkerSpec, name: str) -> None:
+    if not speaks_acp(spec) and not isinstance(spec.kind, WorkerKind):
+        known = ", ".join((*WorkerKind, ACP, *PRESETS))
+        raise UsageError(f"worker {name}: there is no kind {spec.kind!r}; there are {known}")
 
 
 def _own_agent(spec: WorkerSpec, name: str, model: Model | None) -> Agent[object, Any]:

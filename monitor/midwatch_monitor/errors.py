@@ -25,6 +25,7 @@ MidwatchError
     └── WorkerError        the worker or its model failed beyond retry
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -67,6 +68,14 @@ class ConfigError(MidwatchError):
         self.others = others
         more = f" (and {len(others)} more)" if others else ""
         super().__init__(f"{self.line}{more}")
+
+    @classmethod
+    def of(cls, problems: Sequence["ConfigError"]) -> "ConfigError":
+        """The first of several, which carries the others."""
+        first, *others = problems
+        return cls(
+            first.place, first.key, first.problem, nearest=first.nearest, others=tuple(others)
+        )
 
     @property
     def lines(self) -> tuple[str, ...]:

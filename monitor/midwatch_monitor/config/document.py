@@ -40,6 +40,11 @@ class Document:
     """The line of every key and list item, from 1."""
     problems: list[ConfigError] = field(default_factory=list[ConfigError])
 
+    @property
+    def holds_tasks(self) -> bool:
+        """Whether it is a task file: it has the key `tasks`. An unreadable one is none."""
+        return "tasks" in self.data
+
 
 def dotted_path(path: Keys) -> str:
     """A path as people write it: `tasks[0].goal`."""

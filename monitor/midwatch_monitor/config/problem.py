@@ -60,13 +60,20 @@ class Scope:
 
     def _error(self, detail: ErrorDetails) -> ConfigError:
         path = self._path(detail["loc"])
+        if refused := _refusal(detail):
+            return self.refused(refused, below=path)
         problem, nearest = self._problem(detail, path)
-        refused = _refusal(detail)
-        path = (*path, *refused.at) if refused else path
         origin = self._origin(path)
         if detail["type"] == "missing":
             path = (*path, detail["loc"][-1])
         return ConfigError(origin.place, origin.key or dotted_path(path), problem, nearest=nearest)
+
+    def refused(self, refusal: Refusal, *, below: Keys = ()) -> ConfigError:
+        """The error of a refusal, which says where below those keys it belongs."""
+        path = (*below, *refusal.at)
+        origin = self._origin(path)
+        key = origin.key or dotted_path(path)
+        return ConfigError(origin.place, key, refusal.problem, nearest=refusal.nearest)
 
     def _path(self, loc: tuple[int | str, ...]) -> Keys:
         """The keys that somebody wrote; pydantic also names members of unions."""
@@ -85,8 +92,6 @@ class Scope:
     def _problem(self, detail: ErrorDetails, path: Keys) -> tuple[str, str]:
         kind, value = detail["type"], detail["input"]
         own = path[len(self.prefix) :]
-        if refused := _refusal(detail):
-            return refused.problem, refused.nearest
         if kind == "extra_forbidden":
             return "unknown key", nearest_to(str(detail["loc"][-1]), _keys(self.model, own[:-1]))
         if kind == "enum":

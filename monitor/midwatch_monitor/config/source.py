@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from midwatch_monitor.config.document import Document, Keys, dotted_path, read_document
 from midwatch_monitor.config.problem import Origins, Scope, ValueOrigin
-from midwatch_monitor.config.rules import RuleSettings
+from midwatch_monitor.config.rules import Rules, RuleSettings
 from midwatch_monitor.config.section import Section, nearest_to
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.config.tasks import TaskFile, contradictions
 from midwatch_monitor.errors import ConfigError, FilePosition
 
 log = logging.getLogger(__name__)
@@ -81,12 +81,13 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
     errors = [error for document in documents for error in document.problems]
     errors += _unknown(named, overrides)
     scope = Scope(model=Settings, origins=origins, otherwise=ENVIRONMENT)
+    settings = None
     try:
         settings = Settings.model_validate(data)
     except ValidationError as found:
-        _refuse([*errors, *scope.errors(found)], [*files, ENVIRONMENT.file])
-    errors += _overrides(settings, origins)
-    if errors:
+        errors += scope.errors(found)
+    errors += _overrides(data["rules"], origins)
+    if errors or settings is None:
         _refuse(errors, [*files, ENVIRONMENT.file])
     for keys, origin in origins.items():
         if why := _reason_dropped(keys):
@@ -115,20 +116,18 @@ def load_tasks(file: Path, text: str | None = None) -> TaskFile:
         raise ConfigError(FilePosition(file=file), "", "is empty: a task file names its `tasks`")
     origins = _task_origins(document)
     scope = Scope(model=TaskFile, origins=origins, otherwise=FilePosition(file=file))
+    tasks, errors = None, list(document.problems)
     try:
         tasks = TaskFile.model_validate(data)
     except ValidationError as found:
         # What could not be read is not missing.
-        below = [error for error in scope.errors(found) if data or not document.problems]
-        _refuse([*document.problems, *_own(below)], [file])
-    if document.problems:
-        _refuse(document.problems, [file])
+        errors += [error for error in scope.errors(found) if data or not document.problems]
+        said = {error.key for error in errors}
+        told = map(scope.refused, contradictions(data))
+        errors += [error for error in told if error.key not in said]
+    if errors or tasks is None:
+        _refuse(_own(errors), [file])
     return tasks
-
-
-def holds_tasks(file: Path) -> bool:
-    """Whether it is a task file: it has the key `tasks`. An unreadable one is none."""
-    return "tasks" in read_document(file).data
 
 
 def _blank(key: str, value: object) -> bool:
@@ -147,11 +146,8 @@ def _own(errors: list[ConfigError]) -> list[ConfigError]:
 def _refuse(errors: list[ConfigError], files: Sequence[Path]) -> NoReturn:
     """Raise the first problem in the order of the files, carrying the others."""
     order = {file: at for at, file in reversed(list(enumerate(files)))}
-    first, *others = sorted(
-        errors, key=lambda error: (order.get(error.place.file, 0), error.place.line or 0)
-    )
-    raise ConfigError(
-        first.place, first.key, first.problem, nearest=first.nearest, others=tuple(others)
+    raise ConfigError.of(
+        sorted(errors, key=lambda error: (order.get(error.place.file, 0), error.place.line or 0))
     )
 
 
@@ -200,18 +196,23 @@ def _unknown(named: Origins, overrides: Mapping[str, object]) -> list[ConfigErro
     ]
 
 
-def _overrides(settings: Settings, origins: Origins) -> list[ConfigError]:
-    """What is wrong with the rules' thresholds for single workers."""
+def _overrides(written: object, origins: Origins) -> list[ConfigError]:
+    """What is wrong with the thresholds for single workers, of rules that are right themselves."""
     errors: list[ConfigError] = []
-    for name in type(settings.rules).model_fields:
-        rule = getattr(settings.rules, name)
-        if not isinstance(rule, RuleSettings):
+    rules = cast("dict[str, object]", written) if isinstance(written, dict) else {}
+    for name, field in Rules.model_fields.items():
+        kind = field.annotation
+        if not (isinstance(kind, type) and issubclass(kind, RuleSettings)):
+            continue
+        try:
+            rule = kind.model_validate(rules.get(name))
+        except ValidationError:
             continue
         for worker, own in rule.workers.items():
             prefix = ("rules", name, "workers", worker)
-            scope = Scope(model=type(rule), origins=origins, otherwise=ENVIRONMENT, prefix=prefix)
+            scope = Scope(model=kind, origins=origins, otherwise=ENVIRONMENT, prefix=prefix)
             try:
-                type(rule).model_validate({**rule.model_dump(), **own, "workers": {}})
+                kind.model_validate({**rule.model_dump(), **own, "workers": {}})
             except ValidationError as found:
                 errors += scope.errors(found)
             if "workers" in own:

@@ -1,12 +1,25 @@
 """The task file: what is to be done, by which workers, with which models."""
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, cast
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticUseDefault
 
+from midwatch_monitor.config.document import Keys
 from midwatch_monitor.config.section import Name, Percent, Refusal, Section, nearest_to
 
 _URL = re.compile(r"(https?|ssh|git|file)://|[A-Za-z0-9_.-]+@[A-Za-z0-9_.-]+:")
@@ -221,58 +234,14 @@ class TaskFile(Section):
     @model_validator(mode="before")
     @classmethod
     def _inherit(cls, value: object) -> object:
-        """Put the defaults into each task that does not say otherwise."""
-        if not isinstance(value, dict):
-            return value
-        raw: dict[str, object] = dict(value)  # pyright: ignore[reportUnknownArgumentType]
-        defaults, tasks = raw.get("defaults"), raw.get("tasks")
-        if isinstance(defaults, dict) and isinstance(tasks, list):
-            raw["tasks"] = [
-                {**defaults, **task} if isinstance(task, dict) else task
-                for task in tasks  # pyright: ignore[reportUnknownVariableType]
-            ]
-        return raw
-
-    @field_validator("tasks")
-    @classmethod
-    def _consistent(cls, tasks: tuple[TaskSpec, ...]) -> tuple[TaskSpec, ...]:
-        names: list[str] = []
-        for at, task in enumerate(tasks):
-            if task.id in names:
-                raise Refusal(f"two tasks have the id {task.id!r}", at=(at, "id"))
-            names.append(task.id)
-        for at, task in enumerate(tasks):
-            for position, other in enumerate(task.depends_on):
-                if other not in names:
-                    raise Refusal(
-                        f"there is no task {other!r}",
-                        at=(at, "depends_on", position),
-                        nearest=nearest_to(other, names),
-                    )
-        _refuse_cycle({task.id: task.depends_on for task in tasks})
-        return tasks
+        return (
+            _with_defaults(cast("dict[str, object]", value)) if isinstance(value, dict) else value
+        )
 
     @model_validator(mode="after")
-    def _workers_exist(self) -> "TaskFile":
-        for at, task in enumerate(self.tasks):
-            for position, other in enumerate(task.other_workers):
-                if other not in self.workers:
-                    raise Refusal(
-                        f"there is no worker {other!r}",
-                        at=("tasks", at, "other_workers", position),
-                        nearest=nearest_to(other, self.workers),
-                    )
-            if task.worker and task.worker not in self.workers:
-                raise Refusal(
-                    f"there is no worker {task.worker!r}",
-                    at=("tasks", at, "worker"),
-                    nearest=nearest_to(task.worker, self.workers),
-                )
-            if not task.worker and len(self.workers) > 1:
-                raise Refusal(
-                    f"must name one of the workers: {', '.join(self.workers)}",
-                    at=("tasks", at, "worker"),
-                )
+    def _consistent(self) -> Self:
+        for first in contradictions(self.model_dump(include={"tasks", "workers"})):
+            raise first
         return self
 
     def worker_of(self, task: TaskSpec) -> tuple[str, WorkerSpec]:
@@ -290,16 +259,83 @@ class TaskFile(Section):
         return self.models.get(role, self.models.get(Role.WORKER))
 
 
-def _refuse_cycle(needs: dict[str, tuple[str, ...]]) -> None:
-    open_names = dict(needs)
-    while open_names:
-        ready = [name for name, others in open_names.items() if not set(others) & set(open_names)]
-        if not ready:
-            raise Refusal(
-                f"tasks depend on each other in a circle: {', '.join(sorted(open_names))}"
-            )
-        for name in ready:
-            del open_names[name]
+def _with_defaults(raw: dict[str, object]) -> dict[str, object]:
+    """A task file with the defaults in each task that does not say otherwise."""
+    defaults, tasks = raw.get("defaults"), raw.get("tasks")
+    if not isinstance(defaults, dict) or not isinstance(tasks, list):
+        return raw
+    over, given = cast("dict[str, object]", defaults), cast("list[dict[str, object] | str]", tasks)
+    return raw | {"tasks": [over | task if isinstance(task, dict) else task for task in given]}
+
+
+def _or_default(value: object, read: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return read(value)
+    except ValidationError:
+        raise PydanticUseDefault from None
+
+
+_Readable = WrapValidator(_or_default)
+
+
+class _TaskLinks(BaseModel):
+    """Whom and what a task names, as far as that can be read."""
+
+    id: Annotated[str, _Readable] = ""
+    worker: Annotated[str, _Readable] = ""
+    other_workers: Annotated[tuple[str, ...], _Readable] = ()
+    depends_on: Annotated[tuple[str, ...], _Readable] = ()
+
+
+class _Links(BaseModel):
+    """A task file of which the rest may be wrong."""
+
+    workers: dict[str, object] = Field(default_factory=dict[str, object])
+    tasks: tuple[_TaskLinks, ...] = ()
+
+
+def contradictions(raw: dict[str, object]) -> Iterator[Refusal]:
+    """What tasks say of each other and of workers that cannot be, though the rest be wrong too."""
+    try:
+        links = _Links.model_validate(_with_defaults(raw))
+    except ValidationError:
+        return
+    names = [task.id for task in links.tasks]
+    for at, task in enumerate(links.tasks):
+        if task.id and task.id in names[:at]:
+            yield Refusal(f"two tasks have the id {task.id!r}", at=("tasks", at, "id"))
+        yield from _unknown("task", task.depends_on, names, ("tasks", at, "depends_on"))
+        yield from _unknown(
+            "worker", task.other_workers, links.workers, ("tasks", at, "other_workers")
+        )
+        if task.worker and task.worker not in links.workers:
+            yield _there_is_no("worker", task.worker, links.workers, ("tasks", at, "worker"))
+        if not task.worker and len(links.workers) > 1:
+            listed = ", ".join(links.workers)
+            yield Refusal(f"must name one of the workers: {listed}", at=("tasks", at, "worker"))
+    if circle := _circle({task.id: task.depends_on for task in links.tasks}):
+        said = f"tasks depend on each other in a circle: {', '.join(sorted(circle))}"
+        yield Refusal(said, at=("tasks",))
+
+
+def _unknown(
+    what: str, named: Sequence[str], known: Collection[str], at: Keys
+) -> Iterator[Refusal]:
+    for position, name in enumerate(named):
+        if name not in known:
+            yield _there_is_no(what, name, known, (*at, position))
+
+
+def _there_is_no(what: str, name: str, known: Iterable[str], at: Keys) -> Refusal:
+    return Refusal(f"there is no {what} {name!r}", at=at, nearest=nearest_to(name, known))
+
+
+def _circle(needs: Mapping[str, Collection[str]]) -> set[str]:
+    """The tasks that wait for each other, or for one that does."""
+    waiting = set(needs)
+    while ready := {name for name in waiting if not waiting.intersection(needs[name])}:
+        waiting -= ready
+    return waiting
 
 
 def resolve_workspace(task: TaskSpec, beside: Path) -> Path | None:

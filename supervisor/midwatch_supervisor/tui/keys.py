@@ -224,20 +224,25 @@ def check_console(settings: ConsoleSettings, place: FilePosition = IN_FORCE) -> 
 
     Acts under an old name are taken, with a warning.
     """
-    if settings.theme not in THEME_NAMES:
-        _check_theme(settings.theme, place)
+    problems = _wrong_theme(settings.theme, place) if settings.theme not in THEME_NAMES else []
     for old in OLD_IDS.keys() & settings.keys.keys():
         log.warning("%s: `%s.%s` is now `%s`", place, _SECTION, old, OLD_IDS[old])
-    check_keys(with_new_ids(settings.keys), all_keys(), place)
+    try:
+        check_keys(with_new_ids(settings.keys), all_keys(), place)
+    except ConfigError as error:
+        problems += error, *error.others
+    if problems:
+        raise ConfigError.of(problems)
 
 
-def _check_theme(name: str, place: FilePosition) -> None:
+def _wrong_theme(name: str, place: FilePosition) -> list[ConfigError]:
     from textual.theme import BUILTIN_THEMES  # only for one who asks for a theme of Textual's
 
-    if name not in BUILTIN_THEMES:
-        known = [*THEME_NAMES, *BUILTIN_THEMES]
-        problem = f"there is no theme {name!r}; ours are {', '.join(THEME_NAMES)}"
-        raise ConfigError(place, "console.theme", problem, nearest=_nearest(name, known))
+    if name in BUILTIN_THEMES:
+        return []
+    known = [*THEME_NAMES, *BUILTIN_THEMES]
+    problem = f"there is no theme {name!r}; ours are {', '.join(THEME_NAMES)}"
+    return [ConfigError(place, "console.theme", problem, nearest=_nearest(name, known))]
 
 
 def with_new_ids(wanted: Mapping[str, str]) -> dict[str, str]:
@@ -251,10 +256,7 @@ def check_keys(wanted: Mapping[str, str], known: Iterable[Key], place: FilePosit
     problems = [*_unknown(wanted, keys, place), *_unreadable(wanted, place)]
     problems = problems or _clashes(wanted, keys, place)
     if problems:
-        first, *others = problems
-        raise ConfigError(
-            first.place, first.key, first.problem, nearest=first.nearest, others=tuple(others)
-        )
+        raise ConfigError.of(problems)
 
 
 def in_force(key: Key, wanted: Mapping[str, str]) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.config.source import holds_tasks, load_tasks
+from midwatch_monitor.config.document import read_document
+from midwatch_monitor.config.source import load_tasks
 from midwatch_monitor.config.tasks import BudgetSpec, FileCheck, TaskSpec, resolve_workspace
 from midwatch_monitor.errors import ConfigError
 
@@ -149,4 +150,4 @@ def test_a_circle_of_tasks_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "holds"), [(ONE, True), ("mode: act\n", False), ("[", False)])
 def test_a_task_file_is_told_by_its_key(tmp_path: Path, text: str, holds: bool) -> None:
-    assert holds_tasks(write(tmp_path, text)) is holds
+    assert read_document(write(tmp_path, text)).holds_tasks is holds

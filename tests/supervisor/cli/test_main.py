@@ -66,6 +66,63 @@ def test_all_that_is_wrong_is_said_one_a_line(capsys: Capture) -> None:
     ]
 
 
+def test_no_kind_of_mistake_in_a_configuration_hides_another(capsys: Capture) -> None:
+    Path("a.yaml").write_text(
+        "rulez: 1\n"
+        "rules:\n  low_confidence: {workers: {bob: {below: 300}}}\n"
+        "console:\n  theme: midwatch-save\n  keys:\n    flet: f2\n"
+    )
+    assert main(["config", "check", "a.yaml"]) == 2
+    assert [line.split(": ")[:2] for line in capsys.readouterr().err.splitlines()] == [
+        ["a.yaml:1", "rulez"],
+        ["a.yaml:3", "rules.low_confidence.workers.bob.below"],
+        ["a.yaml:5", "console.theme"],
+        ["a.yaml:7", "console.keys.flet"],
+    ]
+
+
+def test_no_kind_of_mistake_in_a_task_file_hides_another(capsys: Capture) -> None:
+    Path("a.yaml").write_text(
+        "workers:\n  bob:\n    kind: coder\n    agent: no_such_module:x\n"
+        "tasks:\n"
+        "  - {id: a, goal: '', acceptance: [x], worker: bop}\n"
+        "  - {id: a, goal: x, acceptance: [x], other_workers: [ann]}\n"
+        "  - {id: b, gaol: x, acceptance: [x], depends_on: [c]}\n"
+    )
+    assert main(["config", "check", "a.yaml"]) == 2
+    assert [line.split(": ")[:2] for line in capsys.readouterr().err.splitlines()] == [
+        ["a.yaml:4", "workers.bob.agent"],
+        ["a.yaml:6", "tasks[0].goal"],
+        ["a.yaml:6", "tasks[0].worker"],
+        ["a.yaml:7", "tasks[1].id"],
+        ["a.yaml:7", "tasks[1].other_workers[0]"],
+        ["a.yaml:8", "tasks[2].goal"],
+        ["a.yaml:8", "tasks[2].gaol"],
+        ["a.yaml:8", "tasks[2].depends_on[0]"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("worker", "key"),
+    [
+        ("{agent: 'no_such_module:x'}", "agent"),
+        ("{agent: 'json:dumps'}", "agent"),
+        ("{kind: task, tools: ['json:dumps', 'json:no_such']}", "tools[1]"),
+        ("{kind: task, mcp: ['\"']}", "mcp[0]"),
+        ("{kind: taks}", "kind"),
+    ],
+)
+def test_what_a_worker_cannot_have_is_said_by_a_check_as_by_a_run(
+    capsys: Capture, worker: str, key: str
+) -> None:
+    task = "tasks: [{id: a, goal: x, acceptance: [x]}]"
+    Path("a.yaml").write_text(f"models: {{worker: openai:x}}\nworkers: {{bob: {worker}}}\n{task}\n")
+    assert main(["run", "a.yaml"]) == 2
+    said = capsys.readouterr().err
+    assert main(["config", "check", "a.yaml"]) == 2
+    assert capsys.readouterr().err == f"a.yaml:2: workers.bob.{key}: {said}"
+
+
 def test_a_check_as_json_is_one_object_a_file(capsys: Capture) -> None:
     Path("a.yaml").write_text("rulez: 1\n")
     assert main(["config", "check", "a.yaml", "--json"]) == 2

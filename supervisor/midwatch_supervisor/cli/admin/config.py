@@ -1,12 +1,18 @@
 """`midwatch config`: is a file right, and what is in force."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import yaml
 from cyclopts import App, Parameter
+from pydantic import ValidationError
 
-from midwatch_monitor.config.source import holds_tasks, load_settings, load_tasks
+from midwatch_monitor.config.document import Document, dotted_path, read_document
+from midwatch_monitor.config.settings import ConsoleSettings
+from midwatch_monitor.config.source import load_settings, load_tasks
+from midwatch_monitor.config.tasks import WorkerSpec
 from midwatch_monitor.errors import ConfigError, FilePosition
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
@@ -51,16 +57,51 @@ def show(*, config: ConfigOption = None, json: JsonOption = False) -> None:
             write_line(line)
 
 
-def _problems(file: Path) -> tuple[ConfigError, ...]:
+def _problems(file: Path) -> list[ConfigError]:
+    document = read_document(file)
+    found: list[ConfigError] = []
     try:
-        if holds_tasks(file):
+        if document.holds_tasks:
             load_tasks(file)
         else:
-            settings = load_settings([file], environ={})
-            check_console(settings.console, FilePosition(file=file))
+            load_settings([file], environ={})
     except ConfigError as error:
-        return (error, *error.others)
-    return ()
+        found += error, *error.others
+    found += _of_workers(document) if document.holds_tasks else _of_console(document)
+    return sorted(found, key=lambda error: error.place.line or 0)
+
+
+def _of_workers(document: Document) -> Iterator[ConfigError]:
+    """What the workers name that cannot be imported, or is nothing."""
+    from midwatch_agents.worker import wrong_parts  # takes a second
+
+    for name, written in _mapping(document, "workers").items():
+        with suppress(ValidationError):  # which has been said
+            spec = WorkerSpec.model_validate(written)
+            for keys, error in wrong_parts(spec, name):
+                yield _at(document, dotted_path(("workers", name, *keys)), str(error))
+
+
+def _of_console(document: Document) -> Iterator[ConfigError]:
+    """What is wrong with keys and the theme, which the console knows."""
+    with suppress(ValidationError):  # which has been said
+        console = ConsoleSettings.model_validate(_mapping(document, "console"))
+        try:
+            check_console(console)
+        except ConfigError as error:
+            for each in (error, *error.others):
+                yield _at(document, each.key, each.problem, each.nearest)
+
+
+def _at(document: Document, key: str, problem: str, nearest: str = "") -> ConfigError:
+    lines = (line for keys, line in document.lines.items() if dotted_path(keys) == key)
+    place = FilePosition(file=document.file, line=next(lines, None))
+    return ConfigError(place, key, problem, nearest=nearest)
+
+
+def _mapping(document: Document, key: str) -> dict[str, object]:
+    value = document.data.get(key)
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
 def _fields(problem: ConfigError) -> dict[str, object]:
