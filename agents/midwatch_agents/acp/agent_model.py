@@ -49,6 +49,7 @@ _CUT_SHORT = "It was cut short, and nobody heard how it ended."
 _TOLD_CALLS = 40
 _TOLD_CHARS = 200
 _COMPLAINT_CHARS = 600
+_COMPLAINT_LINES = 3
 
 Permit = Callable[[str, str, PermissionQuestion], Awaitable[bool]]
 """Whether a tool may do something, in words, unless the question is done before an answer."""
@@ -199,8 +200,11 @@ class AgentModel(Model[None]):
         )
 
     def _explain_error(self, error: str) -> str:
-        last = cut("".join(self._complaints).strip(), _COMPLAINT_CHARS)
-        return f"{error}; it wrote: {last}" if last else error
+        lines = [line for line in "".join(self._complaints).splitlines() if line.strip()]
+        # What is indented tells where in its program, and before what.
+        last = [line for line in lines if not line[0].isspace()] or lines
+        said = cut("\n".join(last[-_COMPLAINT_LINES:]), _COMPLAINT_CHARS)
+        return f"{error}; it wrote: {said}" if said else error
 
     async def _run(self, ctx: RunContext[Any], tool: str, args: dict[str, Any]) -> str:
         """What a tool of the agent's own came to; the agent runs it, and this waits for it."""

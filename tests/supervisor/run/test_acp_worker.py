@@ -153,6 +153,17 @@ async def test_one_that_dies_fails_with_its_last_words(harness: RunHarness, fake
     assert "it is all too much" in ended[0].reason
 
 
+async def test_of_one_that_cannot_start_the_lines_are_told_that_say_why(
+    harness: RunHarness,
+) -> None:
+    fails = "def f(): raise ValueError('no license')\nfor _ in range(1):\n f()"
+    command = json.dumps([sys.executable, "-c", fails])
+    assert await harness.run(TASKS.format(command=command, more="")) == 1
+    ended = [each for each in await harness.told(AttemptTransition) if each.ending is Ending.ERROR]
+    traceback = "Traceback (most recent call last):\nValueError: no license"
+    assert ended[0].reason == f"the agent has ended; it wrote: {traceback}"
+
+
 @pytest.mark.parametrize("loads", [True, pytest.param(False, marks=pytest.mark.matrix)])
 async def test_one_that_was_killed_goes_on_where_it_was(
     harness: RunHarness, fake: Fake, *, loads: bool
