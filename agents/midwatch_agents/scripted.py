@@ -25,6 +25,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
+from midwatch_agents.worker import see_this_folder
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError
 
@@ -252,6 +253,7 @@ def play(script: Script, *, name: str = "scripted", pace: float = 0.0) -> Model:
 
 def _module(source: str) -> ModuleType:
     path = _SHORT.get(source, source)
+    see_this_folder()
     try:
         known = find_spec(path) is not None
     except (ValueError, ModuleNotFoundError):

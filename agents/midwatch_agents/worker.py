@@ -33,7 +33,7 @@ def import_object(path: str, what: str) -> object:
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
         raise UsageError(f"{what}: write {path!r} as package.module:name")
-    _see_this_folder()
+    see_this_folder()
     try:
         module = import_module(module_name)
     except Exception as error:  # whatever a module of somebody else does while it is imported
@@ -46,7 +46,7 @@ def import_object(path: str, what: str) -> object:
         raise UsageError(f"{what}: {module_name} has no {name!r}") from error
 
 
-def _see_this_folder() -> None:
+def see_this_folder() -> None:
     """Let modules of the current folder be found, after all that is installed."""
     folder = str(Path.cwd())
     if folder not in sys.path:

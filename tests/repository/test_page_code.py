@@ -1,8 +1,10 @@
 """The Python, YAML and shell that pages show is right, and does what the page says."""
 
 import json
+import os
 import re
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -95,6 +97,25 @@ def test_every_watch_of_the_text_can_be_made(monkeypatch: pytest.MonkeyPatch) ->
     shown = {text for page in NOW for text in spans(page) if re.match(r"Watch\(.*\)$", text)}
     assert len(shown) > 5
     assert all(isinstance(eval(text, known), Watch) for text in shown)
+
+
+def test_the_scripts_that_a_page_shows_play_an_agent_and_a_model(tmp_path: Path) -> None:
+    (text,) = (text for text in of("sh") if "fake_agent" in text)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"PATH": path, "MIDWATCH_STATE": str(tmp_path), "MIDWATCH_RUN__SANDBOX": "off"}
+    (folder := tmp_path / "empty").mkdir()
+    done = subprocess.run(
+        ["bash", "-ec", text],
+        cwd=folder,
+        env={**os.environ, **own},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "hello: completed" in done.stdout
+    assert "bye: completed" in done.stdout
 
 
 def test_every_key_of_the_configuration_that_a_page_names_exists() -> None:

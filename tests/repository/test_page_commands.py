@@ -33,6 +33,7 @@ NOT_RUN = {
     "midwatch attach": TERMINAL,
     "midwatch attach claude-code ~/runs": TERMINAL,
     "midwatch attach --headless": TERMINAL,
+    "midwatch run try.yaml --headless": "test_page_code.py runs it with its scripts",
     "midwatch watch": TERMINAL,
     "midwatch attach otlp": "listens until told to stop; test_attach.py has one",
     "midwatch mcp --http 8765 --token-file ~/.midwatch-token": "serves; test_transports.py has one",

@@ -1,23 +1,6 @@
 """An agent without a model, which follows a script and speaks ACP. A program, not a module.
 
-For demonstrations and tests, as the scripted model is. It runs as
-`python -m midwatch_agents.acp.fake_agent SCRIPT.json`, where the script is an object with `acts`,
-each an object with one of these:
-
-- `say`: a text
-- `run`: a shell command
-- `write`: a path, with `text`
-- `tool`: one of Midwatch's tools, with `args`
-- `ask`: the title of something that needs a permission, with `acts` that do it; refused, the turn
-  ends
-- `until`: a regular expression; its `acts` are repeated until something that it was told matches,
-  200 times at most
-- `cost`: US dollars of the session so far
-- `wait`: seconds; `hang`; `die`: an exit code; `end`: the reason for which the turn ends here
-
-Beside them: `joins` whether a prompt in its turn joins it, `steers` whether it has an extension for
-that, `loads` whether another process can go on with a session, `noise` lines that it prints first,
-and `deaf` whether it stays when its input closes.
+For demonstrations and tests, as the scripted model is. `docs/agents.md` says what a script holds.
 """
 
 import asyncio
@@ -25,6 +8,7 @@ import json
 import os
 import re
 import sys
+from argparse import ArgumentParser, ArgumentTypeError
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -167,7 +151,8 @@ class FakeAgent:
                 sys.stderr.write("it is all too much\n")
                 os._exit(code)
             case _:
-                raise ValueError(f"no act: {act}")
+                sys.stderr.write(f"there is no such act: {json.dumps(act)}\n")
+                os._exit(2)
 
     async def _run(self, command: str) -> None:
         self._report_begin("bash", "execute", {"command": command})
@@ -223,6 +208,27 @@ def _write(line: str) -> None:
     sys.stdout.flush()
 
 
+def _script(name: str) -> Path:
+    """The file of a script; raises ArgumentTypeError if it is none."""
+    file = Path(name)
+    try:
+        script = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise ArgumentTypeError(f"{name} cannot be read as JSON: {error}") from error
+    if not isinstance(script, dict) or not isinstance(script.get("acts"), list):  # pyright: ignore[reportUnknownMemberType]
+        raise ArgumentTypeError(f"{name} must be an object with a list of `acts`")
+    return file
+
+
+async def _serve(file: Path) -> None:
+    await FakeAgent(file).serve()
+
+
 if __name__ == "__main__":
+    parser = ArgumentParser(
+        prog="python -m midwatch_agents.acp.fake_agent",
+        description="An agent that speaks ACP on its standard streams, and has no model.",
+    )
+    parser.add_argument("script", metavar="SCRIPT.json", type=_script, help="what it does")
     with suppress(KeyboardInterrupt):
-        asyncio.run(FakeAgent(Path(sys.argv[1])).serve())
+        asyncio.run(_serve(parser.parse_args().script))

@@ -153,6 +153,14 @@ async def test_one_that_dies_fails_with_its_last_words(harness: RunHarness, fake
     assert "it is all too much" in ended[0].reason
 
 
+async def test_an_act_that_there_is_not_ends_it_with_that_word(
+    harness: RunHarness, fake: Fake
+) -> None:
+    assert await harness.run(fake({"wirte": "hello.txt"})) == 1
+    ended = [each for each in await harness.told(AttemptTransition) if each.ending is Ending.ERROR]
+    assert 'there is no such act: {"wirte": "hello.txt"}' in ended[0].reason
+
+
 async def test_of_one_that_cannot_start_the_lines_are_told_that_say_why(
     harness: RunHarness,
 ) -> None:
