@@ -87,12 +87,17 @@ class UsageError(MidwatchError):
     """A command that cannot be done as asked; the text says what to do instead."""
 
 
+def pip_install(extra: str) -> str:
+    """What installs an optional dependency."""
+    return f"pip install 'midwatch[{extra}]'"
+
+
 class MissingExtraError(UsageError):
     """An optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
         self.extra = extra
-        super().__init__(f"{what} needs the `{extra}` extra: pip install 'midwatch[{extra}]'")
+        super().__init__(f"{what} needs the `{extra}` extra: {pip_install(extra)}")
 
 
 class ProviderRefusedError(UsageError):

@@ -176,8 +176,7 @@ def _elsewhere(url: URL, access: Access) -> Store:
     try:
         from midwatch_monitor.journal.postgres import postgres
     except ImportError as error:  # also of a psycopg that finds no library of PostgreSQL
-        # It brings psycopg; the smaller `postgres` lacks what hands out tasks.
-        raise MissingExtraError("a journal in PostgreSQL", "fleet") from error
+        raise MissingExtraError("a journal in PostgreSQL", "postgres") from error
     url = postgres.plain(url)
     lines = postgres.Lines(url)
     return Store(

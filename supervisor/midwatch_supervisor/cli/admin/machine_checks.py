@@ -14,7 +14,7 @@ from midwatch_agents.model_choice import installed
 from midwatch_agents.sandbox import OPEN, bubblewrap_problem
 from midwatch_monitor.config.fleet import BrokerSettings
 from midwatch_monitor.config.modes import Sandbox, Synchronous
-from midwatch_monitor.errors import UnreachableError
+from midwatch_monitor.errors import UnreachableError, pip_install
 from midwatch_supervisor.cli.journals import journal_place
 from midwatch_tools.git import ask_git
 
@@ -76,7 +76,7 @@ def extra_finding(extra: str, use: str, *, there: bool, needed: bool) -> CheckRe
     if there:
         return CheckResult(extra, State.OK, use)
     state = State.FAILED if needed else State.UNUSED
-    return CheckResult(extra, state, f"not installed: {use}", f"pip install 'midwatch[{extra}]'")
+    return CheckResult(extra, state, f"not installed: {use}", pip_install(extra))
 
 
 async def git() -> list[CheckResult]:

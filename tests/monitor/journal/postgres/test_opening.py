@@ -136,7 +136,7 @@ async def test_a_url_that_makes_no_sense_is_refused_without_its_password(
         await Journal.open_to_read(url)
 
 
-async def test_without_the_driver_the_extra_of_a_fleet_is_named() -> None:
+async def test_without_the_driver_the_extra_that_brings_it_is_named_as_doctor_names_it() -> None:
     program = (
         "import sys\n"
         "sys.modules['psycopg'] = None\n"  # as if it were not installed
@@ -147,7 +147,7 @@ async def test_without_the_driver_the_extra_of_a_fleet_is_named() -> None:
     _, errors = await process.communicate()
     assert (process.returncode, errors.decode()) == (
         2,
-        "a journal in PostgreSQL needs the `fleet` extra: pip install 'midwatch[fleet]'\n",
+        "a journal in PostgreSQL needs the `postgres` extra: pip install 'midwatch[postgres]'\n",
     )
 
 
