@@ -179,7 +179,11 @@ class LessonFields:
         Several, Parameter(negative="", help="A file that it is about; may be repeated.")
     ] = ()
     failure_class: Annotated[
-        str, Parameter(name="--class", help="The class of the failure, one of the configuration.")
+        str,
+        Parameter(
+            name="--class",
+            help="The class of the failure: one of the configuration, `other` or `unknown`.",
+        ),
     ] = UNKNOWN
 
     def lesson(self, text: str, classes: Several) -> Lesson:
@@ -219,9 +223,12 @@ async def add(
     if options.comment:
         raise UsageError("the text of a lesson needs no --comment")
     classes = settings_in_force(config).learning.lessons.classes
-    lesson = fields.lesson(await _from_stdin() if text is None else text, classes)
+    said = fields.lesson(await _from_stdin() if text is None else text, classes)
     async with await options.open_journal() as opened:
         name, attempt = await _place(opened, project, task)
+        lesson = opened.masker.record(said)
+        now = " ".join((lesson.text, *lesson.insights))
+        note = f"; what is secret in it is masked: {now}" if lesson is not said else ""
         await options.store(
             opened,
             lambda actions: actions.add_lesson(lesson, attempt),
@@ -233,7 +240,7 @@ async def add(
                 "author": operator_name(options.author),
             },
             text=lambda id: (
-                f"added lesson {id} to {name}" if id else f"would add a lesson to {name}"
+                (f"added lesson {id} to {name}" if id else f"would add a lesson to {name}") + note
             ),
         )
 
@@ -284,7 +291,8 @@ def _check_text(text: str) -> str:
 def _class(name: str, known: Several) -> str:
     found = named_class(name, known)
     if found == OTHER and name != OTHER:
-        raise UsageError(f"there is no class `{name}`; there is: {', '.join((*known, OTHER))}")
+        there = ", ".join(dict.fromkeys((*known, OTHER, UNKNOWN)))
+        raise UsageError(f"there is no class `{name}`; there is: {there}")
     return found
 
 

@@ -161,6 +161,30 @@ async def test_the_text_comes_from_stdin_and_is_masked(past: PastAttempts) -> No
     assert key not in known.lesson.text
 
 
+async def test_who_writes_a_secret_is_told_how_the_lesson_reads_without_it(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    await past.attempt()
+    words = ("lessons", "add", "Use the key.", "--instead", "Send sk-proj-" + "a1B2c3D4" * 6)
+    (would,) = await read(capsys, *words, "--dry-run")
+    (did,) = await read(capsys, *words)
+    (known,) = await past.learned.lessons(project="shop")
+    note = f"; what is secret in it is masked: Use the key. {known.lesson.insights[0]}"
+    assert "[masked: openai key" in note
+    assert would == f"would add a lesson to shop{note}"
+    assert did == f"added lesson {known.id} to shop{note}"
+
+
+@pytest.mark.parametrize("name", ["wrong-location", "other", "unknown"])
+async def test_every_class_that_an_error_names_is_taken(
+    capsys: Capture, past: PastAttempts, name: str
+) -> None:
+    await past.attempt()
+    assert await midwatch("lessons", "add", "x", "--class", "nonsense") == 2
+    assert name.replace("-", "_") in capsys.readouterr().err.split(": ")[1].strip().split(", ")
+    await added(capsys, "--class", name)
+
+
 async def test_a_dry_run_writes_nothing(capsys: Capture, past: PastAttempts) -> None:
     await past.attempt()
     id = await added(capsys)
