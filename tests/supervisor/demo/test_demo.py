@@ -1,6 +1,7 @@
 """`midwatch demo` keeps its contract: real work, real trouble, real recoveries, one line each."""
 
 import json
+import os
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -38,6 +39,34 @@ def demo(folder: Path) -> list[Line]:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("files", "environ", "said"),
+    [
+        ({"journal.db": "no journal"}, {"MIDWATCH_JOURNAL": "journal.db"}, "is not a journal"),
+        ({"midwatch.yaml": "notify: {targets: {x: {url: 'foo://x'}}}"}, {}, "foo://"),
+        ({}, {"MIDWATCH_JOURNAL": "postgresql://ann@127.0.0.1:1/db"}, "could not be reached"),
+        ({}, {"PATH": "nowhere"}, "git is not installed"),
+    ],
+)
+def test_a_demo_that_cannot_start_leaves_nothing_behind(
+    tmp_path: Path, files: dict[str, str], environ: dict[str, str], said: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = subprocess.run(
+        [*MIDWATCH, "demo", "--headless"],
+        cwd=tmp_path,
+        env={**os.environ, "MIDWATCH_JOURNAL__PATIENCE_SECONDS": "0", **environ},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert {each.name for each in tmp_path.iterdir()} == files.keys()
 
 
 def prove_all_went_well(done: Line) -> None:

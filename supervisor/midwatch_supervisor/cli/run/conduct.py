@@ -169,21 +169,25 @@ def home() -> Path:
 
 
 def start(
-    wanted: Sequence[Assignment],
+    wanted: Callable[[], Sequence[Assignment]],
     *,
     source: str,
     settings: Settings,
     journal: str | None,
     output: Output,
 ) -> int:
-    """Start a new run and stay with it to its end; answers the exit code."""
+    """Start a new run and stay with it to its end; answers the exit code.
+
+    `wanted` is called once all else is in order, that it may write what its tasks work on.
+    """
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
-        for warning in await uncommitted_warnings(wanted, besides=Path(source)):
+        tasks = await asyncio.to_thread(wanted)
+        for warning in await uncommitted_warnings(tasks, besides=Path(source)):
             write_error(f"warning: {warning}")
         return await begin(
             log,
-            wanted,
+            tasks,
             source=source,
             settings=settings,
             home=home(),

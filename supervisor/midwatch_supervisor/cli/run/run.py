@@ -85,7 +85,7 @@ def run(
 
     settings = in_advise_mode(settings) if advise else settings
     return start(
-        tasks,
+        lambda: tasks,
         source=found.source,
         settings=with_patience(settings) if wait_for_provider else settings,
         journal=journal,
@@ -115,6 +115,7 @@ def demo(
     from midwatch_supervisor.cli.run.conduct import home, in_advise_mode, start
     from midwatch_supervisor.demo import make_project
     from midwatch_supervisor.present.assignment import assignments
+    from midwatch_tools.git import run_git
 
     shown = output(headless=headless, quiet=quiet, json=json)
     if pace is None and shown is Output.CONSOLE:
@@ -123,8 +124,12 @@ def demo(
     own = RunSettings(sandbox=Sandbox.AUTO)
     ours = settings_in_force(None)
     settings = Settings(console=ours.console, notify=ours.notify, run=own)
-    file = make_project(home() / "demo")
-    wanted = [with_pace(each, pace) for each in assignments(load_tasks(file), file.parent)]
+    run_git(Path.cwd(), "version")  # without git there is no project, and nothing is left behind
+
+    def wanted() -> "list[Assignment]":
+        file = make_project(home() / "demo")
+        return [with_pace(each, pace) for each in assignments(load_tasks(file), file.parent)]
+
     return start(
         wanted,
         source="demo",
