@@ -12,6 +12,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Severity
 from midwatch_monitor.replay.replay import (
@@ -23,6 +24,7 @@ from midwatch_monitor.replay.replay import (
     replay_together,
 )
 from midwatch_monitor.replay.replay import replay as replay_trace
+from midwatch_monitor.rules.overrides import rule_settings
 from midwatch_monitor.traces import AUTO, FORMATS
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
@@ -49,7 +51,9 @@ def replay(
         ),
     ],
     format: FormatOption = AUTO,
-    worker: Annotated[str, Parameter(help="Judge by the thresholds of this worker.")] = "",
+    worker: Annotated[
+        str, Parameter(help="Judge by the configuration's thresholds for this worker.")
+    ] = "",
     together: Annotated[
         bool,
         Parameter(
@@ -65,6 +69,7 @@ def replay(
     """
     check_format(format)
     settings = settings_in_force(config)
+    _check_worker(worker, settings.rules)
     files = [_without_step(path) for path in paths]
     if together:
         runs = [replay_together(files, settings, format=format, worker=worker)]
@@ -77,6 +82,15 @@ def replay(
     for run in runs:
         for line in run:
             _print(line, json=json)
+
+
+def _check_worker(worker: str, rules: Rules) -> None:
+    """Raise UsageError for a worker without thresholds of its own."""
+    each = rule_settings(rules).values()
+    known = sorted({name for settings in each for name in settings.workers})
+    if worker and worker not in known:
+        there = f"there are some for: {', '.join(known)}" if known else "there are none for any"
+        raise UsageError(f"the configuration has no thresholds for a worker {worker!r}; {there}")
 
 
 _PLACE = re.compile(r"(.+):\d+", re.DOTALL)

@@ -154,6 +154,21 @@ def test_a_worker_has_thresholds_of_its_own(tmp_path: Path, capsys: Capture) -> 
         assert alerts(capsys.readouterr().out) == fired
 
 
+def test_a_worker_without_thresholds_of_its_own_is_refused_with_those_that_have_some(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    config = tmp_path / "own.yaml"
+    trace = str(write(tmp_path / "a.jsonl", [report(10)]))
+    for rules, there in (
+        ("{low_confidence: {workers: {timid: {below: 10}, bold: {}}}}", "some for: bold, timid"),
+        ("{}", "none for any"),
+    ):
+        config.write_text(f"rules: {rules}\n")
+        assert main(["replay", trace, "--worker", "nobody", "--config", str(config)]) == 2
+        said = "the configuration has no thresholds for a worker 'nobody'; there are"
+        assert tuple(capsys.readouterr()) == ("", f"{said} {there}\n")
+
+
 def test_thresholds_of_a_worker_that_are_wrong_are_a_wrong_configuration(
     tmp_path: Path, capsys: Capture
 ) -> None:
