@@ -69,7 +69,7 @@ _OUTCOMES = tuple(outcome.replace("_", " ") for outcome in OUTCOMES)
 _PLAN_COUNTS = ("plans", "closed", "steps", "done", "skipped", "open", "flagged", "revisions")
 _SOURCES = {
     Source.CHECKPOINT: "last checkpoint",
-    Source.COMPLETION: "last claim of completion",
+    Source.COMPLETION: "last claim of a plan step",
 }
 
 
@@ -296,7 +296,7 @@ def _plans(figures: PlanFigures, name: Callable[[int], str]) -> ReportSection:
         tables=(
             table(("", *heads, "done (95 % interval)"), plans),
             table(
-                ("claims that something is done", "count"),
+                ("claims that a plan step or task is done", "count"),
                 claims if figures.accepted or figures.refused else (),
             ),
             table(("task", "plan step", "goal", "reservation"), reservations, words=(0, 2, 3)),
@@ -316,6 +316,8 @@ def _confidence(figures: Sequence[ConfidenceFigures]) -> ReportSection:
         "Stated confidence",
         "Attempts that are over, by the confidence that they stated last. One succeeded if every "
         "acceptance check passed, unless a person said otherwise.",
+        "A claim of a plan step is that it is done. Of a whole task none is counted here: its "
+        "confidence is made of the checks themselves.",
         "The checks are those that Midwatch ran itself, each by its last result; an attempt that "
         "ended before its checks adds none.",
         charts=(_confidence_chart(each) for each in found),

@@ -111,6 +111,20 @@ async def test_the_text_has_every_section(capsys: Capture, story: None) -> None:
     ]
 
 
+async def test_an_attempt_counts_by_its_last_claim_of_a_plan_step_and_that_is_said(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    for task, steps in (("fix", (1, 2, 0)), ("chart", (0,))):
+        attempt = await past.attempt(task=task)
+        for number in steps:
+            claim = Completion(plan_step=number, goal="x", confidence=90, accepted=True)
+            await past.say(attempt, claim)
+        await past.end(attempt, Ending.DONE)
+    lines = [" ".join(line.split()) for line in await read(capsys, "report")]
+    assert "last claim of a plan step 1 0.10" in lines
+    assert lines[lines.index("claims that a plan step or task is done count") + 1] == "accepted 4"
+
+
 async def test_the_page_goes_to_a_file_that_is_not_overwritten_by_accident(
     capsys: Capture, story: None, tmp_path: Path
 ) -> None:
