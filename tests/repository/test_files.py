@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,28 @@ def tracked() -> list[Path]:
     if done.returncode != 0:
         pytest.skip(f"not a git repository: {done.stderr.strip()}")
     return sorted(Path(line) for line in done.stdout.splitlines() if (ROOT / line).exists())
+
+
+def test_what_people_read_spells_canceled_as_the_lifecycle_does() -> None:
+    pages = [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "configs").rglob("*.yaml"),
+    ]
+    texts = {page.name: page.read_text("utf-8") for page in pages}
+    for package in PACKAGES:
+        for file in (ROOT / package).rglob("*.py"):
+            texts[str(file)] = "\n".join(said_by(ast.parse(file.read_bytes())))
+    assert [name for name, text in texts.items() if re.search("(?i)cancell(ed|ing)", text)] == []
+
+
+def said_by(code: ast.AST) -> Iterator[str]:
+    """The texts of a module without its docstrings, and without what is a word of ACP by itself."""
+    for node in ast.walk(code):
+        for each in () if isinstance(node, ast.Expr) else ast.iter_child_nodes(node):
+            text = each.value if isinstance(each, ast.Constant) else None
+            if isinstance(text, str) and text != "cancelled":
+                yield text
 
 
 def test_constraints_are_the_same_for_pip_and_for_uv() -> None:

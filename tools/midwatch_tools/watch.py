@@ -41,7 +41,7 @@ from midwatch_tools.tool_calls import UNWATCHED
 from midwatch_tools.tools.reflect import NAMES
 from midwatch_tools.tools.toolset import useful
 
-_CANCELLED = (Lifecycle.CANCELED, Ending.CANCELED, "cancelled")
+_CANCELED = (Lifecycle.CANCELED, Ending.CANCELED, "canceled")
 _LEVELS = {
     Severity.NOTICE: logging.INFO,
     Severity.WARNING: logging.WARNING,
@@ -192,7 +192,7 @@ class Watch(AttemptWatch):
             try:
                 await self._begin(ctx, recorder)
             except asyncio.CancelledError:  # to look at a large workspace takes its time
-                await self._tolerate(_record_end(recorder, *_CANCELLED))
+                await self._tolerate(_record_end(recorder, *_CANCELED))
                 raise
             if self._supervisor is not None and embedded.parent is None:
                 await stack.enter_async_context(self._supervise(embedded))
@@ -265,7 +265,7 @@ class Watch(AttemptWatch):
         self, recorder: Recorder, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
         """Run an agent of somebody else, and store how it ended; its errors stay its own."""
-        lifecycle, ending, reason = _CANCELLED
+        lifecycle, ending, reason = _CANCELED
         try:
             result = await handler()
             if self._acts is not None:  # a stream ends without its last node

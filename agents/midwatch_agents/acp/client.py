@@ -211,7 +211,7 @@ class AgentSession:
         try:
             await self._ask("_session/steering", self._words(text), seconds=_CANCEL_SECONDS)
         except WorkerError as error:
-            log.info("the agent cannot be told in its turn, which is cancelled: %s", error)
+            log.info("the agent cannot be told in its turn, which is canceled: %s", error)
             return False
         return True
 

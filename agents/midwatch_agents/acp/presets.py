@@ -17,7 +17,7 @@ class Steering(StrEnum):
     """What is done to tell an agent something while it works."""
 
     CANCEL = "cancel"
-    """Its turn is cancelled, and a new one begins with what it is told. Works with every agent."""
+    """Its turn is canceled, and a new one begins with what it is told. Works with every agent."""
     JOIN = "join"
     """It is prompted at once, and reads it with its next request."""
     METHOD = "method"

@@ -209,7 +209,7 @@ class RunSettings(Section):
     check_seconds: Seconds = 600.0
     """How long one acceptance check may take."""
     grace_seconds: Seconds = 10.0
-    """How long a cancelled attempt may take to end before it is given up."""
+    """How long a canceled attempt may take to end before it is given up."""
     sandbox: Sandbox = Sandbox.DEFAULT
     """What the commands of workers run in."""
     sandbox_read: tuple[ReadPath, ...] = ()

@@ -304,7 +304,7 @@ class Cohort(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffortFigures:
-    """What the tasks of one cohort took that are over and were not cancelled."""
+    """What the tasks of one cohort took that are over and were not canceled."""
 
     cohort: Cohort
     tasks: int
@@ -393,7 +393,7 @@ def _answer(apart: Interval | None, tasks: int) -> ComparisonResult:
 def cohorts(
     tasks: Iterable[TaskAttempts], lesson_use: LessonUse
 ) -> dict[Cohort, list[TaskAttempts]]:
-    """The tasks that are over and were not cancelled, by what their first attempt was given."""
+    """The tasks that are over and were not canceled, by what their first attempt was given."""
     found: dict[Cohort, list[TaskAttempts]] = defaultdict(list)
     for task in tasks:
         if task.attempts and task.lifecycle.over and task.lifecycle is not Lifecycle.CANCELED:

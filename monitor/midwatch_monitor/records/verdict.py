@@ -3,7 +3,7 @@
 from midwatch_monitor.records import AttemptTransition, Ending, Feedback, Origin, Record, Sign
 
 _REJECTED = frozenset({Ending.UNACCEPTED, Ending.STUCK, Ending.RESTARTED, Ending.OUT_OF_BUDGET})
-"""Endings that say something of the work. An error of the provider, a cancelled attempt and one
+"""Endings that say something of the work. An error of the provider, a canceled attempt and one
 that was split do not."""
 _STRONGER = (Origin.AUTOMATIC, Origin.IMPLIED, Origin.EXPLICIT)
 """Each one counts more than those before it."""

@@ -45,7 +45,7 @@ class Ending(StrEnum):
     ERROR = "error"
     """The worker, its model or its workspace failed."""
     CANCELED = "canceled"
-    """A person, or the end of the run, cancelled it."""
+    """A person, or the end of the run, canceled it."""
 
 
 class Activity(StrEnum):

@@ -231,7 +231,7 @@ def _effort(
     )
     return section(
         "Effort",
-        "Of tasks that are over and were not cancelled, by what their first attempt was given. "
+        "Of tasks that are over and were not canceled, by what their first attempt was given. "
         "Tokens are the workers'. What the reflector's model used is the price of learning.",
         "Only treatment and control were drawn by lot: elsewhere a difference need not come from "
         "lessons. Retries are saved where the difference of attempts lies below 0.",

@@ -91,7 +91,7 @@ def result(work: "asyncio.Task[Ended]") -> Ended:
     ProviderRefusedError where it could not even begin: then the run ends, and not the attempt.
     """
     if work.cancelled():
-        return Ended(ending=Ending.ERROR, reason="the worker's task was cancelled from within")
+        return Ended(ending=Ending.ERROR, reason="the worker's task was canceled from within")
     error = work.exception()
     if error is None:
         return work.result()

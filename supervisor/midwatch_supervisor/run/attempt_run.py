@@ -419,7 +419,7 @@ class AttemptRun:
         more = ended.records
         if abandoned:
             recorder = await self._claim()
-            more = (*more, Fault(part="worker", error="it did not end when it was cancelled"))
+            more = (*more, Fault(part="worker", error="it did not end when it was canceled"))
         state = AttemptTransition(
             lifecycle=ended.lifecycle, reason=ended.reason, ending=ended.ending
         )

@@ -31,7 +31,7 @@ from midwatch_tools.observation import canonical
 from midwatch_tools.pauses import Pause, TellPause, pause_records
 from midwatch_tools.tool_calls import keep
 
-CUT_SHORT = "[midwatch] cancelled: it gave no answer, and a person was asked. Do not wait for it."
+CUT_SHORT = "[midwatch] canceled: it gave no answer, and a person was asked. Do not wait for it."
 """What a call that hung returns. Run again, it would hang again, and no answer would be read."""
 
 ParkedQuestion = tuple[int, Intervention]

@@ -71,7 +71,7 @@ class Journal:
     One thread writes, and groups what is queued into one transaction; a few others read at the
     same time. Several processes may use the same file. Every method raises a JournalError when
     the database cannot do it; the journal stays usable, and what was committed stays. Of a write
-    whose await was cancelled nobody knows whether it was committed.
+    whose await was canceled nobody knows whether it was committed.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Journal:
         """
         if self._writer is None:
             raise self._read_only
-        # Whoever is cancelled meanwhile has numbered its records: not to write them leaves a gap.
+        # Whoever is canceled meanwhile has numbered its records: not to write them leaves a gap.
         return await self._gathering.add(commit)
 
     async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
