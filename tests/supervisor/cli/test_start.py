@@ -8,8 +8,11 @@ import pytest
 
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access
+from midwatch_supervisor.cli.app import COMMANDS
 
 DEAR = ("pydantic_ai", "textual", "alembic", "dbos", "aiomqtt", "httpx", "psycopg", "harness")
+WORKS = ("run", "demo", "resume", "node", "monitor", "submit")
+"""Commands that do the work, with all that this takes."""
 CONFIGURATION = ("midwatch_monitor.config.settings", "midwatch_monitor.config.tasks")
 PROGRAM = """
 import sys
@@ -28,6 +31,7 @@ sys.exit(code)
     [
         (("--help",), ("sqlalchemy", "asyncio", "yaml", "pydantic")),
         (("--version",), ("sqlalchemy", "asyncio", "yaml", "pydantic")),
+        *(((name, "--help"), ("sqlalchemy", "yaml", "pydantic")) for name in WORKS),
         (("status",), CONFIGURATION),
         (("status", "--json"), CONFIGURATION),
     ],
@@ -48,6 +52,22 @@ def test_what_a_command_does_not_need_is_not_imported(
     imported = set(done.stdout.rpartition("imported ")[2].split())
     assert "midwatch_supervisor" in imported
     assert imported & {*DEAR, *more} == set()
+
+
+def test_the_help_of_no_command_imports_what_only_its_work_needs() -> None:
+    program = (
+        "import sys; from midwatch_supervisor.cli import main\n"
+        "for name in sys.argv[1:]:\n    main([name, '--help'])\n"
+        "print('imported', *sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *COMMANDS],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
+    assert set(done.stdout.rpartition("imported ")[2].split()) & {*DEAR} == set()
 
 
 def test_garbage_is_collected_again_once_the_command_runs() -> None:

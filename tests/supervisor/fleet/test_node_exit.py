@@ -8,7 +8,7 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Draft, Lifecycle, TaskTransition
-from midwatch_supervisor.cli.fleet.node import NodeExitReport
+from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
 from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
 from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded
 

@@ -1,0 +1,180 @@
+"""What `midwatch node` says while it leaves, and what becomes of the work in its hands."""
+
+import asyncio
+import sys
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import now
+from midwatch_monitor.records import Attempt, Lifecycle, Task, TaskTransition
+from midwatch_supervisor.cli.output import write_either, write_json, write_line
+from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
+from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded
+from midwatch_supervisor.present.json_lines import moment
+
+_ASKED_SECONDS = 2.0
+"""How long the journal may take to say what is in hand; without it there are numbers only."""
+_LAST_SECONDS = 5.0
+"""How long the process waits for the last of these lines."""
+_ENDS = {
+    TurnOutcome.WAITS: "waits, for a person or for other tasks",
+    TurnOutcome.TAKEN: "is in other hands",
+    TurnOutcome.FAILED: "did not get on, and is offered again",
+    TurnOutcome.UNREACHABLE: "did not get on, and is offered again",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTask:
+    """A task in hand; what the journal did not say in time is missing."""
+
+    id: int
+    task: Task | None = None
+    attempt: Attempt | None = None
+
+    @property
+    def name(self) -> str:
+        if self.task is None:
+            return f"task number {self.id}"
+        return self.task.name + (f"#{self.attempt.number}" if self.attempt else "")
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """What JSON says of it."""
+        return {
+            "run": self.task.run if self.task else None,
+            "task": self.task.name if self.task else None,
+            "attempt": self.attempt.id if self.attempt else None,
+        }
+
+
+class NodeExitReport:
+    """Speaks for a node that leaves, beside what the node does: it holds nothing up."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        name: str,
+        settings: FleetSettings,
+        json: bool,
+    ) -> None:
+        self._journal = journal
+        self._ends: asyncio.Queue[TurnEnded | None] = asyncio.Queue()
+        self._name = name
+        self._settings = settings
+        self._json = json
+        self._speaking: asyncio.Task[None] | None = None
+        self._known: dict[int, HeldTask] = {}
+        self._came: Counter[str] = Counter()
+
+    def turn_ended(self, turn: TurnEnded) -> None:
+        """A turn has ended, which is of interest once the node leaves."""
+        if self._speaking is not None:
+            self._ends.put_nowait(turn)
+
+    def begin(self, in_hand: frozenset[int]) -> None:
+        """The node was told to leave. A second time: it gives back what it has, at once."""
+        if self._speaking is None:
+            self._speaking = asyncio.create_task(self._speak(in_hand))
+        elif in_hand:
+            self._say(
+                f"Node {self._name} gives back at once what it has",
+                {"type": "node", "name": self._name, "state": "draining", "at_once": True},
+            )
+
+    async def end(self) -> None:
+        """The node has left."""
+        self._ends.put_nowait(None)
+        if self._speaking is not None:
+            await asyncio.wait({self._speaking}, timeout=_LAST_SECONDS)
+            self._speaking.cancel()
+        came = ", ".join(f"{count} {what}" for what, count in sorted(self._came.items()))
+        self._say(
+            f"Node {self._name} has left" + (came and f": {came}"),
+            {
+                "type": "node",
+                "name": self._name,
+                "state": "down",
+                "ended": self._came["ended"],
+                "given_back": self._came["given back"],
+            },
+        )
+
+    async def _speak(self, tasks: frozenset[int]) -> None:
+        with suppress(OSError):  # nobody reads it; the node leaves all the same
+            for task in tasks:
+                self._known[task] = await self._held_task(task)
+            self._say_what_is_waited_for([self._known[each] for each in sorted(tasks)])
+            while (ended := await self._ends.get()) is not None:
+                await self._say_end(ended)
+
+    def _say_what_is_waited_for(self, held: list[HeldTask]) -> None:
+        seconds = self._settings.drain_seconds
+        if self._json:
+            write_json(
+                {
+                    "type": "node",
+                    "at": moment(now()),
+                    "name": self._name,
+                    "state": "draining",
+                    "at_once": False,
+                    "seconds": seconds,
+                    "tasks": [each.fields for each in held],
+                }
+            )
+        elif held:
+            count = "1 task" if len(held) == 1 else f"{len(held)} tasks"
+            write_line(
+                f"Node {self._name} takes nothing more. It waits for {count}, {seconds:g} s at "
+                f"most: {', '.join(each.name for each in held)}"
+            )
+            write_line("A second SIGTERM or Ctrl-C gives them back at once: others go on with them")
+        else:
+            write_line(f"Node {self._name} takes nothing more, and has nothing in hand")
+        sys.stdout.flush()
+
+    async def _say_end(self, ended: TurnEnded) -> None:
+        held = await self._held_task(ended.task)
+        if held.task is None:
+            held = self._known.get(ended.task, held)
+        lifecycle = await self._lifecycle(ended.task) if ended.outcome is TurnOutcome.OVER else None
+        if ended.outcome is None:
+            self._came["given back"] += 1
+            said = "is given back: others go on with it"
+        else:
+            self._came["ended"] += 1
+            said = _ENDS.get(ended.outcome, f"is {lifecycle or 'over'}")
+        outcome = ended.outcome.value if ended.outcome else "given back"
+        self._say(
+            f"{held.name} {said}",
+            {"type": "turn", **held.fields, "outcome": outcome, "lifecycle": lifecycle},
+        )
+
+    async def _held_task(self, task: int) -> HeldTask:
+        try:
+            async with asyncio.timeout(_ASKED_SECONDS):
+                found = await self._journal.tasks_with([task])
+                attempts = await self._journal.attempts(task)
+        except (TimeoutError, JournalError):
+            return HeldTask(id=task)
+        last = attempts[-1] if attempts else None
+        return HeldTask(id=task, task=found[0] if found else None, attempt=last)
+
+    async def _lifecycle(self, task: int) -> Lifecycle | None:
+        try:
+            async with asyncio.timeout(_ASKED_SECONDS):
+                found = await self._journal.entries(task=task, kinds=(TaskTransition,))
+        except (TimeoutError, JournalError):
+            return None
+        last = found[-1].record if found else None
+        return last.lifecycle if isinstance(last, TaskTransition) else None
+
+    def _say(self, text: str, fields: dict[str, object]) -> None:
+        fields = {"type": fields["type"], "at": moment(now()), **fields}
+        write_either(fields, text, json=self._json)
+        sys.stdout.flush()

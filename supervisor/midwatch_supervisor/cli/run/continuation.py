@@ -1,0 +1,58 @@
+"""A run of this process that is gone on with: which, and as what it was begun."""
+
+from midwatch_monitor.config.settings import settings_of
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import Keeper, Run
+from midwatch_supervisor.cli.run.conduct import home, stay, with_patience
+from midwatch_supervisor.cli.run.options import Output
+from midwatch_supervisor.cli.settings import settings_in_force
+from midwatch_supervisor.learning.run_learning import RunLearning
+from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.job import Job, latest_state
+from midwatch_supervisor.run.launch import again
+from midwatch_supervisor.run.run_lock import refuse_held
+
+
+def go_on(found: Run, *, patient: bool, journal: str | None, output: Output) -> int:
+    """Go on with a run and stay with it to its end; answers the exit code.
+
+    `patient` is to wait for a provider that has not answered yet.
+    """
+    told = {"notify": settings_in_force(None).notify}  # whom to call is of here and now
+    settings = settings_of(found).model_copy(update=told)
+    settings = with_patience(settings) if patient else settings
+
+    async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
+        return await again(
+            log,
+            found,
+            home=home(),
+            learning=RunLearning,
+            clock=clock,
+            attended=output is Output.CONSOLE,
+            settings=settings,
+        )
+
+    return stay(opened, settings=settings, journal=journal, output=output)
+
+
+async def find_run(location: str, wanted: int | None) -> Run:
+    """The run to go on with; raises UsageError if there is none."""
+    async with await Journal.open(location, create=False) as journal:
+        runs = await journal.runs()
+        if wanted is not None:
+            chosen = [run for run in runs if run.id == wanted]
+            if not chosen:
+                raise UsageError(f"there is no run {wanted}; `midwatch status --all` lists them")
+            if chosen[0].keeper is Keeper.MONITOR:
+                raise UsageError(f"run {wanted} is not run here: a fleet goes on with it by itself")
+            refuse_held(journal.name, wanted)
+            return chosen[0]
+        for run in reversed([run for run in runs if run.keeper is Keeper.PROCESS]):
+            states = [await latest_state(journal, task) for task in await journal.tasks(run.id)]
+            if any(not state.lifecycle.over for state in states):
+                refuse_held(journal.name, run.id)
+                return run
+    raise UsageError("every run is over; `midwatch run FILE` starts a new one")
