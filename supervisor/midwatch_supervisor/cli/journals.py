@@ -38,6 +38,13 @@ def journal_place(option: str | None) -> str:
     return journal_location(option, os.environ, Path.cwd())
 
 
+def masked_note(journal: "Journal", *texts: str) -> str:
+    """What a person is told behind an answer whose own words are kept without a secret."""
+    said = " ".join(filter(None, texts))
+    kept = journal.masker.text(said)
+    return f"; what is secret in it is masked: {kept}" if kept != said else ""
+
+
 async def journal_of_work(location: str, settings: "Settings") -> "Journal":
     """The journal of a process that works or judges, by its settings; made if there is none."""
     from midwatch_monitor.journal import Journal

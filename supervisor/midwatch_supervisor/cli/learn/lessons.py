@@ -13,7 +13,12 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, every
 from midwatch_monitor.records import Attempt, KnownLesson, Lesson, LessonAct, Task
-from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
+from midwatch_supervisor.cli.journals import (
+    JournalOption,
+    RunOption,
+    journal_to_read,
+    masked_note,
+)
 from midwatch_supervisor.cli.learn.options import (
     UNMARKED,
     MarkOptions,
@@ -223,12 +228,10 @@ async def add(
     if options.comment:
         raise UsageError("the text of a lesson needs no --comment")
     classes = settings_in_force(config).learning.lessons.classes
-    said = fields.lesson(await _from_stdin() if text is None else text, classes)
+    lesson = fields.lesson(await _from_stdin() if text is None else text, classes)
     async with await options.open_journal() as opened:
         name, attempt = await _place(opened, project, task)
-        lesson = opened.masker.record(said)
-        now = " ".join((lesson.text, *lesson.insights))
-        note = f"; what is secret in it is masked: {now}" if lesson is not said else ""
+        note = masked_note(opened, lesson.text, *lesson.insights)
         await options.store(
             opened,
             lambda actions: actions.add_lesson(lesson, attempt),
@@ -236,7 +239,7 @@ async def add(
             fields={
                 "project": name,
                 "source_attempt": attempt.id,
-                "text": lesson.text,
+                "text": opened.masker.text(lesson.text),
                 "author": operator_name(options.author),
             },
             text=lambda id: (

@@ -18,6 +18,7 @@ from midwatch_supervisor.cli.journals import (
     FromOption,
     JournalOption,
     journal_to_write,
+    masked_note,
 )
 from midwatch_supervisor.cli.output import write_error, write_line
 from midwatch_supervisor.cli.settings import settings_in_force
@@ -201,7 +202,7 @@ async def _begin_again(
     async with operator_in(journal, author) as operator:
         about = [alert.key for alert in state.unresolved]
         begun = await operator.begin_again(state.attempt, note, about=about, step=state.last_step)
-    write_line(f"{name}: begun again: {begun.follows}")
+    write_line(f"{name}: begun again: {begun.follows}{masked_note(journal, note)}")
 
 
 async def grant(
@@ -291,8 +292,9 @@ async def _send(
     """Send it, or say what would be sent. What holds or ends an attempt answers no alert."""
     if why := act_refusal(target.state, order.action, held=is_held(target.state)):
         raise UsageError(f"{target.name}: {why}")
+    note = masked_note(journal, order.message)
     if dry_run:
-        return f"{target.name}: {order.what} would be sent"
+        return f"{target.name}: {order.what} would be sent{note}"
     async with operator_in(journal, author) as operator:
         number = await operator.act(
             target.state.attempt,
@@ -302,7 +304,7 @@ async def _send(
             terms=order.terms,
             petition=order.request,
         )
-    return f"{target.name}: {order.what} sent ({number})"
+    return f"{target.name}: {order.what} sent ({number}){note}"
 
 
 def _oldest_request(state: AttemptState) -> tuple[int | None, Grant]:

@@ -56,6 +56,19 @@ async def written(journal: Journal, after: int) -> list[Record]:
     return [entry.record for entry in entries]
 
 
+async def test_who_tells_a_secret_hears_what_the_worker_is_told_instead(
+    journal: Journal, write: Write, capsys: Capture
+) -> None:
+    id = await write(Step(number=7, kind=StepKind.MESSAGE))
+    (said,) = await read(capsys, "tell", "fix", "Use sk-proj-" + "a1B2c3D4" * 6)
+    (told,) = await written(journal, id)
+    assert isinstance(told, Intervention)
+    assert "[masked: openai key" in told.message
+    assert (
+        said == f"fix#1: guidance sent ({id + 1}); what is secret in it is masked: {told.message}"
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "state"),
     [("approve", DeliveryState.APPROVED), ("reject", DeliveryState.REJECTED)],
