@@ -85,14 +85,13 @@ class Console(OperatorApp):
     """What an operator sees and does; answers the exit code of the run, if it ran here."""
 
     TITLE = "Midwatch"
-    # What is told covers the line of the tabs and that of the titles below it, and no line of a
-    # list: at its foot, where Textual has it, a cursor that follows the end would be hidden. The
-    # newest is seen, and after it the one before, if that has not ended meanwhile.
+    # What is told has lines of its own above the keys, and covers nothing. The newest is seen, and
+    # after it the one before, if that has not ended meanwhile.
     CSS = """
-    ToastRack { dock: top; align: right top; margin: 1 0 0 0; scrollbar-size: 0 0; }
+    ToastRack { layer: default; scrollbar-size: 0 0; }
     ToastHolder { display: none; }
     ToastHolder:last-child { display: block; }
-    Toast { width: auto; max-width: 100%; max-height: 3; margin: 0; padding: 0 1; }
+    Toast { width: 1fr; max-width: 100%; max-height: 3; margin: 0; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in EVERYWHERE]
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ConsoleCommands}

@@ -247,16 +247,17 @@ async def test_a_filter_of_the_first_screen_says_how_many_lines_hold_its_words(
     assert said == "No line is what the filter wants; escape drops it."
 
 
-@pytest.mark.parametrize("name", ["fleet", "timeline"])
-async def test_what_is_told_covers_no_line_of_a_list(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("keys", [(), ("4",), ("5",), ("enter",), ("enter", "space")])
+async def test_what_is_told_covers_nothing(tmp_path: Path, keys: tuple[str, ...]) -> None:
     async with console_in(tmp_path, transition(), size=(80, 24), toasts=True) as seat:
-        if name == "timeline":
-            await seat.open_attempt()
+        await seat.press(*keys)
         for text in ("one", "three", "long " * 60):
             seat.app.notify(text)
         await seat.until(lambda: [each.region.height for each in seen_toasts(seat)] == [3])
         (told,) = seen_toasts(seat)
-        assert told.region.bottom <= seat.list(name).region.y
+        parts = [each for each in seat.app.screen.children if told not in each.walk_children()]
+        assert [each for each in parts if each.region.overlaps(told.region)] == []
+        assert told.region.bottom == 23  # the keys stand below it
 
 
 def seen_toasts(seat: Seat) -> list[Toast]:
