@@ -61,6 +61,7 @@ class Panes(Vertical):
     Panes.beside > PreviewView {
         display: block; width: 2fr; height: 1fr; border-left: solid $primary;
     }
+    Panes > PreviewView:focus { border-left: heavy $accent; }
     """
 
     @dataclass

@@ -49,6 +49,7 @@ class QuestionDialog(ModalScreen[T], ClosesOnce[T]):
     QuestionDialog .quote {
         height: auto; max-height: 30vh; margin: 1 0 0 0; color: $text-muted;
     }
+    QuestionDialog .quote:focus { border-left: heavy $accent; }
     QuestionDialog .quote Static { height: auto; }
     QuestionDialog TextArea {
         height: auto; min-height: 3; max-height: 30vh; margin: 1 0 0 0; background: $background;

@@ -39,6 +39,7 @@ class ScrollingText(VerticalScroll, ScrollActions, can_focus=True):
     DEFAULT_CSS = """
     ScrollingText { padding: 0 1; scrollbar-size-vertical: 1; }
     ScrollingText > Static { width: 1fr; height: auto; }
+    ScrollingText:focus { outline-left: heavy $accent; }
     """
 
     def __init__(self, *, id: str) -> None:
@@ -64,7 +65,6 @@ class Detail(ScrollingText):
         display: none; height: 50%; min-height: 5; border-top: solid $primary;
     }
     Detail.open { display: block; }
-    Detail:focus { border-top: heavy $accent; }
     """
 
     def __init__(self) -> None:
