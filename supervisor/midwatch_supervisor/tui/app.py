@@ -151,8 +151,8 @@ class Console(OperatorApp):
         self._now = now
 
     def _spoken_keys(self) -> dict[str, str]:
-        """The first key of each act on an attempt, as a person reads it."""
-        return {key.id: key_text(in_force(key, self._keys)[0]) for key in ACTS}
+        """The first key of each act, on an attempt or everywhere, as a person reads it."""
+        return {key.id: key_text(in_force(key, self._keys)[0]) for key in (*ACTS, *EVERYWHERE)}
 
     def compose(self) -> ComposeResult:
         yield self._title_line
@@ -416,6 +416,10 @@ class Console(OperatorApp):
     def action_next_theme(self) -> None:
         self.theme = next_theme(self.theme)
         self.notify(f"theme: {self.theme}", timeout=2)
+
+    def action_help_quit(self) -> None:
+        """Say which key leaves, to one who presses ctrl+c."""
+        self.notify(f"{self._spoken_keys()['quit']} leaves the console", timeout=3, markup=False)
 
     async def action_quit(self) -> None:
         """Textual's own way out, from its command palette, is ours."""

@@ -107,6 +107,13 @@ async def test_after_the_run_it_leaves_with_the_code_of_the_run(six_tasks: Journ
         assert seat.app.return_value == 4
 
 
+async def test_ctrl_c_names_the_key_that_leaves(six_tasks: Journal) -> None:
+    async with opened(six_tasks, ConsoleSettings(keys={"quit": "Q"})) as seat:
+        await seat.press("ctrl+c")
+        assert seat.app.noticed == ["Q leaves the console"]
+        assert seat.app.is_running
+
+
 @pytest.mark.parametrize("key", ["q", "ctrl+q"])
 async def test_while_the_run_works_leaving_asks_first(six_tasks: Journal, key: str) -> None:
     async with opened(six_tasks, work=for_ever) as seat:
