@@ -74,10 +74,12 @@ def _number(value: float) -> int | float | None:
     return int(value) if value == int(value) else value
 
 
-def _step_fields(step: Step) -> JsonLine:
+def _step_fields(step: Step, planned: tuple[int, int] | None) -> JsonLine:
     if step.checkpoint is not None:
         names = "progress_percent confidence decision blockers files_done notes"
         told = _pick(step.checkpoint, f"{names} estimated_steps_left plan_step")
+        if planned:  # once nothing is open any more, the record is one past the end
+            told["plan_step"] = min(step.checkpoint.plan_step, planned[1])
         return {"type": "checkpoint", "step": step.number, **told}
     return {
         "type": "step",
@@ -266,7 +268,7 @@ class Transcript:
             case Change(outage=Outage() as outage):
                 return self._outage(outage, entry.at)
             case Step() as step:
-                return _step_fields(step)
+                return _step_fields(step, self._planned(entry))
             case Alert() as alert:
                 return _alert_fields(alert)
             case Escalation() as asked:
@@ -275,6 +277,10 @@ class Transcript:
                 return _decision_fields(made)
             case _:
                 return self._intervention(entry)
+
+    def _planned(self, entry: Entry) -> tuple[int, int] | None:
+        state = self._run.tasks[entry.task].attempts.get(entry.attempt or 0)
+        return state and state.planned
 
     def _task_of(self, entry: Entry) -> Task:
         return self._run.tasks[entry.task].task

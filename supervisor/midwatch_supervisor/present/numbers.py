@@ -95,6 +95,11 @@ def steps_text(steps: Iterable[int]) -> str:
     return f"step{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else ""
 
 
+def plan_text(planned: tuple[int, int] | None) -> str:
+    """Where a plan stands: `2/5`; `-` without a plan."""
+    return "-" if planned is None else f"{planned[0]}/{planned[1]}"
+
+
 def budget_text(budget: Budget) -> str:
     """What is used of each resource: `12 of 60 requests, 1.0 M tokens, $0.12, 3 of 30 min`."""
     cost = budget.cost_usd

@@ -221,6 +221,15 @@ def test_progress_is_of_the_plan_step_in_hand_and_full_once_completed() -> None:
     assert folded(*said, Change(plan_step=2), ended()).progress == 100
 
 
+def test_the_plan_step_is_never_beyond_the_plan_and_the_task_alone_is_no_plan() -> None:
+    assert folded(WORKING).planned is None
+    assert folded(plan("Fix it")).planned is None
+    assert folded(plan("a", "b", done=1)).planned == (2, 2)
+    assert folded(plan("a", "b", done=2)).planned == (2, 2)
+    assert folded(Change(plan_step=3, plan_steps=2)).planned == (2, 2)
+    assert folded(plan("a", "b", done=1), plan("a", "b", "c", done=2)).planned == (3, 3)
+
+
 @pytest.mark.parametrize(
     ("state", "lost"), [(DeliveryState.REJECTED, True), (DeliveryState.DELIVERED, False)]
 )

@@ -151,6 +151,12 @@ def test_a_step_with_a_checkpoint_is_a_checkpoint_line() -> None:
     }
 
 
+def test_a_checkpoint_is_of_no_plan_step_beyond_the_plan() -> None:
+    *_, line = lines(make.plan("a", "b", done=2), make.reflecting(3, plan_step=3))
+    assert line is not None
+    assert line["plan_step"] == 2
+
+
 def test_an_alert_line_says_what_and_why() -> None:
     assert printed(alert()) == {
         "type": "alert",

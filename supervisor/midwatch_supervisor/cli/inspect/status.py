@@ -29,6 +29,7 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_state, task_states
+from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
 from midwatch_supervisor.run.run_lock import is_interrupted
@@ -83,8 +84,9 @@ class StatusLine:
     sandbox: str | None
     """What the attempt's commands run in."""
     plan_step: int | None
-    """The first open plan step, from 1; one past the end when all are closed."""
+    """The first open plan step, from 1; the last one when all are closed."""
     plan_steps: int
+    """0 without a plan."""
     progress_percent: int | None
     confidence: int | None
     steps: int
@@ -206,6 +208,7 @@ def lost_lines(
 def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine:
     """What is said of one task; `nodes` are those of the fleet that it is run by, by name."""
     latest = state.latest
+    planned = latest.planned if latest else None
     return StatusLine(
         run=state.task.run,
         task=state.task.name,
@@ -220,8 +223,8 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
         node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
         interrupted=state.interrupted and not state.over,
         sandbox=latest.sandbox or None if latest else None,
-        plan_step=(latest.plan_step or None) if latest and latest.plan_steps else None,
-        plan_steps=latest.plan_steps if latest else 0,
+        plan_step=planned[0] if planned else None,
+        plan_steps=planned[1] if planned else 0,
         progress_percent=state.progress,
         confidence=latest.confidence if latest else None,
         steps=latest.last_step if latest else 0,
@@ -275,14 +278,13 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
 
 def _row(line: StatusLine) -> tuple[str, ...]:
     limit = "" if line.requests_limit is None else f"/{line.requests_limit}"
-    done = min(line.plan_step or 0, line.plan_steps)
     return (
         line.task,
         _or_dash(line.number),
         status_text(line.stands, accepted=line.accepted),
         _or_dash(line.health),
         _node(line),
-        f"{done}/{line.plan_steps}" if line.plan_steps else "-",
+        plan_text((line.plan_step, line.plan_steps) if line.plan_step else None),
         _percent(line.progress_percent),
         _percent(line.confidence),
         str(line.steps),

@@ -8,6 +8,7 @@ from sys import maxsize
 from rich.style import Style
 
 from midwatch_monitor.records import Health, Lifecycle
+from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import HEALTH_SIGNS, one_line, standing_sign
 from midwatch_supervisor.present.waiting import Wait
 from midwatch_supervisor.tui.screens.preview import trend_style, why
@@ -89,7 +90,7 @@ def columns(
         Column("!", 2, 0, _sign),
         Column("task", 12, 0, _task, grow=1),
         Column("state", 10, 0, _state),
-        Column("step", 5, 5, _plan),
+        Column("plan", 5, 5, _plan),
         Column("progress", _BAR + 5, 1, _progress),
         Column("conf", _TREND + 6, 1, _confidence),
         Column("why, or latest checkpoint", 28, 0, reason, grow=4),
@@ -133,10 +134,8 @@ def _task(row: Row, colours: Palette) -> Cell:
 
 
 def _plan(row: Row, colours: Palette) -> Cell:
-    steps = row.state.plan_steps
-    if not steps:
-        return "-", colours.dim
-    return f"{min(row.state.plan_step, steps)}/{steps}", colours.text
+    planned = row.state.planned
+    return plan_text(planned), colours.text if planned else colours.dim
 
 
 def _progress(row: Row, colours: Palette) -> Cell:

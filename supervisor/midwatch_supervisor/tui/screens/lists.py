@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import takewhile
 
 from midwatch_monitor.records import Course, NodeState, NodeStatus
+from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import LOST_SIGN, blocker_words, one_line
 from midwatch_supervisor.tui.screens.preview import LOW
 from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, collapse
@@ -179,8 +180,7 @@ def _place(reports: Sequence[Report], picked: Report | None, at: int) -> int:
 
 
 def _plan(report: Report, colours: Palette) -> Cell:
-    steps, step = report.row.state.plan_steps, report.checkpoint.plan_step
-    return f"{step}/{steps}" if steps else str(step), colours.text
+    return plan_text(report.planned), colours.text if report.planned else colours.dim
 
 
 def _progress(report: Report, colours: Palette) -> Cell:

@@ -13,7 +13,13 @@ from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.present.learning_text import verdict_text
-from midwatch_supervisor.present.numbers import amount, budget_text, count_noun, dollars
+from midwatch_supervisor.present.numbers import (
+    amount,
+    budget_text,
+    count_noun,
+    dollars,
+    plan_text,
+)
 from midwatch_supervisor.present.text_line import (
     HEALTH_SIGNS,
     LIFECYCLE_SIGNS,
@@ -179,8 +185,8 @@ def _state_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> list
 
 def _progress(state: AttemptState, calibration: "Calibration | None") -> str:
     parts = [f"step {state.last_step}"]
-    if count := len(state.plan.steps):
-        parts.append(f"plan {min(state.plan.current, count)}/{count}")
+    if state.planned:
+        parts.append(f"plan {plan_text(state.planned)}")
     if state.progress is not None:
         parts.append(f"progress {state.progress}%")
     if (stated := state.confidence) is not None:

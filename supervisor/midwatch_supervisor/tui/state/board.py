@@ -64,6 +64,8 @@ class Report:
     checkpoint: Checkpoint
     change: int | None
     """Of the confidence since the attempt's last checkpoint."""
+    planned: tuple[int, int] | None = None
+    """Where the plan stood then, if there was one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -288,9 +290,15 @@ class FleetBoard:
             case Step(checkpoint=Checkpoint() as checkpoint, number=step):
                 before = state.confidence
                 change = None if before is None else checkpoint.confidence - before
-                self.reports.append(
-                    Report(row=row, at=entry.at, step=step, checkpoint=checkpoint, change=change)
+                report = Report(
+                    row=row,
+                    at=entry.at,
+                    step=step,
+                    checkpoint=checkpoint,
+                    change=change,
+                    planned=state.planned,
                 )
+                self.reports.append(report)
             case Change(budget=Budget() as budget):
                 totals.used += self._used[entry.task].fold(budget)
             case Alert(firing=True, key=key):

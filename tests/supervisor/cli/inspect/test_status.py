@@ -38,6 +38,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.command import ask, midwatch, new_task, read
 from midwatch_stage.factories import intervention
+from midwatch_stage.factories import plan as make_plan
 from midwatch_stage.worker import scripted
 from midwatch_supervisor.cli import main
 from midwatch_tools import Watch
@@ -119,6 +120,25 @@ async def test_the_table_is_for_people(attempt: Attempt, write: Write, capsys: C
     assert re.split("  +", row) == [
         *("fix", "1", "working", "suspect", "2/2", "40 %", "70 %", "3", "3/60", "1", "-"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        (make_plan("Fix it"), (None, 0, "-")),
+        (make_plan("a", "b", done=2), (2, 2, "2/2")),
+    ],
+)
+async def test_the_plan_step_is_one_of_the_plan_and_the_task_alone_is_none(
+    attempt: Attempt,
+    write: Write,
+    capsys: Capture,
+    plan: Plan,
+    told: tuple[int | None, int, str],
+) -> None:
+    await write(WORKING, plan)
+    ((line,), (*_, row)) = await ask(capsys, "status"), await read(capsys, "status")
+    assert (line["plan_step"], line["plan_steps"], row.split()[4]) == told
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from textual.widgets import TabbedContent
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Fault, Lifecycle, Severity, Step
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
-from midwatch_stage.factories import AT, alert, reflecting, transition
+from midwatch_stage.factories import AT, alert, plan, reflecting, transition
 from midwatch_supervisor.run.run_lock import hold_run
 
 Watch = ConsoleDriver[Journal]
@@ -84,10 +84,17 @@ async def test_a_click_on_a_tab_shows_its_pane_as_it_is_now(looking: Watch) -> N
 async def test_the_stream_tells_each_checkpoint_with_its_change(looking: Watch) -> None:
     await looking.press("2")
     assert looking.words("checkpoints") == [
-        "20:00:00 fine#1 1 10% 80% - continue - Begun.",
-        "20:00:00 fine#1 1 20% 70% -10 continue - [red]Half.",
-        ">20:00:00 port#1 1 10% 60% - continue - -",
+        "20:00:00 fine#1 - 10% 80% - continue - Begun.",
+        "20:00:00 fine#1 - 20% 70% -10 continue - [red]Half.",
+        ">20:00:00 port#1 - 10% 60% - continue - -",
     ]
+
+
+async def test_a_checkpoint_keeps_the_plan_that_there_was_when_it_was_made(watch: Watch) -> None:
+    await watch.write(WORKING, plan("a"), reflects(1, 80), plan("a", "b", "c", done=1))
+    await watch.write(reflects(2, 80), plan("a", "b", "c", "d", "e", done=3), reflects(3, 80))
+    await watch.press("2")
+    assert [line.split()[2] for line in watch.words("checkpoints")] == ["-", "2/3", "4/5"]
 
 
 async def test_the_stream_follows_its_end_until_the_cursor_leaves_it(busy: Watch) -> None:
