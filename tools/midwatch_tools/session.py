@@ -219,7 +219,7 @@ class Session:
             AttemptTransition(lifecycle=waiting, reason=why),
         )
 
-    async def go_on(self, activity: Activity, *records: Record, why: str = "answered") -> None:
+    async def go_on(self, activity: Activity, *records: Record, why: str = "") -> None:
         """Store that the waiting is over; its time costs nothing."""
         change = Change(lifecycle=Lifecycle.WORKING, activity=activity)
         await self.recorder.record(*records, change, working_transition(why))

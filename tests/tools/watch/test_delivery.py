@@ -241,6 +241,17 @@ async def test_an_attempt_that_stands_goes_on_undecided_if_a_person_says_so(
     assert states.count(Lifecycle.INPUT_REQUIRED) == 1
 
 
+async def test_who_goes_on_after_a_pause_is_working_and_no_more_is_said(
+    journal: Journal, perform: Perform, write: Write, until: Until
+) -> None:
+    await write(PAUSE)
+    running = asyncio.create_task(perform(*WORK))
+    await until(PARKED)
+    await write(replace(WORD, action=Action.RESUME))
+    await running
+    assert (await records_of(journal, AttemptTransition))[-1] == transition()
+
+
 async def test_a_decision_made_while_nobody_ran_the_attempt_lets_it_go_on(
     journal: Journal, perform: Perform, write: Write, until: Until
 ) -> None:
