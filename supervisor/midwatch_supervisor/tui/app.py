@@ -109,9 +109,13 @@ class Console(OperatorApp):
         now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone(),
         settings: ConsoleSettings | None = None,
         about: Sequence[str] = (),
+        nothing: str = "",
         attempt: int | None = None,
     ) -> None:
-        """Show what `feed` brings, `attempt` first; `about` says in lines what is watched."""
+        """Show what `feed` brings, `attempt` first.
+
+        `about` says in lines what is watched, `nothing` what to do where there is no task yet.
+        """
         super().__init__()
         # A key shows its effect at once: the slide to another tab alone costs a third of a second.
         self.animation_level = "none"
@@ -126,7 +130,13 @@ class Console(OperatorApp):
         self.queue = AttentionQueue(self.board)
         self.learned = LearnedPane(feed.journal, self.board.learning, operator.learning, now)
         self.panes = Panes(
-            self.board, self.queue, self.learned, now, keys=self._spoken_keys(), about=self.about
+            self.board,
+            self.queue,
+            self.learned,
+            now,
+            keys=self._spoken_keys(),
+            about=self.about,
+            nothing=nothing,
         )
         self.banner = Banner(
             self.board, now, journal=feed.journal.name, stale_seconds=self.settings.stale_seconds

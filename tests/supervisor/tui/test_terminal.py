@@ -139,6 +139,16 @@ async def test_a_run_that_was_left_can_be_resumed_and_leaving_asks_first(
     assert await again.left() == 130
 
 
+async def test_before_the_first_session_attach_says_whose_it_waits_for(
+    terminal: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    attach = await terminal("attach", "codex")
+    await attach.sees("No session yet of codex. Start an agent:")
+    attach.press("q")
+    assert await attach.left() == 0
+
+
 @pytest.mark.matrix
 async def test_a_key_that_clashes_is_refused_before_anything_runs(
     terminal: Opens, tmp_path: Path

@@ -146,7 +146,10 @@ async def _attach(
         about = _about(sources, at, journal.name)
         if shown is Output.CONSOLE:
             operator = OperatorActions(journal, author=operator_name(author), bus=bus, clock=clock)
-            showing = show_journal(journal, None, operator, settings, bus, about=about)
+            nothing = _nothing(sources, at)
+            showing = show_journal(
+                journal, None, operator, settings, bus, about=about, nothing=nothing
+            )
         else:
             showing = _print_news(reporter, bus, about if shown is Output.PROGRESS else ())
         works.append(_begin(stack, showing))
@@ -231,11 +234,25 @@ async def _end(task: "asyncio.Task[None]") -> None:
 
 def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
     """What is watched, for people."""
-    what = [each.agent for each in sources.agents] + [str(each) for each in sources.paths]
-    guided = "; `midwatch hook install` lets you guide and stop them" if what else ""
-    what += [f"whoever sends spans to {spans}"] if spans else []
-    about = f"Watching sessions of {', '.join(what)}; journal {journal}"
+    files = sources.agents or sources.paths
+    guided = "; `midwatch hook install` lets you guide and stop them" if files else ""
+    about = f"Watching sessions of {_watched(sources, spans)}; journal {journal}"
     return [about, f"They are only read{guided}"]
+
+
+def _watched(sources: "SessionSources", spans: str) -> str:
+    what = [each.agent for each in sources.agents] + [str(each) for each in sources.paths]
+    what += [f"whoever sends spans to {spans}"] if spans else []
+    return ", ".join(what)
+
+
+def _nothing(sources: "SessionSources", spans: str) -> str:
+    """What stands in the console before the first session, for people."""
+    back = "; `--since 24` shows those of the last day" if sources.agents or sources.paths else ""
+    return (
+        f"No session yet of {_watched(sources, spans)}. Start an agent: its session stands here "
+        f"as soon as it does something{back}."
+    )
 
 
 async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str]) -> None:

@@ -115,6 +115,7 @@ async def show_journal(
     bus: FleetBus,
     *,
     about: Sequence[str],
+    nothing: str = "",
     attempt: int | None = None,
 ) -> None:
     """Show one run of a journal, or all of them, until the console is left.
@@ -123,7 +124,7 @@ async def show_journal(
 
     Nothing is watched, decided or run here. What is shown comes from the journal: the bus only
     says when to look, and without a broker the journal is asked by itself. `about` stands
-    in the console's first lines.
+    in the console's first lines, and `nothing` where there is no task yet.
     """
     from midwatch_supervisor.tui.app import Console
     from midwatch_supervisor.tui.state.feed import Feed
@@ -144,6 +145,7 @@ async def show_journal(
             operator,
             settings=settings.console,
             about=about,
+            nothing=nothing,
             attempt=attempt,
             now=lambda: clock().astimezone(),
         )

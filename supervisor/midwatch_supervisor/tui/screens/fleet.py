@@ -170,10 +170,17 @@ def _on_lines(column: Column[Row]) -> Column[FleetLine]:
     return Column(column.title, column.width, column.rank, drawn, column.grow)
 
 
+_NOTHING = (
+    "There is no task here yet: `midwatch run FILE`, `midwatch submit FILE` to a fleet, or "
+    "`midwatch demo` brings some."
+)
+
+
 class FleetPane(Table[FleetLine]):
     """The fleet as a table, with its filter, and headings that fold."""
 
-    def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
+    def __init__(self, board: FleetBoard, now: Callable[[], datetime], nothing: str = "") -> None:
+        """Show a board; `nothing` says what to do where there is no task yet."""
         self._all_columns = columns(now, board.wait)
         self._several = False
         self.order = Order()
@@ -181,10 +188,7 @@ class FleetPane(Table[FleetLine]):
             self._arrange_columns(),
             name="fleet",
             hint="task, worker, model, node, status, health or rule",
-            nothing=(
-                "There is no task here yet: `midwatch run FILE`, `midwatch submit FILE` to a "
-                "fleet, or `midwatch demo` brings some."
-            ),
+            nothing=nothing or _NOTHING,
             key=lambda line: line.group if isinstance(line, GroupHeading) else id(line),
         )
         self._board = board

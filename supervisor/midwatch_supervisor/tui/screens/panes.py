@@ -77,8 +77,12 @@ class Panes(Vertical):
         *,
         keys: Mapping[str, str],
         about: Sequence[str] = (),
+        nothing: str = "",
     ) -> None:
-        """Show a board; `keys` tells the key of each act, `about` what is watched."""
+        """Show a board; `keys` tells the key of each act, `about` what is watched.
+
+        `nothing` is as for `FleetPane`.
+        """
         super().__init__()
         self._board = board
         self._queue = queue
@@ -86,7 +90,7 @@ class Panes(Vertical):
         self._waiting = -1
         self._several = False
         """Whether there are machines to be told apart."""
-        self.fleet = FleetPane(board, now)
+        self.fleet = FleetPane(board, now, nothing)
         self.learned = learned
         self.preview = PreviewView(board, now, keys)
         self._previewed = True
