@@ -400,8 +400,8 @@ class Console(OperatorApp):
             self.banner.put_away()
 
     def action_preview(self) -> None:
-        if len(self.screen_stack) == 1:
-            self.panes.toggle_preview()
+        if len(self.screen_stack) == 1 and (why := self.panes.toggle_preview()):
+            self.notify(why, timeout=3)
 
     def action_group(self) -> None:
         if len(self.screen_stack) == 1:

@@ -156,16 +156,32 @@ class Panes(Vertical):
         self._arrange()
 
     def _arrange(self) -> None:
-        size, lists = self.screen.size, isinstance(self.current, Table)
-        wanted = self._previewed and lists and not isinstance(self.current, NodesPane)
-        beside = wanted and size.width >= _BESIDE
-        self.set_class(beside, "beside")
-        self.set_class(wanted and not beside and size.height >= _BELOW, "below")
+        place = self._place if self._previewed and self._of_attempts else ""
+        self.set_class(place == "beside", "beside")
+        self.set_class(place == "below", "below")
 
-    def toggle_preview(self) -> None:
+    @property
+    def _of_attempts(self) -> bool:
+        return isinstance(self.current, FleetPane | CheckpointsPane | AttentionPane)
+
+    @property
+    def _place(self) -> str:
+        """Where there is room for a preview; empty for nowhere."""
+        size = self.screen.size
+        if size.width >= _BESIDE:
+            return "beside"
+        return "below" if size.height >= _BELOW else ""
+
+    def toggle_preview(self) -> str:
+        """Show the preview, or hide it; why there is none, where there can be none."""
+        if not self._of_attempts:
+            return "only a list of attempts has a preview"
+        if not self._place:
+            return f"no room: a preview takes {_BELOW} lines or {_BESIDE} columns; enter shows more"
         self._previewed = not self._previewed
         self._arrange()
         self._show_preview()
+        return ""
 
     def _show_preview(self) -> None:
         self.preview.show_row(self.current.chosen)

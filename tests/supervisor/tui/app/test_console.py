@@ -110,7 +110,7 @@ async def test_after_the_run_it_leaves_with_the_code_of_the_run(six_tasks: Journ
 async def test_ctrl_c_names_the_key_that_leaves(six_tasks: Journal) -> None:
     async with opened(six_tasks, ConsoleSettings(keys={"quit": "Q"})) as seat:
         await seat.press("ctrl+c")
-        assert seat.app.noticed == ["Q leaves the console"]
+        assert seat.app.told == ["Q leaves the console"]
         assert seat.app.is_running
 
 

@@ -74,6 +74,17 @@ async def test_space_hides_the_preview_and_shows_it_again(six_tasks: Journal) ->
         assert "labels#1 ─ WHY" in shown(seat).text
 
 
+async def test_space_says_why_where_there_can_be_no_preview(six_tasks: Journal) -> None:
+    async with console_on(six_tasks, size=(80, 24)) as seat:
+        await seat.press("space")
+        no_room = "no room: a preview takes 28 lines or 140 columns; enter shows more"
+        assert seat.app.told == [no_room]
+        await seat.pilot.resize_terminal(120, 36)
+        await seat.until(lambda: bool(shown(seat).region.area))  # it was not hidden meanwhile
+        await seat.press("4", "space")
+        assert seat.app.told == [no_room, "only a list of attempts has a preview"]
+
+
 async def test_a_long_preview_scrolls_by_the_keys_of_a_list(six_tasks: Journal) -> None:
     async with console_on(six_tasks, size=(120, 28)) as seat:
         said = (reflecting(n, n, 90 - n, notes=f"{n} of 12. " * 20) for n in range(1, 12))
