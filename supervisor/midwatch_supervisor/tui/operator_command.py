@@ -176,11 +176,21 @@ def _refusal_now(
         waiting = row.state.interventions.held if decisions else questions(row.state)
         return "" if waiting else "no decision waits for approval"
     if command.of_alerts:
-        return "" if row.state.firing else "no alert fires"
+        return _alerts_refusal(command, row)
     if command is OperatorCommand.SWITCH and models and {*models} <= {row.state.model}:
         return f"its worker may have no other model than {row.state.model}"
     held = pausing or is_held(row.state)
     return act_refusal(row.state, command.effect.action, held=held)
+
+
+def _alerts_refusal(command: OperatorCommand, row: Row) -> str:
+    """Why a command is not about the alerts that fire; empty if it is."""
+    if not row.state.firing:
+        return "no alert fires"
+    if command is OperatorCommand.ACKNOWLEDGE:
+        return "" if row.unseen else "the alerts that fire are acknowledged already"
+    hushed = {each.key for each in row.state.firing} <= row.state.silenced
+    return "the alerts that fire are silenced already" if hushed else ""
 
 
 @dataclass(frozen=True, slots=True)

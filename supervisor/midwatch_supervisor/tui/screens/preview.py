@@ -16,6 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from midwatch_monitor.records import Activity, Alert, Course, Lifecycle, Severity
+from midwatch_monitor.state.attempt import AlertStatus, AttemptState
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.present.intervention_text import (
     action_text,
@@ -133,13 +134,14 @@ class Preview:
         return [line for alert in self.row.state.unresolved for line in self._alert(alert, width)]
 
     def _alert(self, alert: Alert, width: int) -> list[PreviewLine]:
-        critical = alert.severity is Severity.CRITICAL
+        critical, seen = alert.severity is Severity.CRITICAL, _seen(self.row.state, alert)
         style = self.colours.bad if critical else self.colours.warn
+        style = self.colours.text if seen else style
         said = f"{SEVERITY_SIGNS[alert.severity]} {alert.summary or alert.key.rule}"
         at = alert.at or alert.since_at
         age = "" if at is None else long_span((self.now - at).total_seconds())
         steps = steps_text(alert.evidence[-_EVIDENCE:])
-        grounds = one_line(", ".join(filter(None, (steps, age and f"since {age}"))))
+        grounds = one_line(", ".join(filter(None, (seen, steps, age and f"since {age}"))))
         room = width - cell_len(said) - cell_len(grounds) - 3
         if room >= 0 and "\n" not in said:
             return [[(f" {one_line(said)}", style), (f"{' ' * room} {grounds} ", self.colours.dim)]]
@@ -295,16 +297,32 @@ def _why(row: Row, wait: Wait | None) -> Why:
         return Why(wait.short, Tone.WARN if wait.vain else Tone.DIM)
     if row.need is Need.OVER:
         return _end_reason(row)
-    if row.need <= Need.STUCK or state.open_requests:
-        return Why(waiting_attempt(row).what, Tone.BAD if row.need is Need.STUCK else Tone.WARN)
+    if row.need is Need.STUCK:
+        return _alerts_reason(row, waiting_attempt(row).what, Tone.BAD)
+    if row.need < Need.STUCK or state.open_requests:
+        return Why(waiting_attempt(row).what, Tone.WARN)
     if state.outage is not None:
         return Why(f"waits for {attempt_waits_for(state)}", Tone.WARN)
     if state.firing:
-        return Why("; ".join(each.summary or each.key.rule for each in state.firing), Tone.WARN)
+        said = "; ".join(each.summary or each.key.rule for each in state.firing)
+        return _alerts_reason(row, said, Tone.WARN)
     newest = row.checkpoints.newest
     if newest is not None:
         return _report_reason(newest)
     return Why(state.doing or _ACTIVITIES[state.activity], Tone.DIM)
+
+
+def _alerts_reason(row: Row, said: str, tone: Tone) -> Why:
+    """What the alerts that fire say; less loudly once a person has seen them all."""
+    if row.unseen:
+        return Why(said, tone)
+    return Why(f"{_seen(row.state, row.state.firing[0])}: {said}")
+
+
+def _seen(state: AttemptState, alert: Alert) -> str:
+    """That a person has seen an alert that fires, as its tab says it; empty if nobody has."""
+    status = state.alert_status(alert.key)
+    return status if status in {AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED} else ""
 
 
 def _end_reason(row: Row) -> Why:

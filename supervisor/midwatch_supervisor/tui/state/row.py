@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 
 from midwatch_monitor.records import (
+    Alert,
     Attempt,
     Checkpoint,
     Entry,
@@ -242,10 +243,16 @@ class Row:
 
     @property
     def called(self) -> bool:
-        """Whether a person is called for it: not for alerts that were acknowledged."""
+        """Whether a person is called for it: not for alerts that one has seen."""
         if self.need is not Need.STUCK:
             return self.need < Need.STUCK
-        return not {alert.key for alert in self.state.firing} <= self.state.acknowledged
+        return bool(self.unseen)
+
+    @property
+    def unseen(self) -> tuple[Alert, ...]:
+        """The firing alerts that no person has acknowledged or silenced."""
+        seen = self.state.acknowledged | self.state.silenced
+        return tuple(each for each in self.state.firing if each.key not in seen)
 
     @property
     def used(self) -> float | None:

@@ -61,6 +61,11 @@ REVISION = PlanCheck(
 )
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 WORKING = transition()
+SEEN, HUSHED = (
+    (ALERT, intervention(action, Actor.OPERATOR, answers=(ALERT.key,)), delivery(3))
+    for action in (Action.ACKNOWLEDGE, Action.SILENCE)
+)
+"""An alert that a person has acknowledged, and one that was silenced, behind one record."""
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
 
 ALWAYS = {
@@ -96,6 +101,8 @@ def problem(found: DialogQuestion, words: str) -> str:
         ((WORKING,), RUNNING),
         ((WORKING, PAUSE), ALWAYS | {OperatorCommand.RESUME}),
         ((WORKING, ALERT), RUNNING | {OperatorCommand.ACKNOWLEDGE, OperatorCommand.SILENCE}),
+        ((WORKING, *SEEN), RUNNING | {OperatorCommand.SILENCE}),
+        ((WORKING, *HUSHED), RUNNING),
         (
             (WORKING, HELD),
             RUNNING | {OperatorCommand.APPROVE, OperatorCommand.MODIFY, OperatorCommand.REJECT},
@@ -241,6 +248,7 @@ def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
         ((WORKING, PAUSE), "Guide Resume Stop Restart"),
         ((WORKING, ALERT), "Guide Pause Stop Restart Acknowledge"),
         ((WORKING, alert("cycle", Severity.CRITICAL)), "Guide Restart Pause Stop Acknowledge"),
+        ((WORKING, *SEEN), "Guide Pause Stop Restart"),
         ((WORKING, HELD), "Approve Modify Reject Guide Pause Stop Restart"),
         ((PARKED, HELD), "Approve Modify Reject Guide Resume Stop Restart"),
         ((WORKING, BUDGET), "Approve Reject Guide Pause Stop Restart"),

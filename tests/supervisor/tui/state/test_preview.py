@@ -20,6 +20,7 @@ from midwatch_stage.factories import (
     AT,
     alert,
     away,
+    delivery,
     ended,
     feedback,
     intervention,
@@ -28,6 +29,7 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_stage.rows import row
+from midwatch_supervisor.present.text_line import Tone
 from midwatch_supervisor.present.waiting import Wait
 from midwatch_supervisor.tui.screens.preview import Preview, why
 from midwatch_supervisor.tui.state.row import Row
@@ -72,6 +74,21 @@ def test_an_alert_is_told_with_its_evidence_and_since_when() -> None:
     (line,) = [line for line in preview(row(WORKING, STUCK)) if "confidence 50" in line]
     assert line.startswith(" ■ confidence 50 to 24 %")
     assert line.endswith("steps 55, 58, 66, since 1 min")
+
+
+@pytest.mark.parametrize(
+    ("action", "word"), [(Action.ACKNOWLEDGE, "acknowledged"), (Action.SILENCE, "silenced")]
+)
+def test_an_alert_that_a_person_has_seen_says_so_and_calls_nobody(
+    action: Action, word: str
+) -> None:
+    act = intervention(action, Actor.OPERATOR, answers=(STUCK.key,))
+    made = row(WORKING, STUCK, act, delivery(3))
+    (line,) = [line for line in preview(made) if "confidence 50" in line]
+    assert line.endswith(f"{word}, steps 55, 58, 66, since 1 min")
+    assert why(made, None) == (f"{word}: confidence 50 to 24 %", Tone.PLAIN)
+    assert why(row(WORKING, STUCK), None) == ("confidence 50 to 24 %", Tone.BAD)
+    assert not made.called
 
 
 def test_a_proposal_that_waits_is_told_in_full_with_the_keys_and_words_of_the_footer() -> None:
