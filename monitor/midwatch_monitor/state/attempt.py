@@ -336,15 +336,6 @@ class AttemptState:
         return 100 if self.lifecycle is Lifecycle.COMPLETED else self.reported_progress
 
     @property
-    def planned(self) -> tuple[int, int] | None:
-        """The plan step in hand, or the last one when all are closed, and how many there are.
-
-        `None` without a plan: there the only plan step is the task itself.
-        """
-        steps = self.plan_steps
-        return (min(self.plan_step, steps), steps) if steps > 1 else None
-
-    @property
     def confidence(self) -> int | None:
         """The last stated confidence in percent; `None` where nobody said."""
         return self.confidences[-1] if self.confidences else None

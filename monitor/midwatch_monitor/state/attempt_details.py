@@ -105,6 +105,14 @@ ENDED_AS: Mapping[Ending, AttemptStatus] = {
 """The endings that are no failure although the attempt did not complete."""
 
 
+def planned(plan_step: int, plan_steps: int) -> tuple[int, int] | None:
+    """The plan step in hand, or the last one when all are closed, and how many there are.
+
+    `None` without a plan: there the only plan step is the task itself.
+    """
+    return (min(plan_step, plan_steps), plan_steps) if plan_steps > 1 else None
+
+
 def coming_status(interventions: Interventions) -> AttemptStatus | None:
     """What is about to change where the attempt stands; `None` if nothing is on its way.
 

@@ -74,12 +74,12 @@ def _number(value: float) -> int | float | None:
     return int(value) if value == int(value) else value
 
 
-def _step_fields(step: Step, planned: tuple[int, int] | None) -> JsonLine:
+def _step_fields(step: Step, plan_steps: int) -> JsonLine:
     if step.checkpoint is not None:
         names = "progress_percent confidence decision blockers files_done notes"
         told = _pick(step.checkpoint, f"{names} estimated_steps_left plan_step")
-        if planned:  # once nothing is open any more, the record is one past the end
-            told["plan_step"] = min(step.checkpoint.plan_step, planned[1])
+        if plan_steps:  # once nothing is open any more, the record is one past the end
+            told["plan_step"] = min(step.checkpoint.plan_step, plan_steps)
         return {"type": "checkpoint", "step": step.number, **told}
     return {
         "type": "step",
@@ -268,7 +268,7 @@ class Transcript:
             case Change(outage=Outage() as outage):
                 return self._outage(outage, entry.at)
             case Step() as step:
-                return _step_fields(step, self._planned(entry))
+                return _step_fields(step, self._plan_steps(entry))
             case Alert() as alert:
                 return _alert_fields(alert)
             case Escalation() as asked:
@@ -278,9 +278,9 @@ class Transcript:
             case _:
                 return self._intervention(entry)
 
-    def _planned(self, entry: Entry) -> tuple[int, int] | None:
+    def _plan_steps(self, entry: Entry) -> int:
         state = self._run.tasks[entry.task].attempts.get(entry.attempt or 0)
-        return state and state.planned
+        return state.plan_steps if state else 0
 
     def _task_of(self, entry: Entry) -> Task:
         return self._run.tasks[entry.task].task

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Severity,
 )
 from midwatch_monitor.state.attempt import AlertStatus, AttemptState
-from midwatch_monitor.state.attempt_details import AttemptStatus
+from midwatch_monitor.state.attempt_details import AttemptStatus, planned
 from midwatch_monitor.state.run import RunState, judges
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage.factories import (
@@ -221,13 +221,22 @@ def test_progress_is_of_the_plan_step_in_hand_and_full_once_completed() -> None:
     assert folded(*said, Change(plan_step=2), ended()).progress == 100
 
 
-def test_the_plan_step_is_never_beyond_the_plan_and_the_task_alone_is_no_plan() -> None:
-    assert folded(WORKING).planned is None
-    assert folded(plan("Fix it")).planned is None
-    assert folded(plan("a", "b", done=1)).planned == (2, 2)
-    assert folded(plan("a", "b", done=2)).planned == (2, 2)
-    assert folded(Change(plan_step=3, plan_steps=2)).planned == (2, 2)
-    assert folded(plan("a", "b", done=1), plan("a", "b", "c", done=2)).planned == (3, 3)
+@pytest.mark.parametrize(
+    ("records", "found"),
+    [
+        ((WORKING,), None),
+        ((plan("Fix it"),), None),
+        ((plan("a", "b", done=1),), (2, 2)),
+        ((plan("a", "b", done=2),), (2, 2)),
+        ((Change(plan_step=3, plan_steps=2),), (2, 2)),
+        ((plan("a", "b", done=1), plan("a", "b", "c", done=2)), (3, 3)),
+    ],
+)
+def test_the_plan_step_is_never_beyond_the_plan_and_the_task_alone_is_no_plan(
+    records: tuple[Record, ...], found: tuple[int, int] | None
+) -> None:
+    state = folded(*records)
+    assert planned(state.plan_step, state.plan_steps) == found
 
 
 @pytest.mark.parametrize(

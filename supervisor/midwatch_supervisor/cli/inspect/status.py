@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.attempt_details import AttemptStatus
+from midwatch_monitor.state.attempt_details import AttemptStatus, planned
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
@@ -208,7 +208,7 @@ def lost_lines(
 def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine:
     """What is said of one task; `nodes` are those of the fleet that it is run by, by name."""
     latest = state.latest
-    planned = latest.planned if latest else None
+    plan = planned(latest.plan_step, latest.plan_steps) if latest else None
     return StatusLine(
         run=state.task.run,
         task=state.task.name,
@@ -223,8 +223,8 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
         node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
         interrupted=state.interrupted and not state.over,
         sandbox=latest.sandbox or None if latest else None,
-        plan_step=planned[0] if planned else None,
-        plan_steps=planned[1] if planned else 0,
+        plan_step=plan[0] if plan else None,
+        plan_steps=plan[1] if plan else 0,
         progress_percent=state.progress,
         confidence=latest.confidence if latest else None,
         steps=latest.last_step if latest else 0,

@@ -8,6 +8,7 @@ from sys import maxsize
 from rich.style import Style
 
 from midwatch_monitor.records import Health, Lifecycle
+from midwatch_monitor.state.attempt_details import planned
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import HEALTH_SIGNS, one_line, standing_sign
 from midwatch_supervisor.present.waiting import Wait
@@ -134,8 +135,8 @@ def _task(row: Row, colours: Palette) -> Cell:
 
 
 def _plan(row: Row, colours: Palette) -> Cell:
-    planned = row.state.planned
-    return plan_text(planned), colours.text if planned else colours.dim
+    found = planned(row.state.plan_step, row.state.plan_steps)
+    return plan_text(found), colours.text if found else colours.dim
 
 
 def _progress(row: Row, colours: Palette) -> Cell:

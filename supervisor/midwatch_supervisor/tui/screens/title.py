@@ -12,6 +12,7 @@ from textual.widgets import Static
 from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import planned
 from midwatch_supervisor.present.learning_text import verdict_text
 from midwatch_supervisor.present.numbers import (
     amount,
@@ -185,8 +186,8 @@ def _state_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> list
 
 def _progress(state: AttemptState, calibration: "Calibration | None") -> str:
     parts = [f"step {state.last_step}"]
-    if state.planned:
-        parts.append(f"plan {plan_text(state.planned)}")
+    if found := planned(state.plan_step, state.plan_steps):
+        parts.append(f"plan {plan_text(found)}")
     if state.progress is not None:
         parts.append(f"progress {state.progress}%")
     if (stated := state.confidence) is not None:

@@ -31,6 +31,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import planned
 from midwatch_monitor.state.intervention import Interventions, said_by_person
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.usage import Usage, WorkerUsage
@@ -296,7 +297,7 @@ class FleetBoard:
                     step=step,
                     checkpoint=checkpoint,
                     change=change,
-                    planned=state.planned,
+                    planned=planned(state.plan_step, state.plan_steps),
                 )
                 self.reports.append(report)
             case Change(budget=Budget() as budget):

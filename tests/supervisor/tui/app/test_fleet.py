@@ -142,7 +142,7 @@ async def test_the_cursor_stays_on_its_row_when_lines_move() -> None:
         assert [line[0] for line in seat.lines] == [" ", " ", ">"]
 
 
-ALL = "! task state step progress conf why, or latest checkpoint idle budget worker model"
+ALL = "! task state plan progress conf why, or latest checkpoint idle budget worker model"
 
 
 @pytest.mark.parametrize(
