@@ -16,7 +16,8 @@ from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import ClosesOnce
-from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.line_list import Cell, LineList
+from midwatch_supervisor.tui.widgets.palette import Palette
 from midwatch_supervisor.tui.widgets.scrolling_text import TextField
 from midwatch_supervisor.tui.widgets.table import Column, Table
 
@@ -135,6 +136,10 @@ def near(text: str, names: Iterable[str]) -> list[str]:
     return [name for name in best if pairs and shared(name) * 2 >= len(pairs)]
 
 
+def _run(target: JumpTarget, colours: Palette) -> Cell:
+    return "" if target.row is None else str(target.row.run), colours.dim
+
+
 class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
     """Asks where to go; the list below shows what is meant, and enter takes its line."""
 
@@ -158,8 +163,10 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
         self._rows = tuple(map(NamedRow.of, rows))
         self._in_attempt = in_attempt
         self._places = places(in_attempt=in_attempt)
+        several_runs = len({each.row.run for each in self._rows}) > 1
         self._found = Table[JumpTarget](
             [
+                Column("run", 3, 0, _run, differs=lambda: several_runs),
                 Column("name", 20, 0, lambda target, c: (target.name, c.strong), grow=1),
                 Column("what it is", 20, 1, lambda target, c: (target.what, c.text), grow=2),
             ],

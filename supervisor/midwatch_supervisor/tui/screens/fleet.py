@@ -11,7 +11,6 @@ from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt_details import planned
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import HEALTH_SIGNS, one_line, standing_sign
-from midwatch_supervisor.present.waiting import Wait
 from midwatch_supervisor.tui.screens.preview import trend_style, why
 from midwatch_supervisor.tui.screens.title import NEEDED
 from midwatch_supervisor.tui.state.board import FleetBoard
@@ -51,17 +50,11 @@ _SORTED = {"name": "task", "age": "idle", "confidence": "conf", "budget": "budge
 """The columns that show what lines are sorted by."""
 
 
-def arrange_columns(
-    columns: Sequence[Column[Row]], sort: str, *, several_nodes: bool
-) -> list[Column[Row]]:
-    """The columns, where the one that is sorted by has a sign and stays.
-
-    The node is left out where there is only one.
-    """
+def arrange_columns(columns: Sequence[Column[Row]], sort: str) -> list[Column[Row]]:
+    """The columns, where the one that is sorted by has a sign and stays."""
     return [
         _with_sort_sign(column) if column.title == _SORTED.get(sort) else column
         for column in columns
-        if several_nodes or column.title != "node"
     ]
 
 
@@ -70,13 +63,8 @@ def _with_sort_sign(column: Column[Row]) -> Column[Row]:
     return replace(column, title=title, rank=0, width=max(column.width, len(title)))
 
 
-def columns(
-    now: Callable[[], datetime], wait: Callable[[Row], Wait | None] = lambda row: None
-) -> list[Column[Row]]:
-    """The columns of the fleet; the least important ones have the highest rank.
-
-    `wait` says what a task that has not begun waits for.
-    """
+def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]:
+    """The columns of the fleet; the least important ones have the highest rank."""
 
     def idle(row: Row, colours: Palette) -> Cell:
         if row.state.last_at is None or row.need is Need.OVER:
@@ -84,22 +72,23 @@ def columns(
         return span((now() - row.state.last_at).total_seconds()), colours.text
 
     def reason(row: Row, colours: Palette) -> Cell:
-        said = why(row, wait(row) if row.attempt is None else None)
+        said = why(row, board.wait(row) if row.attempt is None else None)
         return said.text, tone_style(said.tone, colours)
 
     return [
         Column("!", 2, 0, _sign),
+        Column("run", 3, 0, _run, differs=lambda: board.several_runs),
         Column("task", 12, 0, _task, grow=1),
         Column("state", 10, 0, _state),
         Column("plan", 5, 5, _plan),
         Column("progress", _BAR + 5, 1, _progress),
         Column("conf", _TREND + 6, 1, _confidence),
-        Column("why, or latest checkpoint", 28, 0, reason, grow=4),
+        Column("why, or latest checkpoint", 25, 0, reason, grow=4),
         Column("idle", 4, 6, idle),
         Column("budget", 6, 4, _budget),
         Column("worker", 8, 8, lambda row, c: (one_line(row.state.attempt.worker), c.dim)),
         Column("model", 20, 9, lambda row, c: (one_line(row.state.model), c.dim), grow=1),
-        Column("node", 10, 7, _node, grow=1),
+        Column("node", 10, 7, _node, grow=1, differs=lambda: board.several_nodes),
     ]
 
 
@@ -111,6 +100,10 @@ def _sign(row: Row, colours: Palette) -> Cell:
     if row.rejected:
         return f" {sign}", colours.warn
     return f" {sign}", health_style(row.health, colours) if _fares(row) else colours.dim
+
+
+def _run(row: Row, colours: Palette) -> Cell:
+    return str(row.run), colours.dim
 
 
 def _fares(row: Row) -> bool:
@@ -168,7 +161,9 @@ def _on_lines(column: Column[Row]) -> Column[FleetLine]:
     def drawn(line: FleetLine, colours: Palette) -> Cell:
         return column.draw(line, colours) if isinstance(line, Row) else ("", colours.text)
 
-    return Column(column.title, column.width, column.rank, drawn, column.grow)
+    return Column(
+        column.title, column.width, column.rank, drawn, column.grow, differs=column.differs
+    )
 
 
 _NOTHING = (
@@ -182,8 +177,7 @@ class FleetPane(Table[FleetLine]):
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime], nothing: str = "") -> None:
         """Show a board; `nothing` says what to do where there is no task yet."""
-        self._all_columns = columns(now, board.wait)
-        self._several = False
+        self._all_columns = columns(now, board)
         self.order = Order()
         super().__init__(
             self._arrange_columns(),
@@ -216,9 +210,6 @@ class FleetPane(Table[FleetLine]):
 
     def refresh_board(self) -> None:
         """Show the board as it is now; the cursor stays on its row."""
-        if self._several is not self._board.several_nodes and self.list.is_mounted:
-            self._several = self._board.several_nodes
-            self._lay_out()
         self.order.filter(self.wanted)
         changed, gone = self._board.take_moved()
         if changed or gone:
@@ -253,10 +244,7 @@ class FleetPane(Table[FleetLine]):
         self._settled = True
 
     def _arrange_columns(self) -> list[Column[FleetLine]]:
-        found = arrange_columns(
-            self._all_columns, self.order.sort.name, several_nodes=self._several
-        )
-        return [*map(_on_lines, found)]
+        return [*map(_on_lines, arrange_columns(self._all_columns, self.order.sort.name))]
 
     def _lay_out(self) -> None:
         self.use(self._arrange_columns())

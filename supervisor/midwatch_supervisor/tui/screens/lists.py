@@ -33,17 +33,23 @@ _SIGNS: Mapping[NodeState, tuple[str, str]] = {
 class AttentionPane(Table[QueueItem]):
     """The queue, the most urgent first."""
 
-    def __init__(self, queue: AttentionQueue, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, queue: AttentionQueue, now: Callable[[], datetime], board: FleetBoard
+    ) -> None:
         def age(item: QueueItem, colours: Palette) -> Cell:
             if item.since is None:
                 return "-", colours.dim
             return span((now() - item.since).total_seconds()), colours.text
+
+        def run(item: QueueItem, colours: Palette) -> Cell:
+            return "-" if item.row is None else str(item.row.run), colours.dim
 
         super().__init__(
             [
                 Column("!", 1, 0, lambda item, c: (item.sign, tone_style(item.tone, c))),
                 Column("age", 4, 0, age),
                 Column("needs", 8, 2, lambda item, c: (item.kind, c.text)),
+                Column("run", 3, 0, run, differs=lambda: board.several_runs),
                 Column("task", 14, 0, lambda item, c: (item.name, c.strong), grow=1),
                 Column("what", 36, 1, lambda item, c: (item.what or "-", c.text), grow=6),
                 Column("alerts", 16, 3, lambda item, c: (item.rules or "-", c.dim), grow=1),
@@ -114,6 +120,7 @@ class CheckpointsPane(Table[Report]):
         super().__init__(
             [
                 Column("time", 8, 1, lambda each, c: (clock(each.at, now().tzinfo), c.dim)),
+                Column("run", 3, 0, _run, differs=lambda: board.several_runs),
                 Column("attempt", 14, 0, lambda each, c: (one_line(each.row.label), c.strong), 1),
                 Column("plan", 5, 6, _plan),
                 Column("prog", 4, 2, _progress),
@@ -177,6 +184,10 @@ def _place(reports: Sequence[Report], picked: Report | None, at: int) -> int:
             if each is picked:
                 return place
     return len(reports) - 1
+
+
+def _run(report: Report, colours: Palette) -> Cell:
+    return str(report.row.run), colours.dim
 
 
 def _plan(report: Report, colours: Palette) -> Cell:

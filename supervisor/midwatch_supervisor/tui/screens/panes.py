@@ -95,7 +95,7 @@ class Panes(Vertical):
         self.preview = PreviewView(board, now, keys)
         self._previewed = True
         """Whether a preview is wanted where there is room for one."""
-        self._attention = AttentionPane(queue, now)
+        self._attention = AttentionPane(queue, now, board)
         self._hosts = NodesPane(board, now)
         self._panes: dict[str, Pane] = {
             "fleet-tab": self.fleet,

@@ -394,6 +394,11 @@ class FleetBoard:
         return len(self._places | self.node_list.nodes.keys()) > 1
 
     @property
+    def several_runs(self) -> bool:
+        """Whether tasks of more than one run stand together, whose names may be the same."""
+        return len(self.runs) > 1
+
+    @property
     def only_waits(self) -> bool:
         """Whether no attempt works and some wait for a person."""
         open_ones = [row.lifecycle for row in self.rows.values() if not row.over]

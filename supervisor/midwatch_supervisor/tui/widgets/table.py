@@ -42,6 +42,8 @@ class Column(Generic[T]):
     draw: Draw[T]
     grow: int = 0
     """Its share of the width that is left over."""
+    differs: Callable[[], bool] = lambda: True
+    """Whether it tells one item from another now; otherwise it is left out."""
 
 
 def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
@@ -57,6 +59,10 @@ def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T
     return [
         (column, column.width + (spare * column.grow // shares if shares else 0)) for column in kept
     ]
+
+
+def _differing(columns: Sequence[Column[T]]) -> list[Column[T]]:
+    return [each for each in columns if each.differs()]
 
 
 def _needed_width(columns: Sequence[Column[T]]) -> int:
@@ -182,6 +188,7 @@ class Table(Vertical, Generic[T]):
         self._total = 0
         """How many there are without the filter."""
         self._columns = columns
+        self._differing: Sequence[Column[T]] = ()
         self._layout: list[tuple[Column[T], int]] = []
         self._width = -1
         self._slipped_at = -inf
@@ -266,6 +273,8 @@ class Table(Vertical, Generic[T]):
         self.items, self._total = tuple(items), total
         self._say_why(nothing=not items)
         self.set_class(not items, "empty")
+        if self._width >= 0 and self._differing != _differing(self._columns):
+            self._fit(self._width)
         self.list.show(len(items), cursor=cursor)
         self._draw_place()
         self._notice_slip(before)
@@ -448,7 +457,8 @@ class Table(Vertical, Generic[T]):
         return mark_words(cells, self._split()[1]) if self._is_match(index) else cells
 
     def _fit(self, width: int, *, later: bool = False) -> None:
-        self._width, self._layout = width, fit_columns(self._columns, width)
+        self._differing = _differing(self._columns)
+        self._width, self._layout = width, fit_columns(self._differing, width)
         if later:
             self.call_after_refresh(self._draw_titles)
         else:

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from midwatch_monitor.records import Activity, Change, Lifecycle, Record
-from midwatch_stage.factories import AT, after, attempt, entry, reflecting, task, transition
+from midwatch_stage.factories import AT, after, attempt, entry, reflecting, run, task, transition
 from midwatch_supervisor.tui.screens.fleet import FleetPane, bar, span, sparkline
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
@@ -167,6 +167,21 @@ async def test_the_node_is_named_once_there_are_two() -> None:
         await seat.say("fix", Change(node="south"))
         assert " ".join(seat.titles) == f"{ALL} node"
         assert seat.lines[0].split()[-1] == "south"
+
+
+@pytest.mark.parametrize("width", [80, 200])
+async def test_the_run_is_named_once_there_are_two(width: int) -> None:
+    async with seated(width) as seat:
+        seat.board.meet_run(run())
+        await seat.add("fix")
+        before = seat.titles
+        assert "run" not in before
+        seat.board.meet_run(run(id=2))
+        seat.board.meet_task(task(2, "fix", run=2))
+        seat.board.meet_attempt(attempt(2, task=2, node="node-1"))
+        await seat.draw()
+        assert seat.titles == ["!", "run", *before[1:]]
+        assert {line.partition(" fix#1")[0].split()[-1] for line in seat.lines} == {"1", "2"}
 
 
 async def test_the_cursor_stands_on_the_top_until_the_history_is_read() -> None:

@@ -90,6 +90,27 @@ async def test_the_stream_tells_each_checkpoint_with_its_change(looking: Watch) 
     ]
 
 
+async def test_the_same_task_of_two_runs_is_told_apart_by_its_run(tmp_path: Path) -> None:
+    async with watching(tmp_path, run=None) as watch:
+        second = await watch.journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+        for run in (1, second.id):
+            watch.run = run
+            watch.attempts.clear()
+            await watch.write(WORKING, reflects(1, 60), CYCLE, PARKED)
+        await watch.press("2")
+        assert [line.split()[1:3] for line in watch.words("checkpoints")] == [
+            ["1", "fix#1"],
+            [str(second.id), "fix#1"],
+        ]
+        await watch.press("3")
+        assert [line.split()[3:5] for line in watch.words("attention")] == [
+            ["1", "fix#1"],
+            [str(second.id), "fix#1"],
+        ]
+        await watch.press("colon", *"fix")
+        assert {line.strip("> ").split()[0] for line in watch.words("targets")} == {"1", str(second.id)}
+
+
 async def test_a_checkpoint_keeps_the_plan_that_there_was_when_it_was_made(watch: Watch) -> None:
     await watch.write(WORKING, plan("a"), reflects(1, 80), plan("a", "b", "c", done=1))
     await watch.write(reflects(2, 80), plan("a", "b", "c", "d", "e", done=3), reflects(3, 80))

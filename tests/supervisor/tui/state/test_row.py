@@ -108,7 +108,7 @@ def test_a_task_without_an_attempt_is_queued() -> None:
 def cells(about: Row) -> dict[str, str]:
     """What the fleet shows of a row, by the titles of its columns."""
     colours = palette({"foreground": "#ffffff", "background": "#000000"})
-    return {each.title: each.draw(about, colours)[0] for each in columns(lambda: AT)}
+    return {each.title: each.draw(about, colours)[0] for each in columns(lambda: AT, FleetBoard())}
 
 
 def test_a_result_that_was_not_accepted_has_no_tick() -> None:
