@@ -200,9 +200,7 @@ class Cells(App[int]):
 
     def on_mount(self) -> None:
         self._colours = palette(self.get_css_variables())
-        self._columns = fit_columns(
-            arrange_columns(columns(now), "need", several_nodes=False), SIZE[0] - 2
-        )
+        self._columns = fit_columns(arrange_columns(columns(now, self._board), "need"), SIZE[0] - 2)
         for column, width in self._columns:
             self._table.add_column(column.title, width=width, key=column.title)
         for row in self._board.rows.values():

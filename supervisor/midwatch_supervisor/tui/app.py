@@ -129,14 +129,9 @@ class Console(OperatorApp):
         self.log_capture = LogCapture(feed.journal.masker.text)
         self.queue = AttentionQueue(self.board)
         self.learned = LearnedPane(feed.journal, self.board.learning, operator.learning, now)
+        keys = self._spoken_keys()
         self.panes = Panes(
-            self.board,
-            self.queue,
-            self.learned,
-            now,
-            keys=self._spoken_keys(),
-            about=self.about,
-            nothing=nothing,
+            self.board, self.queue, self.learned, now, keys=keys, about=about, nothing=nothing
         )
         self.banner = Banner(
             self.board, now, journal=feed.journal.name, stale_seconds=self.settings.stale_seconds

@@ -48,7 +48,7 @@ class Column(Generic[T]):
 
 def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
     """The columns that fit into a width, in their order, with the width of each."""
-    kept = list(columns)
+    kept = _differing(columns)
     while len(kept) > 1 and _needed_width(kept) > width:
         worst = max(kept, key=lambda column: column.rank)
         if worst.rank == 0:
@@ -458,7 +458,7 @@ class Table(Vertical, Generic[T]):
 
     def _fit(self, width: int, *, later: bool = False) -> None:
         self._differing = _differing(self._columns)
-        self._width, self._layout = width, fit_columns(self._differing, width)
+        self._width, self._layout = width, fit_columns(self._columns, width)
         if later:
             self.call_after_refresh(self._draw_titles)
         else:
