@@ -183,7 +183,7 @@ async def test_a_cancelled_run_is_recorded_as_cancelled(
     running.cancel()
     await asyncio.wait({running})
     assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
-        lifecycle=Lifecycle.CANCELED, reason="cancelled", ending=Ending.CANCELED
+        lifecycle=Lifecycle.CANCELED, reason="canceled", ending=Ending.CANCELED
     )
 
 

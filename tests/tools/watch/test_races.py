@@ -111,8 +111,8 @@ async def test_an_agent_that_is_cancelled_while_its_watch_begins_is_not_taken_fo
     ]
     assert work.cancelled()
     assert states[-2:] == [
-        task_transition(Lifecycle.CANCELED, reason="cancelled"),
-        ended(Ending.CANCELED, reason="cancelled"),
+        task_transition(Lifecycle.CANCELED, reason="canceled"),
+        ended(Ending.CANCELED, reason="canceled"),
     ]
 
 
