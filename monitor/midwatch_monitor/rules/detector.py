@@ -185,11 +185,18 @@ class Repeats:
         if repeat is Repeat.NONE or (repeat is not Repeat.UNCHANGED and not act.result):
             return NO_ECHO
         news = self._news > place - distance and not act.failed
+        news = news or (times == 1 and _is_shaky(act))
         if news or stamp < self._swapped or (waited and not (act.failed and times > 1)):
             repeat = Repeat.VERIFIED
         elif repeat is Repeat.UNCHANGED and distance > _A_WHILE and times == 1:
             repeat = repeat if act.failed or act.changes else Repeat.LOOKED
         return Echo(repeat, distance, last, times)
+
+
+def _is_shaky(act: Act) -> bool:
+    """Whether a check that passed fails, or the other way round: without a change that is news."""
+    before = act.failed_before
+    return act.check is not CheckKind.NONE and before is not None and act.failed is not before
 
 
 def _kind(act: Act, unchanged: bool) -> Repeat:
