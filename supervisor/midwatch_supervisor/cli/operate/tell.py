@@ -93,13 +93,8 @@ class OpenAttempt:
 
 
 async def open_attempt(journal: Journal, id: str) -> OpenAttempt:
-    """The attempt that `id` names, or the latest of a task; raises UsageError if it is over.
-
-    Of tasks of one name that is the newest which is not over: others would not hear of it.
-    """
-    target = await begun_attempt(journal, id)
-    if target.state.over and id == target.task.name:
-        target = await _older_namesake(journal, target.task) or target
+    """The attempt that is meant by `id`; raises UsageError if it is over."""
+    target = await meant_attempt(journal, id)
     if target.state.over:
         said = f"{target.name} is over: {target.state.status}; nothing reaches it any more"
         if assignment_of(target.task) is not None:
@@ -108,12 +103,30 @@ async def open_attempt(journal: Journal, id: str) -> OpenAttempt:
     return target
 
 
-async def _older_namesake(journal: Journal, task: Task) -> OpenAttempt | None:
-    """The attempt of the newest earlier task of that name that is not over, if there is one."""
+async def meant_attempt(journal: Journal, id: str) -> OpenAttempt:
+    """The attempt that `id` names, or the latest of a task.
+
+    Of those of one name that is the newest which is not over, if there is one: others would not
+    hear of it.
+    """
+    target = await begun_attempt(journal, id)
+    if target.state.over and not id.isdecimal():
+        number = target.state.attempt.number if "#" in id else None
+        target = await _older_namesake(journal, target.task, number) or target
+    return target
+
+
+async def _older_namesake(journal: Journal, task: Task, number: int | None) -> OpenAttempt | None:
+    """The attempt of the newest earlier task of that name that is not over, if there is one.
+
+    With a number only the one that has it.
+    """
     for run in await chosen_runs(journal, None):
         for each in await journal.tasks(run.id) if run.id < task.run else ():
             state = (await task_state(journal, each)).latest if each.name == task.name else None
-            if state is not None and not state.over:
+            if state is None or state.over:
+                continue
+            if number is None or state.attempt.number == number:
                 return OpenAttempt(task=each, state=state, older=True)
     return None
 
@@ -167,7 +180,7 @@ async def tell(
     if restart and not text.strip():
         raise UsageError("say what the next attempt should do differently")
     async with await journal_to_write(journal) as opened:
-        if restart and (over := await begun_attempt(opened, attempt)).state.over:
+        if restart and (over := await meant_attempt(opened, attempt)).state.over:
             await _begin_again(opened, over, text, author, dry_run=dry_run)
             return
         write_line(await send(opened, attempt, action, text, author=author, dry_run=dry_run))

@@ -177,10 +177,14 @@ async def test_a_name_means_the_newest_task_that_can_still_be_told_something(
     ]
     over = Draft(record=OVER, at=at, task=task.id, attempt=attempt.id + 1)
     await journal.commit(Commit(drafts=(over,)))
-    assert await read(capsys, "tell", "fix", "Look up.", "--dry-run") == [
-        "fix#1 of run 1: guidance would be sent"
-    ]
-    assert await midwatch("tell", "fix#1", "Look up.") == 2
+    for name in ("fix", "fi", "fix#1"):
+        assert await read(capsys, "tell", name, "Look up.", "--dry-run") == [
+            "fix#1 of run 1: guidance would be sent"
+        ]
+        assert await read(capsys, "tell", name, "Anew.", "--restart", "--dry-run") == [
+            "fix#1 of run 1: restart would be sent"
+        ]
+    assert await midwatch("tell", str(attempt.id + 1), "Look up.") == 2
     assert "fix#1 is over: failed" in capsys.readouterr().err
 
 
