@@ -266,6 +266,8 @@ class AttemptState:
             return coming
         if self.idle:
             return AttemptStatus.IDLE
+        if self.goes_on:
+            return AttemptStatus.RESUMING
         if self.parked:
             return AttemptStatus.PAUSED if self.paused else AttemptStatus.WAITING
         return AttemptStatus(self.lifecycle.value)
@@ -277,6 +279,9 @@ class AttemptState:
             return Awaited.NOTHING, None
         if held := self.interventions.held:
             return Awaited.APPROVAL, held[0]
+        coming = self.interventions.under_way
+        if self.goes_on:
+            return (Awaited.DELIVERY, coming[0]) if coming else (Awaited.NOTHING, None)
         if self.permission is not None:
             return Awaited.PERMISSION, None
         if self.parked:
@@ -288,7 +293,7 @@ class AttemptState:
             return Awaited.PROVIDER, None
         if self.escalation is not None and self.escalation.state is EscalationState.OPEN:
             return Awaited.DECISION, None
-        if coming := self.interventions.under_way:
+        if coming:
             return Awaited.DELIVERY, coming[0]
         return Awaited.NOTHING, None
 

@@ -68,7 +68,9 @@ def say_turn(
 
     A part of another task waits for no node: it is done where the whole is.
     """
-    assignment = assignment_of(state.task) if state.latest is None else None
+    latest = state.latest
+    begins = latest is None or latest.interventions.begin_again
+    assignment = assignment_of(state.task) if begins else None
     if assignment is not None:
         nodes = None if assignment.parent else nodes
         state.turn = wait_of(assignment.task, states, nodes).what

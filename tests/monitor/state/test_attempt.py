@@ -85,7 +85,28 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
             "restarting…",
             "delivery of restart (2)",
         ),
-        ((WORKING, PAUSE, delivery(2), WAITING, RESUME), "resuming…", "a person to resume it"),
+        ((WORKING, PAUSE, delivery(2), WAITING, RESUME), "resuming…", "delivery of resume (5)"),
+        ((WORKING, ASK, delivery(2), WAITING, ANSWER), "resuming…", "delivery of nudge (5)"),
+        (
+            (
+                WORKING,
+                intervention(needs_approval=True),
+                WAITING,
+                delivery(2, DeliveryState.APPROVED),
+            ),
+            "resuming…",
+            "delivery of nudge (2)",
+        ),
+        (
+            (
+                WORKING,
+                intervention(needs_approval=True),
+                WAITING,
+                delivery(2, DeliveryState.REJECTED),
+            ),
+            "resuming…",
+            "",
+        ),
         ((WORKING, STOP, ended(Ending.STUCK, lifecycle=Lifecycle.FAILED)), "failed", ""),
         ((WORKING, PAUSE, delivery(2), WAITING), "paused", "a person to resume it"),
         (

@@ -245,11 +245,16 @@ def waits_for(state: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
     latest = state.latest
     if latest is None or state.lifecycle.over:
         return task_waits_for(state)
-    if adrift(latest, nodes.get(latest.node)) and latest.lifecycle is Lifecycle.WORKING:
+    asks = latest.needed_since is not None and not latest.goes_on
+    if adrift(latest, nodes.get(latest.node)) and not asks and not _begins(latest):
         return f"another node ({latest.node} is {nodes[latest.node].state})"
-    if latest.lifecycle is Lifecycle.SUBMITTED:
+    if _begins(latest):
         return task_waits_for(state) or TURN
     return task_waits_for(state)
+
+
+def _begins(latest: AttemptState) -> bool:
+    return latest.lifecycle is Lifecycle.SUBMITTED
 
 
 def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:

@@ -15,13 +15,18 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus, Nodes
 from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.records import (
+    Action,
     Attempt,
     AttemptTransition,
+    Change,
+    Delivery,
+    DeliveryState,
     Keeper,
     Lifecycle,
     NodeState,
 )
 from midwatch_stage.command import new_attempt, new_task, read, write
+from midwatch_stage.factories import intervention
 from midwatch_stage.matrix import DATABASES
 from midwatch_stage.nodes import node
 from midwatch_supervisor.cli.inspect.status import lost_lines
@@ -196,6 +201,21 @@ async def test_what_lost_its_node_waits_for_another(
     shown = await say("show", str(at_work.id))
     assert shown[2] == "waits for: another node (node-a is lost)"
     assert "  health unknown, last step 0" in shown
+
+
+async def test_what_a_person_can_answer_is_asked_although_the_node_is_lost(
+    journal: Journal, at_work: Attempt, say: Say
+) -> None:
+    held = intervention(Action.NUDGE, needs_approval=True)
+    await write(journal, at_work, datetime.now(UTC), Change(lifecycle=Lifecycle.INPUT_REQUIRED))
+    number = await write(journal, at_work, datetime.now(UTC), held)
+    await leaves(journal, NodeState.LOST)
+    (line,) = map(json.loads, await say("status", "--json"))
+    assert line["waits_for"].startswith("approval of nudge")
+    approved = Delivery(intervention=number, state=DeliveryState.APPROVED)
+    await write(journal, at_work, datetime.now(UTC), approved)
+    (line,) = map(json.loads, await say("status", "--json"))
+    assert (line["stands"], line["waits_for"]) == ("resuming…", "another node (node-a is lost)")
 
 
 async def test_an_attempt_that_has_not_begun_waits_for_its_turn(
