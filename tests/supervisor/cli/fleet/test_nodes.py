@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, update
 
+from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus, Nodes
@@ -19,17 +21,22 @@ from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
     Change,
+    Commit,
     Delivery,
     DeliveryState,
+    Draft,
     Keeper,
     Lifecycle,
     NodeState,
+    TaskTransition,
 )
 from midwatch_stage.command import new_attempt, new_task, read, write
 from midwatch_stage.factories import intervention
 from midwatch_stage.matrix import DATABASES
 from midwatch_stage.nodes import node
 from midwatch_supervisor.cli.inspect.status import lost_lines
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.present.waiting import monitor_absent
 
 NODE_A = node("node-a", slots=2, busy=1, began=datetime.now(UTC))
@@ -224,6 +231,23 @@ async def test_an_attempt_that_has_not_begun_waits_for_its_turn(
     await stands(journal, at_work, Lifecycle.SUBMITTED)
     (line,) = map(json.loads, await say("status", "--json"))
     assert line["waits_for"] == "its turn"
+
+
+async def test_a_task_that_is_begun_again_waits_for_a_node_that_can_do_it(
+    journal: Journal, at_work: Attempt, say: Say
+) -> None:
+    tasks = [{"id": "fix", "goal": "Fix it.", "labels": ["gpu"], "acceptance": ["true"]}]
+    file = TaskFile.model_validate({"workers": {"coder": {}}, "tasks": tasks})
+    spec = assignments(file, Path.cwd())[0].model_dump_json()
+    now = datetime.now(UTC)
+    task = await new_task(journal, keeper=Keeper.MONITOR, spec=spec, at=now)
+    failed = await new_attempt(journal, task, node="node-a", at=now)
+    await stands(journal, failed, Lifecycle.FAILED)
+    over = Draft(record=TaskTransition(lifecycle=Lifecycle.FAILED), at=now, task=task.id)
+    await journal.commit(Commit(drafts=(over,)))
+    await OperatorActions(journal, author="ada").begin_again(failed, "Anew.", step=0)
+    (line,) = map(json.loads, await say("status", "--json"))
+    assert line["waits_for"] == "a node with the label gpu (none is up)"
 
 
 @pytest.mark.parametrize("alone", [False, True])
