@@ -54,6 +54,14 @@ async def task_states(journal: Journal, run: int) -> list[TaskState]:
     return [await task_state(journal, each) for each in await journal.tasks(run)]
 
 
+async def is_unfinished(journal: Journal, run: Run) -> bool:
+    """Whether a task of a run is not over."""
+    for task in await journal.tasks(run.id):
+        if not (await task_state(journal, task, kinds=(TaskTransition,))).over:
+            return True
+    return False
+
+
 def say_turns(tasks: Collection[TaskState], nodes: Iterable[NodeStatus] | None) -> None:
     """Let the tasks of a run say what each waits for before it begins; `nodes` as of `say_turn`."""
     states = {each.task.name: each.lifecycle for each in tasks}

@@ -1,5 +1,6 @@
 """Facts in the index: as they stand after all that was said of them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -148,13 +149,17 @@ def known_facts(
     return [_known_fact(row, said, sources.get(row.entry, ())) for row, said in rows]
 
 
-def count_waiting(connection: Connection) -> int:
-    """How many facts wait for a person."""
-    fact = tables.fact
-    query = select(func.count()).where(
-        fact.c.state == FactState.WAITING.value, fact.c.live.is_(True)
+def count_waiting(connection: Connection) -> Counter[str]:
+    """How many facts of each project wait for a person."""
+    fact, project = tables.fact, tables.project
+    query = (
+        select(project.c.name, func.count())
+        .join(fact, fact.c.project == project.c.id)
+        .where(fact.c.state == FactState.WAITING.value, fact.c.live.is_(True))
+        .group_by(project.c.name)
+        .order_by(project.c.name)
     )
-    return connection.execute(query).scalar_one()
+    return Counter({row[0]: row[1] for row in connection.execute(query)})
 
 
 def _sources(connection: Connection, keys: Sequence[int]) -> dict[int, tuple[int, ...]]:

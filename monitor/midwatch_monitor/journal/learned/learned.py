@@ -1,5 +1,6 @@
 """What was learned, as it stands now; the journal's log says how it came to be."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -76,12 +77,12 @@ class Learned:
             wanted.append(lesson.c.obsolete.is_(False))
         return await self._journal.read(lessons.known_lessons, *wanted, limit=limit)
 
-    async def count_waiting(self) -> tuple[int, int]:
-        """How many lessons and facts of all projects wait for a person."""
+    async def count_waiting(self) -> tuple[Counter[str], Counter[str]]:
+        """How many lessons and facts of each project wait for a person."""
         obsolete = tables.lesson.c.obsolete.is_(True)
         unused = await self._journal.read(lessons.known_lessons, obsolete, limit=_UNUSED)
         held = await self._journal.read(facts.count_waiting)
-        return sum(each.waiting for each in unused), held
+        return Counter(each.project for each in unused if each.waiting), held
 
     async def lesson(self, id: int) -> KnownLesson:
         """The lesson with that id. Raises JournalError if there is none."""

@@ -1,5 +1,6 @@
 """`midwatch status`: what the tasks and their attempts are doing."""
 
+import shlex
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, tzinfo
@@ -19,7 +20,6 @@ from midwatch_monitor.records import (
     NodeState,
     NodeStatus,
     Run,
-    TaskTransition,
 )
 from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
@@ -28,7 +28,12 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.lookup import chosen_runs, say_turns, task_state, task_states
+from midwatch_supervisor.present.lookup import (
+    chosen_runs,
+    is_unfinished,
+    say_turns,
+    task_states,
+)
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
@@ -127,20 +132,29 @@ async def status(
         earlier = [] if run or all or json else [each for each in runs if each not in shown]
         unfinished = [line async for line in _unfinished(opened, earlier, nodes)]
         monitors = await known.monitors() if needy and not json else []
-        lessons, facts = await Learned(opened).count_waiting()
+        learned = Learned(opened)
+        lessons, facts = await learned.count_waiting()
+        several = len(await learned.projects()) > 1
     if json:
         if lessons or facts:
-            write_json({"type": "waiting", "lessons": lessons, "facts": facts})
+            counts = {"lessons": lessons.total(), "facts": facts.total()}
+            write_json({"type": "waiting", **counts})
         return
     told = [*unfinished, *lost_lines(nodes.values(), now - _TOLD)]
-    told += [
-        f"{what} that wait for you: {count} (`midwatch {what} list`)"
-        for what, count in (("lessons", lessons), ("facts", facts))
-        if count
-    ]
+    told += _unread("lessons", lessons, several=several)
+    told += _unread("facts", facts, several=several)
     told += missing_lines([*nodes.values()], monitors, now) if needy else ()
     for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
         write_line(text)
+
+
+def _unread(what: str, waiting: Mapping[str, int], *, several: bool) -> Iterator[str]:
+    """What was learned and waits for a person, in each project, with the command that shows it."""
+    for project, count in waiting.items():
+        command = f"midwatch {what} list" + (
+            f" --project {shlex.quote(project)}" if several else ""
+        )
+        yield f"{what} that wait for you: {count} (`{command}`)"
 
 
 async def read_states(
@@ -174,19 +188,12 @@ async def _unfinished(
     since = await journal.now() - _UNFINISHED
     recent = [each for each in runs if each.started_at >= since]
     begun = [each for each in recent if not each.source.startswith(SESSION)]
-    left = [each for each in begun if await _is_unfinished(journal, each)]
+    left = [each for each in begun if await is_unfinished(journal, each)]
     async for run, tasks in read_states(journal, left, nodes):
         found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         named = ", ".join(found[:_NAMED]) + more
         yield f"run {run.id} is not over (`midwatch status --run {run.id}`): {named}"
-
-
-async def _is_unfinished(journal: Journal, run: Run) -> bool:
-    for task in await journal.tasks(run.id):
-        if not (await task_state(journal, task, kinds=(TaskTransition,))).over:
-            return True
-    return False
 
 
 def _open_to_nodes(state: TaskState) -> bool:

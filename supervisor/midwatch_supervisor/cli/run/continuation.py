@@ -9,8 +9,9 @@ from midwatch_supervisor.cli.run.conduct import home, stay, with_patience
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.cli.settings import settings_in_force
 from midwatch_supervisor.learning.run_learning import RunLearning
+from midwatch_supervisor.present.lookup import is_unfinished
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.job import Job, latest_state
+from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import again
 from midwatch_supervisor.run.run_lock import refuse_held
 
@@ -50,9 +51,13 @@ async def find_run(location: str, wanted: int | None) -> Run:
                 raise UsageError(f"run {wanted} is not run here: a fleet goes on with it by itself")
             refuse_held(journal.name, wanted)
             return chosen[0]
-        for run in reversed([run for run in runs if run.keeper is Keeper.PROCESS]):
-            states = [await latest_state(journal, task) for task in await journal.tasks(run.id)]
-            if any(not state.lifecycle.over for state in states):
+        unfinished = [run for run in reversed(runs) if await is_unfinished(journal, run)]
+        for run in unfinished:
+            if run.keeper is Keeper.PROCESS:
                 refuse_held(journal.name, run.id)
                 return run
+    if unfinished:
+        raise UsageError(
+            f"run {unfinished[0].id} is not run here: a fleet goes on with it by itself"
+        )
     raise UsageError("every run is over; `midwatch run FILE` starts a new one")

@@ -140,6 +140,16 @@ async def test_a_fact_is_taken_back_and_restored(say: Say, capsys: Capture) -> N
     assert (line["live"], line["reason"]) == (True, "it is so")
 
 
+async def test_of_several_projects_status_names_the_one_where_facts_wait(
+    say: Say, capsys: Capture
+) -> None:
+    await say(REDIS)
+    await say(Fact(text="Docs are built by hand", state=FactState.WAITING), project="a shed")
+    await midwatch("status")
+    told = capsys.readouterr().out
+    assert "facts that wait for you: 1 (`midwatch facts list --project 'a shed'`)" in told
+
+
 async def test_facts_that_wait_are_counted_listed_with_the_reason_and_approved(
     say: Say, capsys: Capture
 ) -> None:
