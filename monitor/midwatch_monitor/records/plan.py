@@ -46,6 +46,11 @@ class Plan:
         return len(self.steps) + 1
 
     @property
+    def bare(self) -> bool:
+        """Whether it is no more than the task itself: one open step of which nothing is said."""
+        return len(self.steps) == 1 and self.steps[0] == PlanStep(title=self.steps[0].title)
+
+    @property
     def in_hand(self) -> PlanStep | None:
         """The first open plan step; `None` when all are closed."""
         return next((step for step in self.steps if step.state is PlanStepState.OPEN), None)

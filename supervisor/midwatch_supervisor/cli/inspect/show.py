@@ -227,7 +227,7 @@ def _attempt(
     # The meters go on where the attempt before stopped.
     of = "" if attempt.number == 1 else " of the task's budget"
     yield f"  used{of}: {budget_text(state.budget)}"
-    yield from _section("plan", plan_lines(state.plan))
+    yield from _section("plan", () if state.plan.bare else plan_lines(state.plan))
     yield from _section("plan checks", _requests(state, details.plan_checks))
     yield from _section("completions", _texts(details.completions))
     yield from _section("analyses", _texts(details.analyses))

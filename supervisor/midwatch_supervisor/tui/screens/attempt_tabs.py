@@ -158,7 +158,7 @@ NumberedStep = tuple[int, PlanStep, bool]
 
 
 def numbered_steps(plan: Plan) -> tuple[NumberedStep, ...]:
-    steps = enumerate(plan.steps, start=1)
+    steps = enumerate(() if plan.bare else plan.steps, start=1)
     return tuple((place, step, place == plan.current) for place, step in steps)
 
 

@@ -78,6 +78,11 @@ async def test_the_accounts_of_a_worker_are_shown_with_what_was_answered(
     }.items() <= dict(pairwise(lines)).items()
 
 
+async def test_a_task_without_a_plan_of_its_own_shows_none(write: Write, capsys: Capture) -> None:
+    await write(Plan(steps=(PlanStep(title="fix it"),)))
+    assert "  plan:" not in await read(capsys, "show", "fix")
+
+
 async def test_decisions_name_their_steps_their_terms_and_why_they_were_refused(
     journal: Journal, attempt: Attempt, at: datetime, write: Write, capsys: Capture
 ) -> None:
