@@ -211,6 +211,10 @@ def _acceptance(check: Acceptance) -> TextLine:
 # Steps.
 
 
+_WHY = 160
+"""Characters of what a tool answers that failed, in its line."""
+
+
 def _step(step: Step) -> TextLine:
     if step.checkpoint is not None:
         return _checkpoint(step, step.checkpoint)
@@ -223,10 +227,15 @@ def _step(step: Step) -> TextLine:
         return TextLine("⊘", tool, text, Tone.WARN, parts)
     failed = step.ok is False or bool(step.exit_code)
     code = f" (exit code {step.exit_code})" if step.exit_code else ""
-    object = ", ".join(edit.path for edit in step.edits) or step.path or arguments_text(step.args)
+    changed = ", ".join(edit.path for edit in step.edits)
     if not failed:
+        object = changed or step.path or arguments_text(step.args)
         return TextLine("·", tool, brief(object), Tone.PLAIN, parts)
-    return TextLine("✗", tool, f"FAILED{code}{because(object or step.output)}", Tone.WARN, parts)
+    # What changed meanwhile may be the work of a call beside it.
+    object = step.path or arguments_text(step.args) or changed
+    why = "" if step.exit_code else brief(step.output, _WHY)
+    said = ": ".join(filter(None, (object, why)))
+    return TextLine("✗", tool, f"FAILED{code}{because(said)}", Tone.WARN, parts)
 
 
 def _refusal(output: str) -> str:

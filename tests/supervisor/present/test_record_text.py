@@ -5,6 +5,7 @@ The wordings stand in `record_texts.txt` beside this file; `MIDWATCH_UPDATE=1` w
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -23,6 +24,7 @@ from midwatch_monitor.records import (
     Completion,
     DeliveryState,
     Diagnosis,
+    Edit,
     Ending,
     EscalationState,
     FactAct,
@@ -345,6 +347,12 @@ def test_what_agents_wrote_has_no_power_over_a_terminal(text: str) -> None:
 def test_an_endless_text_is_cut_to_what_a_line_can_show() -> None:
     step = Step(number=1, kind=StepKind.MESSAGE, text="x" * 1_000_000)
     assert len(line(step).text) == 500
+
+
+def test_a_failed_call_is_told_by_what_it_asked_and_what_it_answered() -> None:
+    beside = make.step(3, "write_file", path="out.txt", ok=False, output="disk full\n")
+    beside = replace(beside, edits=(Edit(path="other.log"),))
+    assert line(beside).text == "FAILED: out.txt: disk full"
 
 
 def test_an_escalation_whose_reason_is_its_rules_says_them_once() -> None:
