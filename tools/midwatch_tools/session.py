@@ -5,7 +5,7 @@ The capability `Watch` forwards pydantic-ai's hooks to it.
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Any
 
 from pydantic_ai import UserPromptNode
@@ -196,6 +196,7 @@ class Session:
             if each.action is Action.ASK_OPERATOR and not self._attended:
                 log.warning("%s needs a person: %s", self.recorder.attempt.worker, each.message)
                 await self.recorder.record(stamp(id, self.recorder.last_step))
+                self._drop_due({id})
 
     async def _park(self, inbox: Inbox, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
         """Wait for a person; that time costs nothing and no rule counts it."""
@@ -294,7 +295,10 @@ class Session:
             await self._append(fresh, records)
             return
         self._seen += len(fresh)
-        await self.record(*records)
+        if here:  # at once: what the journal holds for undelivered is told again
+            await self.recorder.record(*records)
+        else:
+            await self.record(*records)
 
     async def record(self, *records: Record, results: Sequence[Result] = ()) -> None:
         """Store what happened: before the work goes on where the attempt can be resumed, else soon.
@@ -325,9 +329,11 @@ class Session:
     def _take_arrived(self, fresh: Sequence[ModelMessage]) -> list[Numbered]:
         """The interventions that stand in the history now."""
         here = [(id, self._told.pop(id)) for id in dict.fromkeys(_marks(fresh)) if id in self._told]
-        ids = {id for id, _ in here}
-        self._due = tuple(each for each in self._due if each[0] not in ids)
+        self._drop_due({id for id, _ in here})
         return here
+
+    def _drop_due(self, ids: Container[int]) -> None:
+        self._due = tuple(each for each in self._due if each[0] not in ids)
 
     def _bill(self, response: ModelResponse, budget: Budget) -> list[Record]:
         budget = spend(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -23,6 +23,7 @@ from midwatch_monitor.records import (
     Actor,
     Alert,
     Commit,
+    Delivery,
     Draft,
     Intervention,
     Severity,
@@ -252,30 +253,73 @@ async def test_several_agents_at_once_share_a_journal(journal_file: Path) -> Non
     assert sorted(name for _, name, _ in await names(journal_file)) == [f"a{n}" for n in range(5)]
 
 
+Issue = Callable[[Action, Actor], Awaitable[None]]
+
+
+@pytest.fixture
+def issue(journal_file: Path, at: datetime) -> Issue:
+    """Issues an intervention for the first attempt, as another process does."""
+
+    async def write(action: Action, by: Actor) -> None:
+        said = Intervention(action=action, by=by, message="Go on.")
+        async with await Journal.open(journal_file) as journal:
+            await journal.commit(Commit(drafts=(Draft(record=said, at=at, task=1, attempt=1),)))
+
+    return write
+
+
 async def test_an_agent_that_begins_to_wait_for_a_person_is_a_call(
-    worker: Build, journal_file: Path, at: datetime
+    worker: Build, journal_file: Path, issue: Issue
 ) -> None:
     heard: list[str] = []
 
-    async def say(action: Action, message: str) -> None:
-        said = Intervention(action=action, by=Actor.OPERATOR, message=message)
-        async with await Journal.open(journal_file) as journal:
-            draft = Draft(record=said, at=at, task=1, attempt=1)
-            await journal.commit(Commit(drafts=(draft,)))
-
     async def be_paused() -> str:
-        await say(Action.PAUSE, "Wait for me.")
+        await issue(Action.PAUSE, Actor.OPERATOR)
         return "paused"
 
-    answers: list[asyncio.Task[None]] = []
+    answers: list[asyncio.Future[None]] = []
 
     def answer(why: str) -> None:
         heard.append(why)
-        answers.append(asyncio.create_task(say(Action.NUDGE, "Go on.")))
+        answers.append(asyncio.ensure_future(issue(Action.NUDGE, Actor.OPERATOR)))
 
     watch = Watch(journal=str(journal_file), on_waiting=answer, seconds=count().__next__)
     agent = worker([("be_paused", {})], [("run_tests", {})], tools=(be_paused, run_tests))
     async with asyncio.timeout(300):
         await agent.run("Mend the sum.", capabilities=[watch])
         await asyncio.gather(*answers)
-    assert heard == ["Wait for me."]
+    assert heard == ["Go on."]
+
+
+async def test_what_is_said_to_an_agent_is_told_once_though_it_asks_again_at_once(
+    worker: Build, journal_file: Path, issue: Issue
+) -> None:
+    async def be_told() -> str:
+        await issue(Action.NUDGE, Actor.OPERATOR)
+        return "told"
+
+    watch = Watch(journal=str(journal_file), seconds=count().__next__)
+    agent = worker([("be_told", {})], *looping(3), tools=(be_told, run_tests))
+    result = await agent.run("Mend the sum.", capabilities=[watch])
+    assert len(guidance(result.all_messages())) == 1
+    async with await Journal.open_to_read(journal_file) as journal:
+        assert len(await records_of(journal, Delivery)) == 1
+
+
+async def test_that_an_agent_needs_a_person_is_logged_once_though_it_works_on_at_once(
+    worker: Build, journal_file: Path, issue: Issue, caplog: pytest.LogCaptureFixture
+) -> None:
+    seconds = 0.0
+
+    async def be_asked_about() -> str:
+        nonlocal seconds
+        seconds += 1
+        await issue(Action.ASK_OPERATOR, Actor.POLICY)
+        return "asked"
+
+    watch = Watch(journal=str(journal_file), supervisor="policy", seconds=lambda: seconds)
+    agent = worker([("be_asked_about", {})], *looping(3), tools=(be_asked_about, run_tests))
+    await agent.run("Mend the sum.", capabilities=[watch])
+    assert caplog.text.count("agent needs a person: Go on.") == 1
+    async with await Journal.open_to_read(journal_file) as journal:
+        assert len(await records_of(journal, Delivery)) == 1
