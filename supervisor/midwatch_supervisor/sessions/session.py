@@ -129,7 +129,7 @@ class SessionJournal:
         task = await self.journal.add_task(
             run=run.id,
             name=name.task,
-            title=self.journal.masker.text(title_of(heading.prompt)) or name.task,
+            title=title_of(heading.prompt) or name.task,
             spec="{}",
             project=str(await asyncio.to_thread(main_worktree, root)) if root else "",
             at=at,

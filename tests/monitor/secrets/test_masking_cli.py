@@ -17,8 +17,9 @@ from midwatch_supervisor.cli import main
 
 TOKEN = "only-words-in-this-one"
 PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main(sys.argv[1:]))"
-TASKS = """
-models: {worker: "scripted:midwatch_stage.spilling@0", supervisor: none}
+WANTED = SECRETS["github token"]
+TASKS = f"""
+models: {{worker: "scripted:midwatch_stage.spilling@0", supervisor: none}}
 workers:
   clerk:
     kind: task
@@ -27,10 +28,10 @@ workers:
       - midwatch_stage.spilling:fail_with
       - midwatch_stage.spilling:put
       - midwatch_stage.spilling:crash
-defaults: {max_attempts: 1}
+defaults: {{max_attempts: 1}}
 tasks:
-  - {id: spill, goal: Do it., acceptance: ["true"]}
-  - {id: crash, goal: Do it., acceptance: ["true"]}
+  - {{id: spill, goal: "Use {WANTED}.", acceptance: ["true"]}}
+  - {{id: crash, title: "With {WANTED}", goal: Do it., acceptance: ["true"]}}
 """
 HIDDEN = [
     *SECRETS.values(),
@@ -76,12 +77,14 @@ def spilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 async def test_the_log_of_the_journal_has_no_secret(spilled: tuple[Path, str]) -> None:
     file = spilled[0] / ".midwatch" / "journal.db"
     with sqlite3.connect(file) as connection:
-        bodies = "\n".join(body for (body,) in connection.execute("SELECT body FROM entry"))
+        read = "SELECT body FROM entry UNION ALL SELECT title FROM task"
+        bodies = "\n".join(body for (body,) in connection.execute(read))
     connection.close()
     async with await Journal.open_to_read(file) as journal:
         kept = b"".join(each.body for each in await journal.messages(1))
     assert told(bodies) == []
     assert bodies.count("[masked: ") > len(HIDDEN)
+    assert WANTED.encode() in kept  # the worker is told what was written
     assert spilling.SAID.encode() in kept  # the model's own conversation goes on as it was
 
 
@@ -124,6 +127,7 @@ def test_what_an_older_midwatch_recorded_is_masked_when_it_is_told(
                 "UPDATE entry SET body = replace(body, '[masked: ', ? || ' [masked: ')",
                 (SECRETS["xai key"],),
             )
+            target.execute("UPDATE task SET title = ?", (WANTED,))
             target.execute("ALTER TABLE compatibility DROP COLUMN mask_key")
             target.execute("UPDATE alembic_version SET version_num = '0003'")
         target.close()

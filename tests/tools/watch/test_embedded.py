@@ -24,6 +24,7 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
+from midwatch_stage.made_up import SECRETS
 from midwatch_stage.reading import answers, records_of
 from midwatch_stage.worker import Build
 from midwatch_tools import Watch
@@ -111,6 +112,16 @@ async def test_a_run_is_called_by_the_first_line_of_its_prompt(
     assert (await told(journal_file, Plan))[0].steps[0].title == title
     async with await Journal.open_to_read(journal_file) as journal:
         assert (await journal.task(1)).title == title
+
+
+async def test_a_secret_in_a_prompt_does_not_stand_in_the_title(
+    worker: Build, watch: Watch, journal_file: Path
+) -> None:
+    secret = SECRETS["openai key"]
+    await worker().run(f"Call it with {secret}.", capabilities=[watch])
+    async with await Journal.open_to_read(journal_file) as journal:
+        title = (await journal.task(1)).title
+    assert title.startswith("Call it with [masked: openai key ")
 
 
 async def test_two_runs_at_once_are_two_attempts_that_never_mix(

@@ -220,6 +220,11 @@ def mask_record(connection: Connection, record: Record) -> Record:
     return _masker(connection).record(record)
 
 
+def mask_text(connection: Connection, text: str) -> str:
+    """A text that stands in no record, without secrets."""
+    return _masker(connection).text(text)
+
+
 def _masker(connection: Connection) -> Masker:
     found = connection.get_execution_options().get(_OPTION)
     return found if isinstance(found, Masker) else _own()

@@ -4,6 +4,7 @@ What adds one runs in a write transaction. A query without conditions gives ever
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +26,7 @@ from sqlalchemy import (
 from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.commits import append, incarnation, refuse_late, require_guard
-from midwatch_monitor.journal.core.encoding import pass_over, record_in
+from midwatch_monitor.journal.core.encoding import mask_text, pass_over, record_in
 from midwatch_monitor.journal.core.tables import MOST_BYTES, UNREADABLE, unpack
 from midwatch_monitor.journal.learned import projects
 from midwatch_monitor.records import (
@@ -77,8 +78,10 @@ def add_task(
     """Store a new task together with its first state, submitted.
 
     Nothing is learned from a task without a project. One in which guidelines are only tried has
-    none, and is forgotten with the project that it is a trial of.
+    none, and is forgotten with the project that it is a trial of. The title is stored without
+    secrets, `spec` as it is: who works on the task needs what was written.
     """
+    title = mask_text(connection, title)
     row = _insert(
         connection,
         tables.task,
@@ -204,7 +207,8 @@ def tasks(connection: Connection, *wanted: ColumnElement[bool]) -> list[Task]:
         .where(*wanted)
         .order_by(task.c.id)
     )
-    return [Task(**row) for row in connection.execute(query).mappings()]
+    found = [Task(**row) for row in connection.execute(query).mappings()]
+    return [replace(each, title=mask_text(connection, each.title)) for each in found]
 
 
 def attempts(connection: Connection, *wanted: ColumnElement[bool]) -> list[Attempt]:

@@ -29,6 +29,7 @@ from midwatch_monitor.records import (
     Summary,
     Task,
 )
+from midwatch_monitor.secrets.masking import Masker
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_monitor.state.task import TaskState
@@ -93,7 +94,7 @@ async def show(
         async for shown in shown_records(opened, found):
             texts[shown.entry.attempt or 0].add(shown)
         calibrations = await _calibrations(opened, state, only=found.attempt)
-    for text in _task_lines(state, nodes, texts, calibrations, only=found.attempt):
+    for text in _task_lines(state, nodes, texts, calibrations, opened.masker, only=found.attempt):
         write_line(text)
 
 
@@ -177,6 +178,7 @@ def _task_lines(
     nodes: Mapping[str, NodeStatus],
     texts: Mapping[int, _AttemptTexts],
     calibrations: Mapping[str, Calibration | None],
+    masker: Masker,
     *,
     only: Attempt | None,
 ) -> Iterator[str]:
@@ -190,7 +192,7 @@ def _task_lines(
     assignment = assignment_of(task)
     if assignment is not None and assignment.task.labels:
         yield f"labels: {', '.join(assignment.task.labels)}"
-    goal = assignment.task.goal.splitlines() if assignment else []
+    goal = masker.text(assignment.task.goal).splitlines() if assignment else []
     yield from _section("goal", goal, indent="  ")
     spent = (line(each).text for each in state.spent.values())
     yield from _section("used by others than the workers", spent, indent="  ")
