@@ -76,6 +76,11 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "url token": r"://(?P<secret>[A-Za-z0-9_]{32,200})@",
         "authorization": r"(?i)authorization[\"'\\]*\s*[:=]\s*[\"'\\]*"
         r"(?:bearer|basic|token|digest|apikey)\s+(?P<secret>[\w.~+/=:-]{8,})",
+        "cookie": r"(?i)\bcookie[\"'\\]*:\s*[\"'\\]*(?:[\w.-]+=[^\s;\"'\\]*;\s?)*[\w.-]+="
+        r"(?P<secret>[\w%.~+/=-]{16,}(?:;\s?[\w.-]+=[^\s;\"'\\]*)*)",
+        "password of a command": r"\b(?:sshpass\s+-p\s*|mysql(?:dump|admin)?\s(?:[^\n|;&]*?\s)?-p"
+        r"|curl\s(?:(?:[^\n|;&]|&[^\n&]|\\\r?\n)*?\s)?(?:-[A-Za-z]*u\s*|--(?:proxy-)?user[\s=])"
+        r"[\"']?[^\s:\"']+:)[\"']?(?P<secret>[^\s\"']{2,200})",
     }
 )
 """The patterns that are known without a configuration, by the kind that a mark names."""

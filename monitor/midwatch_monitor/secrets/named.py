@@ -13,8 +13,8 @@ from itertools import pairwise
 from midwatch_monitor.patterns import Pattern
 
 HINTS = (
-    r"(?i)(?:pass(?:word|wd|phrase)s?|pwd|secret|token|key|credentials?)[\"'`\\]{0,8}\s{0,9}"
-    r"(?:=>|:=|=|:|is\s)\s{0,9}\\{0,7}[\"'`]?[^\s\"'`,;)}\]\\=:]{4}"
+    r"(?i)(?:pass(?:word|wd|phrase)?s?|pwd|secret|token|key|credentials?|(?-i:_AUTH))"
+    r"[\"'`\\]{0,8}\s{0,9}(?:=>|:=|=|:|is\s)\s{0,9}\\{0,7}[\"'`]?[^\s\"'`,;)}\]\\=:]{4}"
     r"|\b(?:pw|pwd|pass(?:word|wd|phrase)|secret|token|credential"
     r"|(?:api|access|secret|private)[\s_-]?key)s?\s"
     r"|\b(?:bearer|basic)\s+[\w.~+/=-]{16,}"
@@ -27,7 +27,7 @@ _NAMED = re.compile(
     r"""(?:(?<![A-Za-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))
     (?P<name>(?:(?:pg)?password|passwd|passphrase|pwd|secret|token|api[_-]?key|apikey
        |access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|credentials?
-       |(?-i:[A-Z0-9_]{1,40}_KEY)))
+       |(?:db|(?:my)?sql|smtp|user)_pass|(?-i:[A-Z0-9_]{1,40}_(?:KEY|PASS|AUTH))))
     (?:["'`\\]{0,8}\s{0,9}(?P<sign>=>|:=|=(?!=)|:(?!:))\s{0,9}|\s{1,9}is\s{1,9}(?=["'`]))
     \\{0,7}(?P<quote>["'`]?)(?P<value>[^\s"'`,;)}\]\\]{4,500})
     """,
@@ -155,6 +155,8 @@ def _assigned(found: re.Match[str]) -> bool:
     value = found["value"].rstrip(".")
     if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
         return False  # `password=password` hands on a variable
+    if found["name"].casefold().endswith(("_pass", "client_secret")) and _made_up(value):
+        return True
     password = found["name"].casefold().endswith(("password", "passwd", "passphrase", "pwd"))
     if found["quote"] or (password and found["sign"] != ":"):
         return len(value) >= 4 and (password or _random(value) or _mixed(value))
