@@ -115,7 +115,7 @@ def _ask(path: Path, line: bytes) -> bytes | None:
         connection.settimeout(CONNECT_SECONDS)
         try:
             connection.connect(os.fsencode(path))
-            if not _is_ours(connection):
+            if not _is_ours(connection, path):
                 return None
             connection.settimeout(ANSWER_SECONDS)
             connection.sendall(line)
@@ -133,11 +133,11 @@ def _ask(path: Path, line: bytes) -> bytes | None:
         return answer
 
 
-def _is_ours(connection: socket.socket) -> bool:
-    """Whether this user listens. Where systems do not tell, the folder's mode has to do."""
+def _is_ours(connection: socket.socket, path: Path) -> bool:
+    """Whether this user listens. Where systems do not tell, whose the socket is has to do."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return True
+        return path.lstat().st_uid == os.geteuid()
     peer = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
     return struct.unpack("3i", peer)[1] == os.geteuid()
 
@@ -152,6 +152,7 @@ def _note(path: Path, now: float, *, late: bool) -> None:
     """Count, or forget what was counted. Raises OSError."""
     noted = path.with_suffix(_LATE)
     if late:
+        noted.touch(0o600)
         noted.write_text(f"{_lateness(path)[0] + 1} {now} {path.stat().st_mtime_ns}", "ascii")
     else:
         noted.unlink(missing_ok=True)

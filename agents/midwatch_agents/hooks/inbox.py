@@ -3,6 +3,7 @@
 Only the standard library, and little of that: an agent waits while this is imported.
 """
 
+import errno
 import fcntl
 import os
 import stat
@@ -45,17 +46,16 @@ def socket_path(folder: Path, short: Path = Path("/tmp")) -> Path | None:
 
 
 def make_private(folder: Path) -> bool:
-    """Make a folder of mode 0700; whether there is one now, and it belongs to this user."""
+    """Make a folder of mode 0700 if there is none; whether there is one that is this user's.
+
+    One that was there keeps its mode.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
-        if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
-            return False
-        if found.st_mode & 0o077:
-            folder.chmod(0o700)
     except OSError:
         return False
-    return True
+    return found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
 
 
 def put_in_inbox(folder: Path, line: bytes) -> bool:
@@ -108,7 +108,7 @@ def take_inbox(folder: Path) -> Generator[bytes, None, None]:
     for _ in range(2):
         if not taken.exists() and not _set_aside(folder / INBOX, taken):
             return
-        with taken.open("rb") as lines:
+        with open(_open_own(taken), "rb") as lines:
             for line in lines:
                 yield line.rstrip(b"\n")
         taken.unlink()
@@ -117,7 +117,7 @@ def take_inbox(folder: Path) -> Generator[bytes, None, None]:
 def _set_aside(inbox: Path, taken: Path) -> bool:
     """Rename the inbox while no hook writes; whether there was one."""
     try:
-        file = os.open(inbox, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = _open_own(inbox)
     except FileNotFoundError:
         return False
     try:
@@ -126,3 +126,12 @@ def _set_aside(inbox: Path, taken: Path) -> bool:
     finally:
         os.close(file)
     return True
+
+
+def _open_own(path: Path) -> int:
+    """Open what this user wrote, to read it: others may write in a folder that was there."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if os.fstat(file).st_uid != os.geteuid():
+        os.close(file)
+        raise PermissionError(errno.EACCES, f"{path.name} is another user's", str(path))
+    return file

@@ -238,7 +238,7 @@ _PATIENCE = 2.0
 async def listen_for_hooks(at: Path, watch: SessionWatch) -> AsyncGenerator[None]:
     """Answer hooks until the end of the block, in a folder of the user's own.
 
-    Raises UsageError where another process listens there already.
+    Raises UsageError where another process listens there already, and OSError where none can.
     """
     _take_place(at)
     under_way = set[asyncio.Task[None]]()
@@ -250,6 +250,7 @@ async def listen_for_hooks(at: Path, watch: SessionWatch) -> AsyncGenerator[None
 
     server = await asyncio.start_unix_server(attend, at, limit=_LONGEST)
     try:
+        await asyncio.to_thread(at.chmod, 0o600)
         yield
     finally:
         server.close()

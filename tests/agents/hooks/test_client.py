@@ -219,8 +219,10 @@ def test_a_listener_of_another_user_is_told_nothing(folder: Path) -> None:
     assert list(take_inbox(folder)) == [LINE]
 
 
-def test_others_lose_their_rights_to_the_folder_before_anything_is_said(folder: Path) -> None:
-    folder.chmod(0o777)
+def test_a_folder_that_was_there_keeps_its_mode_and_what_is_put_in_it_is_private(
+    folder: Path,
+) -> None:
+    folder.chmod(0o1777)
     hook(folder)
-    assert folder.stat().st_mode & 0o777 == 0o700
+    assert folder.stat().st_mode & 0o7777 == 0o1777
     assert (folder / INBOX).stat().st_mode & 0o777 == 0o600

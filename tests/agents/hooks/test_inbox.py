@@ -50,6 +50,15 @@ def test_a_link_in_the_place_of_the_short_folder_is_no_place_for_a_socket(folder
     assert socket_path(folder / ("x" * 100), folder) is None
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("name", [INBOX, f"{INBOX}.taken"])
+def test_what_somebody_else_put_in_the_folder_is_not_taken(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"forged\n")
+    os.chown(folder / name, 65534, 65534)
+    with pytest.raises(PermissionError, match="another user's"):
+        list(take_inbox(folder))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_a_folder_of_somebody_else_is_not_used(folder: Path) -> None:
     os.chown(folder, 65534, 65534)

@@ -196,6 +196,7 @@ async def test_only_one_process_listens_and_a_dead_ones_place_is_taken(
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(at))
     async with listen_for_hooks(at, agents.watch):
+        assert at.stat().st_mode & 0o777 == 0o600
         with pytest.raises(UsageError, match="midwatch watch"):
             async with listen_for_hooks(at, agents.watch):
                 pass

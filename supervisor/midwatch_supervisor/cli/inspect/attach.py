@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
+from errno import EACCES
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +22,7 @@ from midwatch_supervisor.cli.journals import (
     journal_of_work,
     journal_place,
 )
-from midwatch_supervisor.cli.output import write_error, write_line
+from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.run.options import HeadlessOption, Output, output
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
@@ -162,7 +163,10 @@ async def _attach(
 async def _watch(
     stack: AsyncExitStack, desk: "SessionJournal", sources: "SessionSources"
 ) -> "SessionWatch":
-    """Who follows the sessions, and listens to their hooks until the end of the stack."""
+    """Who follows the sessions, and listens to their hooks until the end of the stack.
+
+    Raises UsageError where hooks cannot be heard.
+    """
     from midwatch_agents.hooks.inbox import socket_path, state_folder, take_inbox
     from midwatch_supervisor.sessions.session_watch import SessionWatch, listen_for_hooks
 
@@ -171,12 +175,17 @@ async def _watch(
     if not (sources.agents or sources.paths):  # another process may hear the hooks
         return watch
     folder = state_folder(os.environ, Path.home())
-    at = socket_path(folder)
-    if at is None:
-        write_error(f"warning: hooks are not heard: {folder} cannot be this user's alone")
-    else:
+    try:
+        at = socket_path(folder)
+        if at is None:
+            raise PermissionError(EACCES, "it is no folder of yours")
         await stack.enter_async_context(listen_for_hooks(at, watch))
-    await watch.take_in(take_inbox(folder))
+        await watch.take_in(take_inbox(folder))
+    except OSError as error:
+        raise UsageError(
+            f"hooks cannot be heard in {folder} ({error.strerror or error}): "
+            "name a folder of yours that can be written in MIDWATCH_STATE"
+        ) from error
     return watch
 
 

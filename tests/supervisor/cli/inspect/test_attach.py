@@ -19,6 +19,7 @@ from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch
 from midwatch_stage.foreign import FILES, asked, loop
 from midwatch_stage.receivers import webhook
 from midwatch_stage.sessions import DIALECTS, write
+from midwatch_supervisor.cli import main
 
 CLAUDE = DIALECTS["claude-code"]
 
@@ -72,6 +73,24 @@ async def test_an_unknown_program_is_refused_with_those_that_are_known(
 ) -> None:
     assert await midwatch("attach", "cloud-code") == 2
     assert "claude-code, codex, gemini, qwen" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("home", "named_by_the_environment")
+@pytest.mark.parametrize("broken", ["the folder", "the socket"])
+def test_where_hooks_cannot_be_heard_it_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str
+) -> None:
+    with TemporaryDirectory(prefix="mw-", dir="/tmp") as made:
+        state = Path(made, "state")
+        if broken == "the folder":
+            state.touch()
+        else:
+            (state / "hook.sock").mkdir(parents=True)
+        monkeypatch.setenv("MIDWATCH_STATE", str(state))
+        assert main(["attach", "--once"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"hooks cannot be heard in {state} (")
+    assert said.endswith("): name a folder of yours that can be written in MIDWATCH_STATE\n")
 
 
 async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
