@@ -37,12 +37,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _is_hook(words: Sequence[str]) -> bool:
-    """Whether an agent calls at a hook, and waits. A person at a terminal gets the command line."""
-    called = len(words) > 1 and words[0] == "hook"
-    return called and words[1] not in _HOOK_COMMANDS and words[1][:1] != "-" and not os.isatty(0)
+    """Whether an agent calls at a hook, and waits. A person at a terminal gets the command line.
 
-
-_HOOK_COMMANDS = ("install", "uninstall")
+    So does who gives more than a name, or misspells `install`: no agent is called nearly that.
+    """
+    called = len(words) == 2 and words[0] == "hook"
+    other = called and (words[1][:1] == "-" or len(set("instal") - set(words[1])) < 2)
+    return called and not other and not os.isatty(0)
 
 
 def _announce(words: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import pty
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,9 +38,9 @@ def state() -> Iterator[Path]:
 
 
 def hook(
-    state: Path, payload: bytes = EVENT, program: str = PROGRAM, agent: str = "codex"
+    state: Path, payload: bytes = EVENT, program: str = PROGRAM, about: Sequence[str] = ("codex",)
 ) -> subprocess.CompletedProcess[bytes]:
-    words = [sys.executable, "-c", program, "hook", agent]
+    words = [sys.executable, "-c", program, "hook", *about]
     environ = {**os.environ, "MIDWATCH_STATE": str(state)}
     return subprocess.run(
         words, input=payload, env=environ, capture_output=True, timeout=300, check=False
@@ -73,6 +73,20 @@ def test_the_answer_of_the_listener_is_all_that_an_agent_reads(state: Path) -> N
 def test_without_a_listener_an_agent_goes_on(state: Path, payload: bytes) -> None:
     assert said(hook(state, payload)) == (0, b"", b"")
     assert len(list(take_inbox(state))) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("instal", "claude-code", "--yes"), ("instal",), ("isntall",), ("uninstal",), ("codex", "x")],
+    ids=" ".join,
+)
+def test_a_word_that_no_agent_says_is_refused_also_without_a_terminal(
+    state: Path, words: tuple[str, ...]
+) -> None:
+    done = hook(state, about=words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert words[0].encode() in done.stderr
+    assert list(take_inbox(state)) == []
 
 
 def test_a_folder_that_cannot_be_made_is_no_matter_of_the_agent(state: Path) -> None:
