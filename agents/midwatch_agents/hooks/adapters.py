@@ -38,6 +38,11 @@ class HookEvent:
         """What the agent calls the event."""
         return self.payload["hook_event_name"].text
 
+    @property
+    def call(self) -> str:
+        """The id of the tool call that it is about."""
+        return self.payload["tool_use_id"].text
+
 
 class StopForm(StrEnum):
     """How an agent is told to stop."""

@@ -4,7 +4,8 @@ The agent waits for this process: it imports only the standard library, ends wit
 with exit code 0 whatever happens, and says nothing but the answer.
 
 A connection carries one line each way. There: `{"v":1,"agent":AGENT,"event":OBJECT}`, or
-`{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for what is no JSON object of at most 8 MiB.
+`{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for what is no JSON object, or has more than
+8 MiB though its long texts were cut.
 Back, within 0.4 s and at most 1 MiB: `{"print":TEXT}`. There once more, an empty line: the
 answer has come in time, and is printed.
 """
@@ -27,6 +28,8 @@ MAX_ANSWER = 1 << 20
 CONNECT_SECONDS, ANSWER_SECONDS = 0.1, 0.4
 ABSENT_SECONDS = 30
 """For so long a listener that was late twice in a row is not asked."""
+_MOST_TEXT = 1 << 18
+"""Characters that are kept of a text in an event of more than `MAX_PAYLOAD` bytes."""
 _LATE = ".late"
 _END_SECONDS = 4
 """Agents are told to wait five seconds."""
@@ -68,31 +71,47 @@ def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
     `now` is in seconds since 1970. Where nobody listens, the event is put in the inbox; of one
     whose transcript can be read, only where that is. Raises OSError where `folder` is unusable.
     """
-    event = _object(payload)
+    event, size = _object(payload), len(payload)
+    if event is not None and size > MAX_PAYLOAD:
+        payload = json.dumps(event).encode()
+        event = event if len(payload) <= MAX_PAYLOAD else None
     path = socket_path(folder)
     if path is not None and not _absent(path, now):
-        answer = _ask(path, _line(agent, payload, event))
+        answer = _ask(path, _line(agent, payload, event, size))
         if answer is not None:
             _note(path, now, late=not answer)
             text = (_object(answer) or {}).get("print")
             return text if isinstance(text, str) else ""
-    put_in_inbox(folder, _line(agent, payload, _shorten(event)))
+    put_in_inbox(folder, _line(agent, payload, _shorten(event), size))
     return ""
 
 
 def _object(payload: bytes) -> dict[str, object] | None:
-    if len(payload) > MAX_PAYLOAD or payload.lstrip()[:1] != b"{":
+    if payload.lstrip()[:1] != b"{":
         return None
     try:
-        return json.loads(payload.decode())
+        long = len(payload) > MAX_PAYLOAD
+        return json.loads(payload.decode(), object_hook=_cut if long else None)
     except (ValueError, RecursionError):
         return None
 
 
-def _line(agent: str, payload: bytes, event: dict[str, object] | bytes | None) -> bytes:
+def _cut(fields: dict[str, object]) -> dict[str, object]:
+    """The same without the middle of long texts."""
+    return {name: _ends(each) if isinstance(each, str) else each for name, each in fields.items()}
+
+
+def _ends(text: str) -> str:
+    left_out, half = len(text) - _MOST_TEXT, _MOST_TEXT // 2
+    if left_out <= 0:
+        return text
+    return f"{text[:half]}\n[{left_out} characters left out]\n{text[-half:]}"
+
+
+def _line(agent: str, payload: bytes, event: dict[str, object] | bytes | None, size: int) -> bytes:
     start = b'{"v":1,"agent":%b,' % json.dumps(agent).encode()
     if event is None:
-        return start + b'"damaged":true,"size":%d}\n' % len(payload)
+        return start + b'"damaged":true,"size":%d}\n' % size
     if isinstance(event, dict):
         # Line breaks stand between the tokens: inside of texts JSON does not allow them.
         event = payload.translate(None, b"\r\n")

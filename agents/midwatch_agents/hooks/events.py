@@ -61,31 +61,38 @@ def _stop(name: str, form: StopForm, reason: str) -> dict[str, object]:
             return {"decision": "deny", "reason": reason}
 
 
-def as_lines(event: HookEvent) -> tuple[JsonNode, ...]:
+def as_lines(event: HookEvent, *, opened: bool = True) -> tuple[JsonNode, ...]:
     """The lines of a transcript that tell the same, for `midwatch_monitor.traces.claude_code`.
+
+    Of a result whose call was not `opened` before, a line for that comes first.
 
     None for what is no part of a conversation, and for agents whose hooks are not laid out as
     Claude Code's. Neither what the model said before a call is known, nor what it cost.
     """
-    said, tools = event.payload, ADAPTERS[event.agent].tools
+    said = event.payload
     match event.name:
         case "UserPromptSubmit":
             return (_line(event, "user", said["prompt"].text),)
         case "PreToolUse":
-            name = said["tool_name"].text
-            call = {
-                "type": "tool_use",
-                "id": said["tool_use_id"].value,
-                "name": tools.get(name, name),
-                "input": said["tool_input"].value,
-            }
-            return (_line(event, "assistant", [call]),)
+            return (_call(event),)
         case "PostToolUse" | "PostToolUseFailure":
-            return (_result(event),)
+            return (_result(event),) if opened else (_call(event), _result(event))
         case "Stop" if text := said["last_assistant_message"].text:
             return (_line(event, "assistant", [{"type": "text", "text": text}]),)
         case _:
             return ()
+
+
+def _call(event: HookEvent) -> JsonNode:
+    said, tools = event.payload, ADAPTERS[event.agent].tools
+    name = said["tool_name"].text
+    call = {
+        "type": "tool_use",
+        "id": said["tool_use_id"].value,
+        "name": tools.get(name, name),
+        "input": said["tool_input"].value,
+    }
+    return _line(event, "assistant", [call])
 
 
 def _result(event: HookEvent) -> JsonNode:

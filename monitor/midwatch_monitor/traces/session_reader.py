@@ -56,6 +56,10 @@ class SessionReader(ABC):
         yield from self._message()
         yield from self._calls.rest()
 
+    def knows(self, call: str) -> bool:
+        """Whether a call of that id was read."""
+        return self._calls.knows(call)
+
     def _enter(self, folder: str) -> None:
         self.heading.add(folder=folder)
         self._place.enter(folder)

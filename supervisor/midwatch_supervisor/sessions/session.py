@@ -386,7 +386,9 @@ class ForeignSession:
         """Take in what a hook tells; what it is to be answered. Raises what `read` does."""
         async with self._lock:
             if not await self._read() and self._tail is None:
-                await self._take([TraceItem(number=0, node=line) for line in as_lines(event)])
+                opened = not event.call or self._reader.knows(event.call)
+                lines = as_lines(event, opened=opened)
+                await self._take([TraceItem(number=0, node=line) for line in lines])
             await self._note(event)
             return await self._reply(event)
 

@@ -190,6 +190,8 @@ class SessionWatch:
         sent = object_of(line)
         event = None if isinstance(sent, str) else read_event(sent["agent"].text, sent["event"])
         if event is None:
+            if not isinstance(sent, str) and sent["damaged"]:
+                log.warning("a step is missing: a hook told %d bytes, unread", sent["size"].count)
             return None
         session, reply = self._session_of(event), Reply()
         with self._letting_go(session):

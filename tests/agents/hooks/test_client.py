@@ -87,6 +87,17 @@ def test_an_event_over_several_lines_is_sent_in_one(folder: Path) -> None:
     assert json.loads(line)["event"] == {"session_id": "a\nb"}
 
 
+def test_of_an_event_that_is_too_long_the_ends_of_its_texts_are_sent(folder: Path) -> None:
+    output = f"begin{'x' * MAX_PAYLOAD}end"
+    hook(folder, json.dumps({"tool_use_id": "c1", "tool_response": {"stdout": output}}).encode())
+    (line,) = take_inbox(folder)
+    event = json.loads(line)["event"]
+    kept = event["tool_response"]["stdout"]
+    assert (event["tool_use_id"], kept[:6], kept[-4:]) == ("c1", "beginx", "xend")
+    assert "x\n[8126472 characters left out]\nx" in kept
+    assert len(line) < 1 << 20
+
+
 @pytest.mark.parametrize(
     "payload",
     [
@@ -98,7 +109,7 @@ def test_an_event_over_several_lines_is_sent_in_one(folder: Path) -> None:
         b'{"a":"\n"}',
         b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}",
         b'{"a":' + b"1" * 10_000 + b"}",
-        b'{"a":"' + b"x" * MAX_PAYLOAD + b'"}',
+        b'{"a":[' + b"1," * (MAX_PAYLOAD // 2) + b"1]}",
     ],
     ids=range(9),
 )

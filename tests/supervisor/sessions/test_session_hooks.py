@@ -125,6 +125,21 @@ async def test_without_a_session_file_hooks_give_the_same_steps_and_alarms(
     assert await agents.alarms() == alarms * 2
 
 
+async def test_a_call_of_which_only_the_result_is_told_is_a_step(agents: ForeignAgents) -> None:
+    await hear(agents, failed(1), failed(1), before(2), failed(2))
+    assert [(each.call, each.args, each.exit_code) for each in await agents.steps()] == [
+        ("c1", "make", 2),
+        ("c2", "make", 2),
+    ]
+
+
+async def test_that_a_hook_told_what_cannot_be_read_is_logged(
+    agents: ForeignAgents, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await agents.watch.hear(b'{"v":1,"agent":"codex","damaged":true,"size":9000000}') is None
+    assert "a step is missing: a hook told 9000000 bytes" in caplog.text
+
+
 async def test_a_session_file_that_appears_later_repeats_nothing(agents: ForeignAgents) -> None:
     path = str(agents.file(SESSION))
     await hear(agents, *({**each, "transcript_path": path} for each in (before(1), failed(1))))
