@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from aiohttp import web
@@ -27,6 +28,13 @@ _STRANGE = re.compile(r"[^\w.:@/+=-]+")
 _LONGEST = 128
 """Characters of a session's id and of a program's name."""
 _HERE = frozenset({"127.0.0.1", "localhost"})
+_LATE = timedelta(seconds=30)
+_NOTHING = (
+    "no span of a model or a tool has come yet: does the program run under "
+    "`opentelemetry-instrument`, does OTEL_EXPORTER_OTLP_ENDPOINT name this port, and is the "
+    "instrumentation of its framework there with all that it needs (for LangGraph: the package "
+    "langchain)?"
+)
 _TYPES = {"application/json": True, "application/x-protobuf": False}
 
 
@@ -39,10 +47,15 @@ class SpanWatch:
         self._conversations: dict[str, str] = {}
         """By trace: some programs name the conversation in a few of its spans only."""
         self._turn = asyncio.Lock()
+        self._late_at: datetime | None = journal.clock() + _LATE
+        """When it is said that nothing came; `None` once it was, or something did."""
 
     async def run(self) -> None:
         """End sessions that nobody goes on with, until cancelled."""
         while True:
+            if self._late_at is not None and self._journal.clock() >= self._late_at:
+                log.warning(_NOTHING)
+                self._late_at = None
             for session in list(self._sessions.values()):
                 try:
                     await session.settle(self._journal.clock())
@@ -85,6 +98,8 @@ class SpanWatch:
 
     def _by_session(self, spans: Sequence[JsonNode]) -> Mapping[SessionName, Sequence[JsonNode]]:
         acts = [each for each in spans if span_kind(each) is not None]
+        if acts:
+            self._late_at = None
         for span in acts:
             if said := conversation(span):
                 _keep(self._conversations, span["trace"].text, said)

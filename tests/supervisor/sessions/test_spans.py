@@ -5,7 +5,7 @@ import gzip
 import json
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from typing import Any
 
@@ -28,17 +28,22 @@ from midwatch_supervisor.telemetry.http_listener import MAX_BODY, serve
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 
 
-def spans_of(journal: Journal, agents: ForeignAgents) -> AbstractAsyncContextManager[int]:
-    """The port where spans are taken by one who knows only what the journal knows."""
+def span_watch(journal: Journal, agents: ForeignAgents) -> SpanWatch:
+    """One who knows only what the journal knows."""
     desk = SessionJournal(
         journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
     )
-    return serve("127.0.0.1", 0, web.post("/v1/traces", SpanWatch(desk).answer))
+    return SpanWatch(desk)
+
+
+def spans_of(watch: SpanWatch) -> AbstractAsyncContextManager[int]:
+    """The port where spans are taken."""
+    return serve("127.0.0.1", 0, web.post("/v1/traces", watch.answer))
 
 
 @pytest.fixture
 async def port(journal: Journal, agents: ForeignAgents) -> AsyncGenerator[int]:
-    async with spans_of(journal, agents) as taken:
+    async with spans_of(span_watch(journal, agents)) as taken:
         yield taken
 
 
@@ -68,6 +73,23 @@ async def test_an_agent_that_loops_is_found_by_the_spans_of_its_tools(
     (run,) = await agents.journal.runs()
     assert run.source == "session shopbot conv-1"
     assert "only watched" in out_of_reach(state, Action.NUDGE)
+
+
+@pytest.mark.parametrize("came", [False, True])
+async def test_where_no_span_comes_for_half_a_minute_it_is_said_what_to_look_at(
+    agents: ForeignAgents, caplog: pytest.LogCaptureFixture, came: bool
+) -> None:
+    watch = span_watch(agents.journal, agents)
+    if came:
+        async with spans_of(watch) as port:
+            await asyncio.to_thread(loops, port, 1)
+    for seconds in (29, 1, 1):
+        agents.now += timedelta(seconds=seconds)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await watch.run()
+        assert ("OTEL_EXPORTER_OTLP_ENDPOINT" in caplog.text) is (seconds == 1 and not came)
+    assert caplog.text.count("no span of a model or a tool") == (not came)
 
 
 async def test_calls_without_their_arguments_count_as_different_ones(
@@ -253,7 +275,7 @@ async def test_who_comes_next_goes_on_with_the_session(
     journal: Journal, agents: ForeignAgents, port: int
 ) -> None:
     await asyncio.to_thread(loops, port, 2)
-    async with spans_of(journal, agents) as other:
+    async with spans_of(span_watch(journal, agents)) as other:
         await asyncio.to_thread(loops, other, 2)
     assert [each.number for each in await agents.steps()] == [1, 2, 3, 4]
     assert len(await agents.attempts()) == 1
@@ -263,7 +285,7 @@ async def test_spans_that_a_journal_did_not_take_are_taken_in_when_they_are_sent
     location: str, agents: ForeignAgents
 ) -> None:
     sent = body(span(1, gen_ai__tool__name="find"), span(2, gen_ai__tool__name="find"))
-    async with await Away.open(location) as journal, spans_of(journal, agents) as port:
+    async with await Away.open(location) as journal, spans_of(span_watch(journal, agents)) as port:
         journal.times = 1
         assert [await post(port, sent) for _ in range(3)] == [503, 200, 200]
     assert [each.number for each in await agents.steps()] == [1, 2]
