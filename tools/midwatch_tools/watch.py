@@ -114,8 +114,8 @@ class Watch(AttemptWatch):
         """
         _require_known("mode", mode, ("steer", "observe"))
         _require_known("tools", tools, ("all", "reflect"))
-        if not name.strip():
-            raise UsageError("Watch(name=…): an agent without a name is found nowhere")
+        if not any(map(str.isalpha, name)):
+            raise UsageError(f"Watch(name={name!r}): a name has a letter at least")
         if root is not None and not root.is_dir():
             raise UsageError(f"Watch(root=…): {root} is no folder")
         observes = mode == "observe"

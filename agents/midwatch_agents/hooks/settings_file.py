@@ -47,6 +47,12 @@ def uninstall_hooks(text: str, adapter: HookAdapter) -> str:
     return _write(settings, text) if settings else ""
 
 
+def are_installed(text: str, adapter: HookAdapter) -> bool:
+    """Whether the settings name Midwatch at a hook. Raises UsageError for what cannot be read."""
+    groups = _groups(_parse(text, adapter, "")).values()
+    return any(_calls_us(each, adapter) for found in groups for each in found)
+
+
 def _entry(adapter: HookAdapter, command: str) -> Json:
     timeout = _TIMEOUT * 1000 if adapter.timeout_in_ms else _TIMEOUT
     hook: Json = {"type": "command", "command": command, "timeout": timeout}

@@ -84,7 +84,8 @@ async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_req
     [
         ({"mode": "observ"}, r"Watch\(mode='observ'\): it is one of steer, observe"),
         ({"tools": "reflct"}, r"Watch\(tools='reflct'\): it is one of all, reflect"),
-        ({"name": " "}, "an agent without a name is found nowhere"),
+        ({"name": " "}, r"Watch\(name=' '\): a name has a letter at least"),
+        ({"name": "..."}, "a name has a letter at least"),
         ({"root": Path("/nowhere")}, "/nowhere is no folder"),
     ],
 )

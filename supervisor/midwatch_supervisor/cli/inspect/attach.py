@@ -244,9 +244,24 @@ async def _end(task: "asyncio.Task[None]") -> None:
 def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
     """What is watched, for people."""
     files = sources.agents or sources.paths
+    hooked = ", ".join(each.agent for each in sources.agents if _is_hooked(each.agent))
     guided = "; `midwatch hook install` lets you guide and stop them" if files else ""
     about = f"Watching sessions of {_watched(sources, spans)}; journal {journal}"
+    if hooked:
+        guided = f"Those of {hooked} can be guided and stopped by their hooks"
+        return [about, f"{guided}; others are only read"]
     return [about, f"They are only read{guided}"]
+
+
+def _is_hooked(agent: str) -> bool:
+    from midwatch_agents.hooks.adapters import ADAPTERS
+    from midwatch_agents.hooks.settings_file import are_installed
+
+    try:
+        file = ADAPTERS[agent].settings_file(os.environ, Path.home())
+        return are_installed(file.read_text("utf-8"), ADAPTERS[agent])
+    except (KeyError, OSError, UnicodeDecodeError, UsageError):
+        return False
 
 
 def _watched(sources: "SessionSources", spans: str) -> str:

@@ -221,8 +221,9 @@ def _attempt(
     yield f"  health {health}, last step {state.last_step}"
     yield from _report_lines(state, calibration)
     # Another node has a workspace of its own, and the journal knows only the first one's.
-    where = f"begun in {attempt.workspace}" if state.moves else f"in {attempt.workspace}"
-    yield f"  {by}{before} on {', then '.join((attempt.node, *state.moves))}, {where}"
+    where = f", {'begun ' if state.moves else ''}in {attempt.workspace}"
+    nodes = ", then ".join((attempt.node, *state.moves))
+    yield f"  {by}{before} on {nodes}{where if attempt.workspace else ''}"
     details = state.details
     if details.saved is not None:
         yield f"  saved: {snapshot_text(details.saved)}"

@@ -118,6 +118,37 @@ async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("hooked", "said"),
+    [
+        (False, "They are only read; `midwatch hook install` lets you guide and stop them"),
+        (
+            True,
+            "Those of claude-code can be guided and stopped by their hooks; others are only read",
+        ),
+    ],
+)
+async def test_it_says_at_its_start_whom_one_can_guide(hooked: bool, said: str) -> None:
+    with TemporaryDirectory(prefix="mw-", dir="/tmp") as state:
+        environ = {**os.environ, "MIDWATCH_STATE": state, "MIDWATCH_JOURNAL": f"{state}/j.db"}
+        environ |= {"CLAUDE_CONFIG_DIR": state}
+        if hooked:
+            words = (*MIDWATCH, "hook", "install", "claude-code", "--yes")
+            done = await asyncio.create_subprocess_exec(*words, stdout=PIPE, env=environ)
+            await done.communicate()
+        process = await asyncio.create_subprocess_exec(
+            *(*MIDWATCH, "attach", "--headless"), stdout=PIPE, env=environ
+        )
+        assert process.stdout is not None
+        async with asyncio.timeout(300):
+            await process.stdout.readline()
+            line = (await process.stdout.readline()).decode()
+            process.send_signal(signal.SIGTERM)
+            await process.communicate()
+    assert line == f"{said}\n"
+
+
 @pytest.mark.usefixtures("home", "named_by_the_environment")
 def test_it_does_not_outlive_what_watches() -> None:
     program = (

@@ -103,6 +103,13 @@ async def test_what_a_later_attempt_shows_as_used_is_said_to_be_the_tasks(
     assert [line.partition(":")[0] for line in used] == ["  used", "  used of the task's budget"]
 
 
+async def test_of_an_attempt_without_a_folder_none_is_named(
+    journal: Journal, capsys: Capture
+) -> None:
+    await new_attempt(journal, await task_of(journal), workspace="")
+    assert "  coder with m on here" in await read(capsys, "show", "totals")
+
+
 async def test_a_task_is_shown_with_all_that_happened(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:
