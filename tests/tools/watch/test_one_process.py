@@ -318,7 +318,7 @@ async def test_that_an_agent_needs_a_person_is_logged_once_though_it_works_on_at
         return "asked"
 
     watch = Watch(journal=str(journal_file), supervisor="policy", seconds=lambda: seconds)
-    agent = worker([("be_asked_about", {})], *looping(3), tools=(be_asked_about, run_tests))
+    agent = worker([("be_asked_about", {})], *looping(2), tools=(be_asked_about, run_tests))
     await agent.run("Mend the sum.", capabilities=[watch])
     assert caplog.text.count("agent needs a person: Go on.") == 1
     async with await Journal.open_to_read(journal_file) as journal:
