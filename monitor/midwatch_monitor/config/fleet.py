@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from midwatch_monitor.config.section import Name, Refusal, Seconds, Section
+from midwatch_monitor.records import LOST_AFTER_SECONDS
 
 MISSED_BEATS = 3
 """Beats that a node must be able to miss before it is lost: one may be late by itself."""
@@ -49,7 +50,7 @@ class FleetSettings(Section):
     """What a node can do that not every one can; tasks ask for it. `--label` adds to them."""
     beat_seconds: Seconds = 1.0
     """How often a node says in the journal that it lives."""
-    lost_after_seconds: Seconds = 15.0
+    lost_after_seconds: Seconds = LOST_AFTER_SECONDS
     """A node that was not heard for so long is lost, and others go on with its attempts.
 
     Where the broker gives out its last will, two missed beats are enough.

@@ -27,6 +27,7 @@ from midwatch_monitor.records.fact import (
 )
 from midwatch_monitor.records.feedback import Feedback, Origin, Sign
 from midwatch_monitor.records.fleet import (
+    LOST_AFTER_SECONDS,
     Keeper,
     Lease,
     NodeState,
@@ -123,6 +124,7 @@ from midwatch_monitor.records.work import (
 )
 
 __all__ = [
+    "LOST_AFTER_SECONDS",
     "Acceptance",
     "Action",
     "Activity",

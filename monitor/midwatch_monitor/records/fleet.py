@@ -14,6 +14,10 @@ class Keeper(StrEnum):
     """Whichever `midwatch monitor` holds the attempt's lease: fleets, embedded `Watch`, traces."""
 
 
+LOST_AFTER_SECONDS = 15.0
+"""How long a node may be silent where nothing else is configured."""
+
+
 class NodeState(StrEnum):
     """What a node is doing."""
 

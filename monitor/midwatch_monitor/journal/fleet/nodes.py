@@ -4,9 +4,10 @@ How long a node was silent is told by the clock of the journal's database, as th
 machines may differ.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -32,6 +33,7 @@ from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_met
 from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.watches import EMBEDDED, NOBODY
 from midwatch_monitor.records import (
+    LOST_AFTER_SECONDS,
     AttemptTransition,
     Keeper,
     Lifecycle,
@@ -215,6 +217,35 @@ def _starts(connection: Connection, *which: ColumnElement[bool]) -> list[NodeSta
     return found
 
 
+def _newest(connection: Connection, *ours: ColumnElement[bool]) -> list[NodeStatus]:
+    """The newest start of each node, by name.
+
+    One that was silent for too long is lost, even if nobody is left to note it.
+    """
+    newest = {status.name: status for status in _starts(connection, *ours)}
+    if not newest:
+        return []
+    since = database_time(connection) - _lost_after(connection)
+    return [
+        replace(each, state=NodeState.LOST)
+        if each.state in _ALIVE and each.beat_at < since
+        else each
+        for _, each in sorted(newest.items())
+    ]
+
+
+def _lost_after(connection: Connection) -> timedelta:
+    """How long a node may be silent: as the run has it that was handed over last."""
+    run = tables.run
+    query = select(run.c.settings).where(run.c.keeper == Keeper.MONITOR.value)
+    settings = connection.execute(query.order_by(run.c.id.desc()).limit(1)).scalar()
+    try:
+        said = json.loads(settings or "")["fleet"]["lost_after_seconds"]
+        return timedelta(seconds=float(said))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return timedelta(seconds=LOST_AFTER_SECONDS)
+
+
 def _status(row: Row[Any]) -> NodeStatus:
     return NodeStatus(
         name=row.name,
@@ -324,10 +355,9 @@ class Nodes(JournalPart):
         return await self.journal.write(_lose, after_seconds, beat_seconds, self._ours)
 
     async def all(self) -> list[NodeStatus]:
-        """The newest start of each node, by name."""
-        newest = {status.name: status for status in await self.starts()}
-        return [newest[name] for name in sorted(newest)]
+        """The newest start of each node, by name; lost is who was silent for too long."""
+        return await self.journal.read(_newest, *self._ours)
 
     async def starts(self) -> list[NodeStatus]:
-        """All starts of all nodes that are remembered, oldest first."""
+        """All starts of all nodes that are remembered, as they are stored, oldest first."""
         return await self.journal.read(_starts, *self._ours)

@@ -1,7 +1,7 @@
 """`midwatch nodes`: the nodes of a fleet, and the monitors that look after their work."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import attrgetter
 
 from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus
@@ -10,9 +10,6 @@ from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_either, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.waiting import missing_lines, round_time
-
-_SILENT = timedelta(seconds=30)
-"""From here on a node that nobody gave up is said to be up no more than when it was heard."""
 
 
 async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> None:
@@ -72,8 +69,7 @@ def _fields(
 
 def _text(status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now: datetime) -> str:
     silent, gone = now - status.beat_at, status.state.gone
-    late = " when it was last heard" if not gone and silent > _SILENT else ""
-    words = [f"{status.name}: {status.state}{late}"]
+    words = [f"{status.name}: {status.state}"]
     if not gone:
         words.append(f"{status.busy} of {slots_words(status.slots)}")
     if status.labels:

@@ -10,7 +10,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Attempt, Lifecycle, NodeState
+from midwatch_monitor.records import Attempt, Keeper, Lifecycle, NodeState
 from midwatch_stage.factories import commit, transition
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.nodes.node import status_of
@@ -70,6 +70,22 @@ async def test_who_was_not_heard_in_time_is_lost_once(nodes: Nodes) -> None:
     assert lost.holder == "node-a:1"
     assert (await nodes.all())[0].state is NodeState.LOST
     assert await nodes.lose(after_seconds=0, beat_seconds=5) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"), [("{}", 15), ('{"fleet": {"lost_after_seconds": 60}}', 60)]
+)
+async def test_who_is_silent_for_as_long_as_the_last_run_allows_reads_as_lost_and_nothing_is_noted(
+    nodes: Nodes, journal: Journal, settings: str, seconds: int
+) -> None:
+    now = await journal.now()
+    await journal.add_run(source="t.yaml", settings=settings, at=now, keeper=Keeper.MONITOR)
+    await nodes.enter(NODE, alive_seconds=10)
+    for silent, state in ((seconds - 5, NodeState.UP), (seconds + 1, NodeState.LOST)):
+        beat_at = await journal.now() - timedelta(seconds=silent)
+        await journal.write(rewrite, "node-a", beat_at=beat_at)
+        assert [each.state for each in await nodes.all()] == [state]
+    assert [each.state for each in await nodes.starts()] == [NodeState.UP]
 
 
 async def test_who_has_left_is_not_lost(nodes: Nodes) -> None:

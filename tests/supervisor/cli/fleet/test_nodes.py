@@ -125,15 +125,24 @@ async def test_what_a_process_of_the_same_machine_has_to_itself_is_nothing_left(
     assert node.startswith("node-a: up, 1 of 2 slots, version ")
 
 
-async def test_a_node_that_nobody_gave_up_is_not_said_to_be_up_now(
-    journal: Journal, say: Say
+async def test_a_node_that_died_is_lost_to_readers_though_nobody_is_left_to_note_it(
+    journal: Journal, at_work: Attempt, say: Say
 ) -> None:
     long_ago = datetime.now(UTC) - timedelta(minutes=5)
-    await Nodes(journal).enter(NODE_A, alive_seconds=1)
     await journal.write(_heard_at, long_ago)
-    node, _ = await say("nodes")
-    assert node.startswith("node-a: up when it was last heard, 1 of 2 slots, version 0.1.0, heard ")
-    assert json.loads((await say("nodes", "--json"))[0])["silent_seconds"] > 299
+    node, none, _ = await say("nodes")
+    left = f"left fix#1 ({at_work.id}), which no node has taken yet"
+    assert node.startswith(f"node-a: lost, {left}, version 0.1.0, heard 5 min ago")
+    assert none == NO_NODE
+    line = json.loads((await say("nodes", "--json"))[0])
+    assert (line["state"], line["silent_seconds"] > 299) == ("lost", True)
+    status = await say("status")
+    assert "node-a (lost)" in status[2]
+    assert f"node node-a is lost: last heard {long_ago.astimezone():%Y-%m-%d %H:%M:%S}" in status
+    (task,) = map(json.loads, await say("status", "--json"))
+    assert (task["health"], task["waits_for"]) == ("unknown", "another node (node-a is lost)")
+    (stored,) = await Nodes(journal).starts()
+    assert stored.state is NodeState.UP
 
 
 def _heard_at(connection: Connection, moment: datetime) -> None:
