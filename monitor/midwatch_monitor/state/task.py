@@ -25,6 +25,8 @@ from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.usage import Usage, WorkerUsage
 
+REFUSED = " cannot do it: "
+"""Stands between a node and why it cannot do a task."""
 _SUBMITTED = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
 
 
@@ -33,6 +35,12 @@ def reservations(done: Completion) -> tuple[str, ...]:
     if done.plan_step or not done.accepted:
         return ()
     return tuple(dict.fromkeys(filter(None, (done.flag, *done.doubts))))
+
+
+def refusal(transition: TaskTransition) -> str:
+    """Which node said that it cannot do a task, and why; empty where none did, or it is over."""
+    said = transition.reason
+    return said if REFUSED in said and not transition.lifecycle.over else ""
 
 
 def interventions(attempts: Iterable[AttemptState]) -> Iterable[InterventionState]:
@@ -87,6 +95,11 @@ class TaskState:
         if self.latest is not None and self.lifecycle is Lifecycle.INPUT_REQUIRED:
             return self.latest.transition.reason
         return self.transition.reason
+
+    @property
+    def refusal(self) -> str:
+        """Which node said last that it cannot do it, and why; empty once one works on it."""
+        return refusal(self.transition)
 
     @property
     def over(self) -> bool:

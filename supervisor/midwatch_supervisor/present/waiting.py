@@ -76,8 +76,15 @@ def task_waits_for(task: TaskState) -> str:
             return INTERRUPTED
         return f"{attempt_waits_for(latest)}, then `midwatch resume`"
     if latest is None or latest.interventions.begin_again:
-        return task.turn or TURN
-    return "the tasks that it was split into" if latest.split else attempt_waits_for(latest)
+        return refused(task.refusal) or task.turn or TURN
+    if latest.split:
+        return "the tasks that it was split into"
+    return attempt_waits_for(latest) or refused(task.refusal)
+
+
+def refused(refusal: str) -> str:
+    """What a task waits for that a node cannot do; empty where none said so."""
+    return refusal and f"a node that can do it ({refusal})"
 
 
 def answer_commands(task: TaskState) -> tuple[str, ...]:

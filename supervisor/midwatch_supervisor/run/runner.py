@@ -227,7 +227,8 @@ class Runner:
 
     async def _attempts(self, job: Job) -> Ended:
         """One attempt after the other, until one succeeds or there is no reason for another."""
-        await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
+        if job.state.lifecycle is not Lifecycle.WORKING:
+            await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
         journal = self._resources.journal
         earlier = [
             await AttemptEvidence.read(journal, each)
@@ -298,6 +299,8 @@ class Runner:
             if self._elsewhere(error):
                 raise
             return await self._end_unplaced(attempt, str(error))
+        # Not before: until then it stands there why a node could not do it.
+        await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
         job.branch, job.workspace = workspace.branch, workspace.folder
         past = [each.past for each in before]
         if past:

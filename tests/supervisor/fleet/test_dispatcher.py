@@ -27,7 +27,7 @@ from midwatch_stage.factories import AT
 from midwatch_stage.reading import records_of
 from midwatch_stage.turns import QueueInMemory
 from midwatch_supervisor.fleet.nodes.node import status_of
-from midwatch_supervisor.fleet.nodes.task_failures import TaskFailures
+from midwatch_supervisor.fleet.nodes.task_failures import UNABLE, TaskFailures
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
 from midwatch_supervisor.fleet.queue.queue import QueuedTurn, TurnUnderWay
@@ -227,22 +227,26 @@ async def test_a_reason_that_names_an_end_is_none(office: Office) -> None:
     assert len(office.queue.queued) == 1
 
 
-async def unable(office: Office, node: str, *, live: int | None = None) -> bool:
-    failures = TaskFailures(office.journal, node=node, fleet="midwatch", clock=lambda: AT)
+async def unable(
+    office: Office, node: str, *, live: int | None = None, after: timedelta = timedelta()
+) -> bool:
+    failures = TaskFailures(office.journal, node=node, fleet="midwatch", clock=lambda: AT + after)
     task = await office.journal.task(1)
     return await failures.unable(task, "no key", labels=("gpu",), live=live)
 
 
-async def test_a_task_fails_once_every_node_for_it_has_refused_it(office: Office) -> None:
+async def test_a_task_fails_once_every_node_for_it_has_refused_it_for_long(office: Office) -> None:
     await office.submit({"id": "a"})
     for name, labels in (("one", ("gpu",)), ("two", ("big", "gpu")), ("three", ())):
         await office.enter(name, *labels)
-    assert [await unable(office, name) for name in ("one", "one", "two")] == [False, False, True]
+    turns = ("one", 0.0), ("one", 1.0), ("two", 0.99), ("one", 1.0)
+    came = [await unable(office, name, after=share * UNABLE) for name, share in turns]
+    assert came == [False, False, False, True]
     entries = await office.journal.entries(kinds=(TaskTransition,))
     assert [entry.record for entry in entries][1:] == [
         TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason="one cannot do it: no key"),
         TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason="two cannot do it: no key"),
-        TaskTransition(lifecycle=Lifecycle.FAILED, reason="two cannot do it: no key"),
+        TaskTransition(lifecycle=Lifecycle.FAILED, reason="one cannot do it: no key"),
     ]
 
 
@@ -250,6 +254,7 @@ async def test_a_task_that_is_under_way_waits_for_a_node_that_can(office: Office
     await office.submit({"id": "a"})
     await office.began("one:1")
     assert not await unable(office, "one", live=1)
+    assert not await unable(office, "one", live=1, after=2 * UNABLE)
 
 
 async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Office) -> None:

@@ -309,12 +309,16 @@ async def test_a_task_waits_for_a_node_with_its_labels(fleet: Fleet) -> None:
     assert attempt.node == "strong"
 
 
-async def test_a_task_that_no_node_can_do_has_failed_with_the_reason(fleet: Fleet) -> None:
+async def test_a_task_that_no_node_can_do_waits_with_the_reason(fleet: Fleet) -> None:
     await fleet.submit(tasks(item("a"), tools="no_such_module:gate"))
+
+    async def refused() -> bool:
+        return bool((await fleet.states("a"))[0].reason)
+
     async with fleet.node():
-        await fleet.until_over("a")
+        await fleet.until(refused)
     (state,) = await fleet.states("a")
-    assert state.lifecycle is Lifecycle.FAILED
+    assert state.lifecycle is Lifecycle.SUBMITTED
     assert state.reason.startswith("node-a cannot do it: ")
     assert "no_such_module" in state.reason
     assert await fleet.journal.attempts(1) == []

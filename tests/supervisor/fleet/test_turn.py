@@ -25,16 +25,20 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage.factories import AT
+from midwatch_stage.repository import new_repository
+from midwatch_supervisor.cli.inspect.status import waits_for
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.fleet.monitors.run_monitor import RunMonitor
 from midwatch_supervisor.fleet.nodes.node import status_of
-from midwatch_supervisor.fleet.nodes.task_failures import UNREACHABLE
+from midwatch_supervisor.fleet.nodes.task_failures import UNABLE
 from midwatch_supervisor.fleet.nodes.turn import Machine, TurnOutcome, take_turn
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.workspace import head_of
 
 SETTINGS = Settings(run=RunSettings(sandbox=Sandbox.OFF))
 
@@ -51,15 +55,16 @@ class Yard:
         self.folder = folder
         self.now = AT
 
-    async def submit(self, *, settings: str = "", spec: str = "") -> None:
-        """Store a task that works on a repository which is not there."""
+    async def submit(self, *, settings: str = "", spec: str = "", script: str = __name__) -> None:
+        """Store a task that works on a repository which is not there any more."""
         raw = {"id": "a", "goal": "g", "acceptance": ["true"], "workspace": "gone"}
-        models = {"worker": f"scripted:{__name__}@0", "supervisor": "none"}
-        (self.folder / "gone").mkdir(exist_ok=True)
+        models = {"worker": f"scripted:{script}@0", "supervisor": "none"}
+        repository = new_repository(self.folder / "gone", {"a.py": "A = 1\n"})
         file = TaskFile.model_validate({"models": models, "tasks": [raw]})
         (wanted,) = assignments(file, self.folder)
-        wanted = wanted.model_copy(update={"base": 40 * "a"})
-        (self.folder / "gone").rmdir()
+        base = await head_of(wanted.source, url=False)
+        wanted = wanted.model_copy(update={"base": base})
+        repository.rename(self.folder / "away")
         spec = spec or wanted.model_dump_json()
         task = NewTask(name="a", title="a", spec=spec)
         settings = settings or SETTINGS.model_dump_json()
@@ -121,10 +126,37 @@ async def test_what_a_node_cannot_reach_is_left_to_others_and_told_once(yard: Ya
     ] == []
 
 
+async def test_why_no_node_could_begin_it_stands_until_one_works_on_it(yard: Yard) -> None:
+    await yard.submit()
+    await yard.up("node-a", "node-b")
+    for name in ("node-a", "node-b", "node-a"):
+        await yard.turn(name)
+        state = await task_state(yard.journal, await yard.journal.task(1))
+        last = "node-b" if "node-b" in state.reason else name
+        assert waits_for(state, {}).startswith(f"a node that can do it ({last} cannot do it: ")
+        assert "\n" not in state.reason
+    (yard.folder / "away").rename(yard.folder / "gone")
+    assert await yard.turn("node-a") is TurnOutcome.OVER
+    begun, over = (await yard.told(TaskTransition))[-2:]
+    assert begun == TaskTransition(lifecycle=Lifecycle.WORKING)
+    assert isinstance(over, TaskTransition)
+    assert over.lifecycle is Lifecycle.COMPLETED
+
+
+async def test_a_node_that_is_away_for_a_moment_may_do_what_the_others_cannot(yard: Yard) -> None:
+    await yard.submit(script="no_such_module")
+    await yard.up("node-a")
+    assert [await yard.turn("node-a", minutes=each) for each in (0, 9)] == 2 * [TurnOutcome.FAILED]
+    assert await yard.reasons() == ["submitted: node-a cannot do it"]
+    await yard.up("node-b")
+    assert await yard.turn("node-a", minutes=11) is TurnOutcome.FAILED
+    assert await yard.turn("node-b", minutes=12) is TurnOutcome.OVER
+
+
 async def test_what_no_node_reaches_for_long_has_failed(yard: Yard) -> None:
     await yard.submit()
     await yard.up("node-a", "node-b")
-    long = UNREACHABLE.total_seconds() / 60
+    long = UNABLE.total_seconds() / 60
     turns = [("node-a", 0.0), ("node-b", 1.0), ("node-b", long - 1), ("node-a", long)]
     came = [await yard.turn(name, minutes=minutes) for name, minutes in turns]
     assert came == [*3 * [TurnOutcome.UNREACHABLE], TurnOutcome.OVER]
@@ -195,7 +227,7 @@ async def test_a_task_that_is_begun_again_is_handed_out_to_a_node_again(
 async def test_what_nodes_said_before_does_not_end_what_is_begun_again(yard: Yard) -> None:
     await yard.submit()
     await yard.up("node-a")
-    long = UNREACHABLE.total_seconds() / 60
+    long = UNABLE.total_seconds() / 60
     came = [await yard.turn("node-a", minutes=minutes) for minutes in (0, long)]
     assert came == [TurnOutcome.UNREACHABLE, TurnOutcome.OVER]
     (attempt,) = await yard.journal.attempts(1)

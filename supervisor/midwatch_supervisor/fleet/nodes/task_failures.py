@@ -27,16 +27,18 @@ from midwatch_monitor.records import (
     TaskTransition,
     name_of,
 )
+from midwatch_monitor.state.task import REFUSED
+from midwatch_supervisor.present.text_line import one_line
 
 log = logging.getLogger(__name__)
 
 PART = "turn"
 MAX_BREAKDOWNS = 3
 """Turns of one task that may break before it has failed."""
-UNREACHABLE = timedelta(minutes=10)
-"""How long what a task is made from may be out of every node's reach before it has failed."""
+UNABLE = timedelta(minutes=10)
+"""How long every node may be unable to do a task, or to reach what it needs, before it failed."""
 _UPDATE = "update Midwatch"
-_CANNOT = re.compile(r"(\S+) cannot do it: ")
+_CANNOT = re.compile(rf"(\S+){REFUSED}")
 
 
 class TaskFailures:
@@ -72,38 +74,20 @@ class TaskFailures:
     async def unable(
         self, task: Task, why: str, *, labels: Iterable[str], live: int | None
     ) -> bool:
-        """Note that this node cannot do a task; whether the task is over by that.
-
-        It is once every node that is up and has its labels has said so, unless an attempt is
-        `live`: that one waits for a node that can.
-        """
-        states = await self._states(task)
-        reason = self._cannot(why)
-        if all(state.reason != reason for state in states):
-            await self._note(task, states, reason)
-        tried = {self._node, *names(state.reason for state in states)}
-        if live is not None or able(await self._nodes.all(), labels) - tried:
-            return False
-        await self._commit(task, TaskTransition(lifecycle=Lifecycle.FAILED, reason=reason))
-        return True
-
-    async def unreachable(
-        self, task: Task, why: str, *, labels: Iterable[str], live: int | None
-    ) -> bool:
-        """Note, once, that this node cannot reach what a task needs; whether the task is over.
+        """Note, once, that this node cannot do a task; whether the task is over by that.
 
         It is once every node that is up and has its labels has said so, the first of them
-        `UNREACHABLE` ago. An attempt that has begun waits for as long as it takes.
+        `UNABLE` ago. An attempt that has begun waits for as long as it takes.
         """
         entries = await self._read_entries(task, AttemptTransition)
         states = [each.record for each in entries if isinstance(each.record, TaskTransition)]
         since, now = complaints(entries), self._clock()
-        reason = self._cannot(why)
+        reason = f"{self._node}{REFUSED}{one_line(why)}"
         if self._node not in since:
             await self._note(task, states, reason)
         waited = now - min(since.values(), default=now)
         up = able(await self._nodes.all(), labels)
-        if waited < UNREACHABLE or up - {self._node, *since} or await self._begun(task, live):
+        if waited < UNABLE or up - {self._node, *since} or await self._begun(task, live):
             return False
         await self._end(task, reason, live=live)
         return True
@@ -129,9 +113,6 @@ class TaskFailures:
         lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
         await self._commit(task, TaskTransition(lifecycle=lifecycle, reason=reason))
 
-    def _cannot(self, why: str) -> str:
-        return f"{self._node} cannot do it: {why}"
-
     async def _begun(self, task: Task, live: int | None) -> bool:
         """Whether an attempt is under way in which work was done, or which is one of a part."""
         if live is None:
@@ -155,10 +136,6 @@ class TaskFailures:
         if now is None or now == held or name_of(now.holder) == self._node:
             return None if now is None else now.incarnation
         raise StaleIncarnationError(f"attempt {attempt} was taken over by {now.holder}")
-
-    async def _states(self, task: Task) -> list[TaskTransition]:
-        said = await self._read_entries(task)
-        return [each.record for each in said if isinstance(each.record, TaskTransition)]
 
     async def _faults(self, task: Task) -> list[Fault]:
         said = await self._read_entries(task, Fault)

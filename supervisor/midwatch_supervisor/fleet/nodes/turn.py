@@ -122,15 +122,14 @@ async def _note_failure(
     """Note why a turn came to nothing; the task may have failed by that."""
     ready_tasks = await machine.unfinished_runs.of(task.run)
     live, labels = ready_tasks.live(task.id), ready_tasks.labels(task.id)
-    outcome = TurnOutcome.FAILED
-    if isinstance(error, UsageError):
+    if isinstance(error, UsageError | UnreachableError):
         over = await failures.unable(task, str(error), labels=labels, live=live)
-    elif isinstance(error, UnreachableError):
-        over = await failures.unreachable(task, str(error), labels=labels, live=live)
-        outcome = TurnOutcome.UNREACHABLE
     else:
         over = await failures.broke(task, error, live=live)
-    return TurnOutcome.OVER if over else outcome
+    if over:
+        return TurnOutcome.OVER
+    reached = not isinstance(error, UnreachableError)
+    return TurnOutcome.FAILED if reached else TurnOutcome.UNREACHABLE
 
 
 def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:

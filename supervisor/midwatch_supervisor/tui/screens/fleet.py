@@ -72,7 +72,7 @@ def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]
         return span((now() - row.state.last_at).total_seconds()), colours.text
 
     def reason(row: Row, colours: Palette) -> Cell:
-        said = why(row, board.wait(row) if row.attempt is None else None)
+        said = why(row, board.wait(row))
         return said.text, tone_style(said.tone, colours)
 
     return [

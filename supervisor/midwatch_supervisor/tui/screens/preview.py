@@ -121,7 +121,7 @@ class Preview:
     def _title(self, width: int) -> list[PreviewLine]:
         row, c = self.row, self.colours
         title = "" if row.title in ("", row.name) else row.title
-        if row.attempt is None:
+        if row.attempt is None or self.waits:
             waits = f"queued; waits for {self.waits}" if self.waits else row.status
             return [*self._text(title, width, c.dim), *self._text(waits, width, c.text)]
         if row.state.unresolved or row.need <= Need.APPROVAL:
@@ -293,7 +293,7 @@ def _why(row: Row, wait: Wait | None) -> Why:
     state = row.state
     if row.adrift and row.lifecycle is Lifecycle.WORKING:
         return Why("needs a node", Tone.WARN)
-    if row.attempt is None and wait is not None:
+    if wait is not None:
         return Why(wait.short, Tone.WARN if wait.vain else Tone.DIM)
     if row.need is Need.OVER:
         return _end_reason(row)
@@ -402,13 +402,12 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         self.refresh_lines(changed[0], changed[-1] - changed[0] + 1)
 
     def _draw(self, row: Row, width: int) -> list[PreviewLine]:
-        waits = self._board.turn(row) if row.attempt is None else ""
         return Preview(
             row=row,
             width=width,
             now=self._now(),
             colours=palette_of(self),
-            waits=waits,
+            waits=self._board.turn(row),
             keys=self._keys,
         ).lines()
 

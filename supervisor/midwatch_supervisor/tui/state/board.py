@@ -34,8 +34,9 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import planned
 from midwatch_monitor.state.intervention import Interventions, said_by_person
 from midwatch_monitor.state.run import judges
+from midwatch_monitor.state.task import refusal
 from midwatch_monitor.state.usage import Usage, WorkerUsage
-from midwatch_supervisor.present.waiting import TURN, Wait, adrift
+from midwatch_supervisor.present.waiting import TURN, Wait, adrift, refused
 from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.learning import LearningCounts
 from midwatch_supervisor.tui.state.node_list import NodeList, Unplaced, WaitingTasks
@@ -125,6 +126,8 @@ class FleetBoard:
         """The tasks that a person has begun again, until the next attempt begins."""
         self._lifecycles: dict[int, Lifecycle] = {}
         """Of tasks that have moved, by id."""
+        self._refusals: dict[int, str] = {}
+        """Which node said of a task that it cannot do it, and why; by the same ids."""
         self._interventions = Interventions()
         self._used: dict[int, WorkerUsage] = defaultdict(WorkerUsage)
         """By task: its attempts share one budget."""
@@ -261,6 +264,7 @@ class FleetBoard:
     def _fold_task(self, entry: Entry, state: TaskTransition) -> None:
         before, counts = self._lifecycles.get(entry.task), self.totals.tasks
         self._lifecycles[entry.task] = state.lifecycle
+        self._refusals[entry.task] = refusal(state)
         counts[state.lifecycle] += 1
         if before is not None:
             counts[before] -= 1
@@ -377,16 +381,21 @@ class FleetBoard:
 
     def wait(self, row: Row) -> Wait | None:
         """What a task waits for before it begins; `None` if it has begun or nobody knows."""
-        task = self.tasks[row.task]
-        if row.attempt is not None or row.need is Need.OVER:
+        begun = row.attempt is not None and row.lifecycle is not Lifecycle.SUBMITTED
+        if begun or row.need is Need.OVER:
             return None
+        if said := self._refusals.get(row.task):
+            return Wait(what=refused(said), short=said, vain=True)
+        if row.attempt is not None:
+            return None
+        task = self.tasks[row.task]
         nodes = self.node_list.nodes.values() if self._shared(task) else None
         return self._waiting_tasks.wait(task, self._lifecycles, nodes)
 
     def turn(self, row: Row) -> str:
-        """What a task without an attempt waits for, in words."""
+        """What a task waits for before it begins, in words; empty if it has begun."""
         wait = self.wait(row)
-        return TURN if wait is None else wait.what
+        return wait.what if wait is not None else TURN * (row.attempt is None)
 
     @property
     def several_nodes(self) -> bool:

@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_stage.factories import AT, attempt, entry, run, task_transition
+from midwatch_stage.factories import AT, attempt, entry, run, task_transition, transition
 from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.bell import Bell
@@ -120,6 +120,23 @@ def test_a_task_that_begins_or_ends_needs_nobody_any_more() -> None:
     made.meet_attempt(attempt(node="east"))
     told(made, 2, task_transition(Lifecycle.CANCELED))
     assert calls(made) == []
+
+
+@pytest.mark.parametrize("begun", [None, Lifecycle.SUBMITTED, Lifecycle.WORKING])
+def test_what_a_node_could_not_do_is_told_until_one_works_on_it(begun: Lifecycle | None) -> None:
+    refusal = "node-a cannot do it: git clone: no such repository"
+    made = board(task("a"))
+    made.meet_nodes([node("node-a")])
+    if begun is not None:
+        made.meet_attempt(attempt(node="node-a"))
+        made.fold(entry(2, transition(begun)))
+    told(made, 1, task_transition(Lifecycle.WORKING, reason=refusal))
+    (row,) = made.all_rows()
+    shown = begun is not Lifecycle.WORKING
+    assert (cells(made) == [refusal]) is shown
+    assert made.turn(row) == (f"a node that can do it ({refusal})" if shown else "")
+    told(made, 1, task_transition(Lifecycle.WORKING))
+    assert refusal not in cells(made)
 
 
 def test_what_one_process_runs_needs_no_node() -> None:
