@@ -101,6 +101,11 @@ class Snapshot:
     step: int
     """The last step before it."""
     size: int = 0
-    """Bytes of its bundle in the journal; 0 where it was pushed."""
+    """Bytes of its bundle in the journal; 0 where it was pushed, or was too large for it."""
     branch: str = ""
-    """The pushed branch; empty where the bundle is in the journal."""
+    """The pushed branch; empty where none was pushed."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is anywhere but on its node: what was too large is not."""
+        return bool(self.size or self.branch)

@@ -39,6 +39,8 @@ class AttemptDetails:
     """Every change of each alert, oldest first."""
     saved: Snapshot | None = None
     """The work as it was saved last, for another node to go on with."""
+    unsaved: Snapshot | None = None
+    """The newest work, where it was too large to be saved."""
 
     def fold(self, id: int, record: Record) -> None:
         """Take in a record of the attempt, with its journal id."""
@@ -59,8 +61,9 @@ class AttemptDetails:
                 self.faults.append(record)
             case Alert():
                 self.history.setdefault(record.key, []).append(record)
-            case Snapshot():
-                self.saved = record
+            case Snapshot(kept=kept):
+                self.saved = record if kept else self.saved
+                self.unsaved = None if kept else record
             case _:
                 pass
 

@@ -185,15 +185,14 @@ def _outage(outage: Outage, at: datetime) -> TextLine:
 
 
 def _snapshot(saved: Snapshot) -> TextLine:
-    return TextLine("·", "saved", snapshot_text(saved), Tone.DIM)
-
-
-def snapshot_text(saved: Snapshot) -> str:
-    """What was saved of an attempt's work, and where."""
+    if not saved.kept:
+        text = f"too large (fleet.max_bundle_mb): the work as of step {saved.step} cannot move"
+        return TextLine("✗", "not saved", text, Tone.WARN)
     where = (
         f"on branch {saved.branch}" if saved.branch else f"{kilobytes(saved.size)} in the journal"
     )
-    return brief(f"the work as of step {saved.step}, {where} (commit {saved.commit[:12]})")
+    text = brief(f"the work as of step {saved.step}, {where} (commit {saved.commit[:12]})")
+    return TextLine("·", "saved", text, Tone.DIM)
 
 
 def _acceptance(check: Acceptance) -> TextLine:

@@ -179,7 +179,7 @@ class SnapshotStore:
         draft = Draft(record=snapshot, at=self._clock(), task=attempt.task, attempt=attempt.id)
         await self._bundles.put(draft, body, incarnation=incarnation)
         self._newest[attempt.id] = snapshot
-        if not (snapshot.size or snapshot.branch):
+        if not snapshot.kept:
             large = f"the work is larger than {self.settings.max_bundle_mb:g} MB: it cannot move"
             return SaveResult(commit=taken.commit, fault=large, whole=False)
         return SaveResult(commit=taken.commit, fault=taken.fault)
@@ -335,7 +335,7 @@ class SnapshotStore:
         files = await files_of(workspace, private)
         commit = await held_snapshot(files, place_of(workspace.folder))
         known = await self._bundles.snapshots(attempt.id)
-        moved = (each for each in known if each.size or each.branch)
+        moved = (each for each in known if each.kept)
         return max((each.step for each in moved if each.commit == commit), default=0)
 
     async def _steps(self, attempt: Attempt) -> tuple[list[Step], str]:

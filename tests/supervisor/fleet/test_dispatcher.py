@@ -21,6 +21,7 @@ from midwatch_monitor.records import (
     NodeState,
     Record,
     Run,
+    Snapshot,
     TaskTransition,
 )
 from midwatch_stage.factories import AT
@@ -255,6 +256,23 @@ async def test_a_task_that_is_under_way_waits_for_a_node_that_can(office: Office
     await office.began("one:1")
     assert not await unable(office, "one", live=1)
     assert not await unable(office, "one", live=1, after=2 * UNABLE)
+
+
+async def test_who_goes_on_says_as_of_when_the_files_are_that_could_be_saved(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    await office.submit({"id": "a"})
+    await office.began("one:1")
+    await office.journal.claim(1, holder="one:1", at=AT)
+    large = Snapshot(commit="a", messages=0, step=13)
+    kept = Snapshot(commit="b", messages=0, step=5, branch="midwatch/r1/a-1")
+    said = "a#1 of node one goes on at two, with its files as "
+    for saved, told in ((large, "they were at the beginning"), (kept, "saved after step 5")):
+        await office.say(saved, attempt=1)
+        failures = TaskFailures(office.journal, node="two", fleet="midwatch", clock=lambda: AT)
+        await failures.begin(1)
+        assert caplog.messages[-1].startswith(f"{said}{told};")
 
 
 async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Office) -> None:

@@ -55,7 +55,6 @@ from midwatch_supervisor.present.record_text import (
     CONFIDENCE_SILENT,
     line,
     plan_lines,
-    snapshot_text,
 )
 from midwatch_supervisor.present.text_line import because
 from midwatch_supervisor.run.run_lock import is_interrupted
@@ -225,8 +224,8 @@ def _attempt(
     nodes = ", then ".join((attempt.node, *state.moves))
     yield f"  {by}{before} on {nodes}{where if attempt.workspace else ''}"
     details = state.details
-    if details.saved is not None:
-        yield f"  saved: {snapshot_text(details.saved)}"
+    for saved in filter(None, (details.saved, details.unsaved)):
+        yield f"  {record_line(saved)}"
     # The meters go on where the attempt before stopped.
     of = "" if attempt.number == 1 else " of the task's budget"
     yield f"  used{of}: {budget_text(state.budget)}"

@@ -29,6 +29,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.task import REFUSED
 from midwatch_supervisor.present.text_line import one_line
+from midwatch_supervisor.workspaces.snapshot import newest_snapshot
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,8 @@ class TaskFailures:
         """Let people see that an attempt comes from another node, and as of when its files are."""
         attempt = await self._journal.attempt(live)
         task = await self._journal.task(attempt.task)
-        saved = max((each.step for each in await self._bundles.snapshots(live)), default=0)
+        newest = await newest_snapshot(self._bundles, attempt)
+        saved = newest.step if newest else 0
         log.info(
             "%s#%d of node %s goes on at %s, with its files as %s; what was done since is missing",
             *(task.name, attempt.number, before, self._node),

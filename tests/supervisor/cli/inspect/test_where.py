@@ -88,6 +88,21 @@ async def test_show_tells_on_which_nodes_an_attempt_was_and_what_is_saved(
     assert f"  saved: {saved}" in lines
 
 
+async def test_show_tells_that_work_was_too_large_to_be_saved(
+    journal: Journal, moving: Attempt, capsys: Capture
+) -> None:
+    large = replace(SAVED, step=13, size=0)
+    await write(journal, moving, AT, SAVED, large)
+    saved, unsaved = [each for each in await read(capsys, "show", "fix") if "saved" in each]
+    assert saved.startswith("  saved: the work as of step 12, ")
+    assert unsaved == (
+        "  not saved: too large (fleet.max_bundle_mb): the work as of step 13 cannot move"
+    )
+    await write(journal, moving, AT, replace(SAVED, step=14))
+    (again,) = [each for each in await read(capsys, "show", "fix") if "saved" in each]
+    assert again.startswith("  saved: the work as of step 14, ")
+
+
 async def test_what_is_saved_is_no_line_for_programs(
     journal: Journal, moving: Attempt, capsys: Capture
 ) -> None:
