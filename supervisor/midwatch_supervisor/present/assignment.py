@@ -82,6 +82,11 @@ class Assignment(Section):
         return self.origin or str(self.workspace or "")
 
     @property
+    def local(self) -> bool:
+        """Whether that is a folder of the machine where the task file was read."""
+        return self.workspace is not None or self.origin.startswith("file:")
+
+    @property
     def planned(self) -> bool:
         """Whether the planner writes the plan steps."""
         return self.task.plan == AUTO or (not self.task.plan and Role.PLANNER in self.named)

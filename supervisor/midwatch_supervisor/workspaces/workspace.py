@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
 
-from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.workspaces.rubbish import NOT_ADDED
@@ -100,7 +100,7 @@ def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
         folder.mkdir(parents=True)
         return True
     if not source.is_dir():
-        raise WorkspaceError(f"the workspace {source} is no folder")
+        raise UnreachableError(f"the workspace {source} is no folder")
     if plain or not is_repository(source):
         try:
             _copy(source, folder)

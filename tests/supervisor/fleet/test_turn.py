@@ -1,5 +1,6 @@
 """One turn of a task at a node that cannot reach the repository, or cannot read the run."""
 
+import shutil
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -55,12 +56,16 @@ class Yard:
         self.folder = folder
         self.now = AT
 
-    async def submit(self, *, settings: str = "", spec: str = "", script: str = __name__) -> None:
-        """Store a task that works on a repository which is not there any more."""
+    async def submit(
+        self, *, settings: str = "", spec: str = "", script: str = __name__, versioned: bool = True
+    ) -> None:
+        """Store a task that works on a repository or a folder which is not there any more."""
         raw = {"id": "a", "goal": "g", "acceptance": ["true"], "workspace": "gone"}
         models = {"worker": f"scripted:{script}@0", "supervisor": "none"}
         repository = new_repository(self.folder / "gone", {"a.py": "A = 1\n"})
         file = TaskFile.model_validate({"models": models, "tasks": [raw]})
+        if not versioned:
+            shutil.rmtree(repository / ".git")
         (wanted,) = assignments(file, self.folder)
         base = await head_of(wanted.source, url=False)
         wanted = wanted.model_copy(update={"base": base})
@@ -126,8 +131,11 @@ async def test_what_a_node_cannot_reach_is_left_to_others_and_told_once(yard: Ya
     ] == []
 
 
-async def test_why_no_node_could_begin_it_stands_until_one_works_on_it(yard: Yard) -> None:
-    await yard.submit()
+@pytest.mark.parametrize("versioned", [True, False])
+async def test_why_no_node_could_begin_it_stands_until_one_works_on_it(
+    yard: Yard, versioned: bool
+) -> None:
+    await yard.submit(versioned=versioned)
     await yard.up("node-a", "node-b")
     for name in ("node-a", "node-b", "node-a"):
         await yard.turn(name)

@@ -120,13 +120,23 @@ async def _hand_out(
 
 
 def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> list[str]:
-    """What tasks wait for that no node which is up can give them."""
-    from midwatch_supervisor.present.waiting import missing_node_words
-
+    """What nodes may lack for these tasks, each with the tasks' names."""
     tasks: dict[str, list[str]] = defaultdict(list)
     for each in wanted:
-        tasks[missing_node_words(each.task.labels, nodes)].append(each.task.id)
-    return [f"{list_names(names, _NAMED)}: {what}" for what, names in tasks.items() if what]
+        for what in _lacks(each, nodes):
+            tasks[what].append(each.task.id)
+    return [f"{list_names(names, _NAMED)}: {what}" for what, names in tasks.items()]
+
+
+def _lacks(each: "Assignment", nodes: "Sequence[NodeStatus] | None") -> list[str]:
+    """What no node that is up can give a task, and what others than this machine may not have."""
+    from midwatch_supervisor.present.waiting import missing_node_words
+
+    missing = "" if nodes is None else missing_node_words(each.task.labels, nodes)
+    return [missing] * bool(missing) + [
+        f"{each.source} is a folder of this machine: others reach it only if they have it shared "
+        "under the same path; `workspace:` takes the URL of a git repository, too"
+    ] * each.local
 
 
 async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
@@ -150,15 +160,12 @@ async def _say_all(
     wanted: "Sequence[Assignment]", location: str, *, fleet: str, json: bool
 ) -> None:
     """Say of each task where it is to be worked on; each repository is asked once."""
-    from midwatch_supervisor.present.waiting import missing_node_words
-
     known: dict[str, _Start] = {}
     nodes = await _nodes(location, fleet)
     for each in wanted:
         if each.source not in known:
             known[each.source] = await _start(each)
-        warning = "" if nodes is None else missing_node_words(each.task.labels, nodes)
-        _say(each, known[each.source], warning, json=json)
+        _say(each, known[each.source], "; ".join(_lacks(each, nodes)), json=json)
 
 
 class _Start(NamedTuple):

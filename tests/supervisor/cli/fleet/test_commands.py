@@ -83,6 +83,21 @@ async def test_what_no_node_could_do_is_refused(
     assert told in errors
 
 
+async def test_a_folder_of_this_machine_is_warned_of(
+    say: Say, tmp_path: Path, postgres: str
+) -> None:
+    (tmp_path / "tasks.yaml").write_text(TASKS.replace("id: a,", "id: a, workspace: .,"))
+    lacks = (
+        f"{tmp_path} is a folder of this machine: others reach it only if they have it shared "
+        "under the same path; `workspace:` takes the URL of a git repository, too"
+    )
+    _, out, _ = await say("submit", "tasks.yaml", "--dry-run", "--json")
+    warnings = [json.loads(line)["warning"] for line in out.splitlines()]
+    assert warnings == [lacks, ""]
+    _, out, _ = await say("submit", "tasks.yaml", "--journal", postgres, "--json")
+    assert json.loads(out)["warnings"] == ["a, b: no node is up", f"a: {lacks}"]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
