@@ -157,14 +157,21 @@ def _url_of(location: str | Path) -> URL:
         return URL.create("sqlite", database=str(location))
     if "://" not in location:
         raise JournalAccessError("the URL of the journal lacks a slash: write postgresql://…")
+    unreadable = JournalAccessError(
+        "the URL of the journal cannot be read: is its port a number, and is a special "
+        "character of its password escaped (%40 for @, %2F for /)?"
+    )
     try:
-        return make_url(location)
+        url = make_url(location)
     except (ArgumentError, ValueError):
         # Their text may have a part of a password in it.
-        raise JournalAccessError(
-            "the URL of the journal cannot be read: is its port a number, and is a special "
-            "character of its password escaped (%40 for @, %2F for /)?"
-        ) from None
+        raise unreadable from None
+    # After the first @ comes the host: where another follows, a part of a password stands there.
+    host = location.partition("@")[2]
+    doubtful = "@" in host.partition("?")[0] or "@" in host.partition("=")[0]
+    if doubtful and not url.drivername.startswith("sqlite"):
+        raise unreadable
+    return url
 
 
 def _elsewhere(url: URL, access: Access) -> Store:

@@ -88,11 +88,6 @@ def plain(url: URL) -> URL:
             f"a journal is a SQLite file or a PostgreSQL database, not {url.drivername}: write "
             "postgresql://ROLE@HOST/DATABASE"
         )
-    if "@" in (url.database or ""):
-        raise JournalAccessError(
-            "the URL of the journal cannot be read: write the password's special characters as "
-            "in %40 for @"
-        )
     try:
         (url.host or "").encode("idna")
     except UnicodeError:

@@ -114,7 +114,10 @@ async def test_who_is_refused_does_not_wait(postgres_server: str, change: str) -
     ("url", "said"),
     [
         ("postgresql://ann:s3cr3t@host:p0rt/db", "is its port a number"),
-        ("postgresql://ann:s3@cr3t/x@host/db", "write the password's special characters"),
+        ("postgresql://ann:s3@cr3t@host/db", "%40 for @"),
+        ("postgresql://ann:s3@cr3t/x@host/db", "%40 for @"),
+        ("postgresql://ann:s3@cr3t?x@host/db?sslmode=prefer", "%40 for @"),
+        ("postgresql://ann:s3@cr3t=x@host/db", "%40 for @"),
         ("mysql://ann:s3cr3t@host/db", "not mysql: write its path, or postgresql://"),
         ("postgresql+asyncpg://ann:s3cr3t@host/db", "not postgresql.asyncpg: write postgresql://"),
         ("postgresql:/ann:s3cr3t@host/db", "lacks a slash: write postgresql://"),
@@ -134,6 +137,13 @@ async def test_a_url_that_makes_no_sense_is_refused_without_its_password(
     assert "cr3t" not in str(raised.value)
     with pytest.raises(JournalAccessError, match=said):
         await Journal.open_to_read(url)
+
+
+def test_an_option_may_have_an_at_sign_in_it() -> None:
+    url = "postgresql://ann:s3cr3t@127.0.0.1:1/db?sslrootcert=/nowhere/a@b.crt"
+    store = connect(url, Access.READ, Synchronous.NORMAL)
+    assert store.name == "postgresql+psycopg://ann:***@127.0.0.1:1/db"
+    store.close()
 
 
 async def test_without_the_driver_the_extra_that_brings_it_is_named_as_doctor_names_it() -> None:
