@@ -28,8 +28,8 @@ def monitor(
     name: Annotated[
         str | None,
         Parameter(
-            help="What it is called in the fleet. Default: the machine's name with this process's "
-            "number, as there may be several on one machine."
+            help="What it is called in the fleet, and logs in to the broker as. Default: the "
+            "machine's name; a second one on a machine wants a name of its own."
         ),
     ] = None,
     once: Annotated[bool, Parameter(negative="", help="Look at everything once, and end.")] = False,
@@ -47,16 +47,13 @@ def monitor(
     from midwatch_supervisor.fleet.process import identity
 
     settings = settings_in_force(config)
-    who = identity(name) if name else identity(f"{identity(None).name[:70]}-{os.getpid()}")
-    work = _keep(
-        settings, journal_place(journal), who, named=name is not None, once=once, json=json
-    )
+    work = _keep(settings, journal_place(journal), identity(name), once=once, json=json)
     with log_to_stderr():
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
 async def _keep(
-    settings: "Settings", location: str, who: "Identity", *, named: bool, once: bool, json: bool
+    settings: "Settings", location: str, who: "Identity", *, once: bool, json: bool
 ) -> int:
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal.core.clock import journal_clock, now
@@ -73,7 +70,7 @@ async def _keep(
                 name=who.name,
                 environ=os.environ,
                 share="monitors",
-                session=named,  # a name that never comes back would leave its session behind
+                session=not once,  # it belongs to the monitor that stays
             )
         )
         clock = await stack.enter_async_context(journal_clock(journal, now))

@@ -43,6 +43,7 @@ from midwatch_stage.command import new_attempt, new_task, objects, write
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.cli import main
+from midwatch_supervisor.fleet.process import identity
 from midwatch_tools import Watch
 
 BOTH = pytest.mark.parametrize("location", DATABASES, indirect=True)
@@ -212,7 +213,7 @@ async def test_who_is_told_to_stop_lets_others_go_on_at_once(fleet: Fleet) -> No
     assert until <= datetime.now(UTC)
 
 
-def test_once_looks_at_everything_and_ends(
+def test_once_looks_at_everything_under_the_name_of_the_machine_and_ends(
     journal_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def begin(ask: Callable[[Journal], Awaitable[object]]) -> None:
@@ -233,6 +234,7 @@ def test_once_looks_at_everything_and_ends(
     asyncio.run(begin(read))
     lines = objects(capsys)
     assert [line["type"] for line in lines] == ["monitor", "lease"]
+    assert lines[0]["name"] == identity(None).name
     assert len([each for each in told if isinstance(each, Decision)]) == 1
 
 
