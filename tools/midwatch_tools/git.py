@@ -327,7 +327,7 @@ def _require_success(
     command: Sequence[str], code: int | None, stdout: bytes, stderr: bytes
 ) -> None:
     if code != 0:
-        said = (stderr or stdout).decode(errors="replace").strip()
+        said = " ".join((stderr or stdout).decode(errors="replace").split())
         raise WorkspaceError(f"git {command[0]}: {_SECRET.sub('', said)}")
 
 

@@ -191,13 +191,14 @@ async def test_what_needs_no_commit_is_not_pinned(tmp_path: Path) -> None:
     assert found == WorktreeOrigin(folder=tmp_path / "folder")
 
 
-async def test_a_repository_that_does_not_answer_is_told_without_who_logs_in(
+async def test_a_repository_that_does_not_answer_is_told_on_one_line_without_who_logs_in(
     tmp_path: Path,
 ) -> None:
     url = "ssh://ada@localhost:1/shop.git"
     with pytest.raises(WorkspaceError, match="git ls-remote: ") as caught:
         await pin_commits([task(tmp_path, url)])
     assert "ada@" not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 async def test_a_label_that_a_clone_has_a_branch_of_is_not_given_again(

@@ -184,7 +184,7 @@ async def _start(each: "Assignment") -> _Start:
     try:
         return _Start(await head_of(each.source, url=bool(each.origin), seconds=_ASKED_SECONDS))
     except WorkspaceError as error:
-        return _Start("", " ".join(str(error).split()))
+        return _Start("", str(error))
 
 
 def _say(each: "Assignment", start: _Start, warning: str, *, json: bool) -> None:
