@@ -205,10 +205,11 @@ def lost_lines(
     nodes: Collection[NodeStatus], since: datetime, zone: tzinfo | None = None
 ) -> Iterator[str]:
     """The nodes that were lost since then, each with the moment when it was last heard."""
-    others = "" if all(each.state.gone for each in nodes) else "; others go on with its attempts"
+    alone = all(each.state.gone for each in nodes)
     for each in nodes:
         if each.state is NodeState.LOST and each.beat_at >= since:
             heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
+            others = "" if alone or not each.busy else "; others go on with its attempts"
             yield f"node {each.name} is lost: last heard {heard}{others}"
 
 
