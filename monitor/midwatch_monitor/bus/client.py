@@ -26,6 +26,9 @@ from midwatch_monitor.config.fleet import BrokerSettings
 from midwatch_monitor.errors import LinkError, LinkFault
 
 log = logging.getLogger(__name__)
+_client_log = logging.getLogger("midwatch.mqtt")
+"""For what the client itself says. Of an outage, `OutageLog` tells what matters."""
+_client_log.addHandler(logging.NullHandler())  # without one it would go to stderr, bare
 _PATIENCE = 5.0
 """Seconds that the broker has for one answer."""
 _AT_ONCE = 64
@@ -252,6 +255,7 @@ def _client(
         properties=properties,
         will=login.will and Will(*login.will, qos=1, retain=True),
         keepalive=settings.keepalive_seconds,
+        logger=_client_log,
         timeout=_PATIENCE,
         tls_context=tls,
         queue_type=_ear(hear),

@@ -21,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     if argv is None:
         INTERRUPTS.take()
+        os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # it would stand in the log
         gc.disable()  # imports leave little garbage; `run_command` turns it on again
         _announce(words)
     try:

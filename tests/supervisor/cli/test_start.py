@@ -85,3 +85,19 @@ def test_garbage_is_collected_again_once_the_command_runs() -> None:
         check=True,
     )
     assert done.stdout.endswith("}\nTrue True\n")
+
+
+def test_no_library_advertises_itself_in_the_log() -> None:
+    program = (
+        "import atexit, os, sys; from midwatch_supervisor.cli import main; "
+        "atexit.register(lambda: print(os.environ['PYDANTIC_AI_NO_BANNER'])); "
+        "sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--version"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
+    assert done.stdout.endswith("\n1\n")

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import re
 import signal
+import socket
+import struct
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -42,6 +45,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import new_attempt, new_task, objects, write
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.matrix import DATABASES
+from midwatch_stage.ports import LOOPBACK
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.fleet.process import identity
 from midwatch_tools import Watch
@@ -211,6 +215,31 @@ async def test_who_is_told_to_stop_lets_others_go_on_at_once(fleet: Fleet) -> No
     query = select(tables.guard.c.until)
     until = await fleet.journal.read(lambda connection: connection.execute(query).scalar_one())
     assert until <= datetime.now(UTC)
+
+
+async def test_every_line_that_the_loss_of_the_broker_leaves_in_the_log_has_its_time(
+    fleet: Fleet,
+) -> None:
+    lost = count(1)
+
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(4096)
+        writer.write(b"\x20\x03\x00\x00\x00")  # it is let in
+        await reader.read(4096)
+        kernel = writer.get_extra_info("socket")
+        kernel.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+        if next(lost) == 2:
+            monitor.send_signal(signal.SIGINT)
+
+    async with await asyncio.start_server(reset, LOOPBACK, 0) as server:
+        url = f"mqtt://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
+        fleet.config.write_text(f"fleet: {{broker: {{url: '{url}', max_wait_seconds: 0.1}}}}\n")
+        async with fleet.monitor() as monitor:
+            _, err = await monitor.communicate()
+    lines = err.decode().splitlines()
+    assert "no connection to the broker" in lines[0]
+    assert [each for each in lines if not re.match(r"\d{4}-\d\d-\d\d ", each)] == []
 
 
 def test_once_looks_at_everything_under_the_name_of_the_machine_and_ends(
