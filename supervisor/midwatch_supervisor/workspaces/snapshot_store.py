@@ -4,6 +4,7 @@ A snapshot holds the files that git sees: ignored ones, such as installed packag
 """
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -53,6 +54,8 @@ from midwatch_supervisor.workspaces.snapshot import (
 from midwatch_supervisor.workspaces.workspace import Workspace, clear, prepare, reopen_workspace
 from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import digest_of
+
+log = logging.getLogger(__name__)
 
 _MAX_NAMES = 20
 """Files that a worker is told by name."""
@@ -259,9 +262,9 @@ class SnapshotStore:
         self._use(folder)
         if await self.is_here(attempt):
             branch = branch_of(folder) if versioned else ""
-            return replace(
-                await reopen_workspace(folder, origin.folder, branch=branch), base=origin.base
-            )
+            workspace = await reopen_workspace(folder, origin.folder, branch=branch)
+            await self._warn_of_newer(attempt, workspace)
+            return replace(workspace, base=origin.base)
         snapshot = await newest_snapshot(self._bundles, attempt)
         if snapshot is None:
             return None
@@ -324,16 +327,29 @@ class SnapshotStore:
             draft = Draft(record=record, at=self._clock(), task=attempt.task, attempt=attempt.id)
             await self._bundles.issue_once(draft, incarnation=incarnation)
 
+    async def _warn_of_newer(self, attempt: Attempt, workspace: Workspace) -> None:
+        """Let people see that files are newer than the journal, as after a backup is restored."""
+        held = await self._held(workspace)
+        if held and all(each.commit != held for each in await self._bundles.snapshots(attempt.id)):
+            log.warning(
+                "%s goes on with files that are newer than the journal knows, as after a backup "
+                "was restored",
+                workspace.folder,
+            )
+
+    async def _held(self, workspace: Workspace) -> str:
+        """The snapshot that the files here were saved as, or made from, last; empty if none."""
+        private = self._private(workspace.folder)
+        if not workspace.branch and not await asyncio.to_thread(private.is_dir):
+            return ""
+        return await held_snapshot(await files_of(workspace, private), place_of(workspace.folder))
+
     async def _made_of(self, attempt: Attempt, workspace: Workspace) -> int:
         """The last step before the snapshot that the files were made from; 0 if from none.
 
         There may be a newer one: the node before may have saved until the attempt was taken over.
         """
-        private = self._private(workspace.folder)
-        if not workspace.branch and not await asyncio.to_thread(private.is_dir):
-            return 0
-        files = await files_of(workspace, private)
-        commit = await held_snapshot(files, place_of(workspace.folder))
+        commit = await self._held(workspace)
         known = await self._bundles.snapshots(attempt.id)
         moved = (each for each in known if each.kept)
         return max((each.step for each in moved if each.commit == commit), default=0)

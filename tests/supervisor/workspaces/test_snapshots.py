@@ -6,10 +6,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, delete
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Snapshot
 from midwatch_stage.repository import commit_all, new_repository
@@ -346,6 +348,33 @@ async def test_a_folder_without_git_moves_whole(
     assert moved == Workspace(folder=b.home / "work" / "r1" / "fix-1")
     assert seen(moved.folder) == seen(folder)
     assert ".git" not in {path.name for path in moved.folder.iterdir()}
+
+
+@pytest.mark.parametrize("restored", [False, True])
+async def test_files_that_are_newer_than_a_restored_journal_are_warned_of(
+    nodes: tuple[Node, Node],
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    restored: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    a, _ = nodes
+    workspace = await a.begin(attempt)
+    incarnation = await a.claim(attempt, at)
+    for step in (1, 2):
+        (workspace.folder / "new.txt").write_text(f"{step}\n")
+        await a.save(attempt, workspace, incarnation, step)
+    if restored:
+        newest = (await journal.entries(attempt=attempt.id, kinds=(Snapshot,)))[-1]
+        await journal.write(forget, newest.id)
+    assert (await a.resume(attempt)).folder == workspace.folder
+    warned = [f"{workspace.folder} goes on with files that are newer than the journal knows"]
+    assert [each.partition(", as")[0] for each in caplog.messages] == (warned if restored else [])
+
+
+def forget(connection: Connection, entry: int) -> None:
+    connection.execute(delete(tables.entry).where(tables.entry.c.id == entry))
 
 
 async def test_work_that_is_too_large_is_told_and_stays(
