@@ -96,6 +96,8 @@ class Terms:
     """For `restart`: the task that must be over first, whose work is built upon."""
     parts: tuple[Part, ...] = ()
     """For `split`."""
+    withdraws: bool = False
+    """For `stop`: the attempt is canceled, and its task with it."""
 
 
 class EscalationState(StrEnum):

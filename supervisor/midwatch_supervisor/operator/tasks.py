@@ -27,6 +27,7 @@ from midwatch_monitor.records import (
     Run,
     Task,
     TaskTransition,
+    Terms,
 )
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
@@ -213,7 +214,11 @@ class Withdrawer:
         intervention = known
         if known is None and not self._dry_run:
             order = Intervention(
-                action=Action.STOP, by=Actor.OPERATOR, author=self._author, message=self._reason
+                action=Action.STOP,
+                by=Actor.OPERATOR,
+                author=self._author,
+                message=self._reason,
+                terms=Terms(withdraws=True),
             )
             intervention = await self._commit(look, (attempt.attempt.id, order))
             if intervention is None:

@@ -68,9 +68,8 @@ class Ended:
     @property
     def task_state(self) -> TaskTransition:
         """The end of the task, where this is how its last attempt ended."""
-        done = self.ending is Ending.DONE
         return TaskTransition(
-            lifecycle=Lifecycle.COMPLETED if done else Lifecycle.FAILED,
+            lifecycle=self.lifecycle,
             reason=self.reason,
             passed=self.passed,
             total=len(self.checks),
@@ -114,10 +113,13 @@ def end_asked_for(
         return None
     stop = next((each for _, each in orders if each.action is Action.STOP), None)
     chosen = stop or orders[-1][1]
+    stamps = tuple(stamp(id, step) for id, _ in orders)
+    if chosen.terms.withdraws:
+        return Ended(ending=Ending.CANCELED, reason=chosen.message, stamps=stamps)
     return Ended(
         ending=_ENDINGS[chosen.action],
         reason=f"{chosen.action} by {chosen.by}" + (chosen.message and f": {chosen.message}"),
-        stamps=tuple(stamp(id, step) for id, _ in orders),
+        stamps=stamps,
     )
 
 

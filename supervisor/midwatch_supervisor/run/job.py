@@ -55,6 +55,12 @@ class Job:
         return self.state.lifecycle is Lifecycle.COMPLETED
 
     @property
+    def failure(self) -> Ending:
+        """With what ending that fails which needs this one: nobody has canceled that."""
+        canceled = self.ending is Ending.CANCELED
+        return Ending.ERROR if canceled else self.ending or Ending.ERROR
+
+    @property
     def parked(self) -> bool:
         """Whether its attempt waits for a person."""
         return self.attempt_run is not None and self.attempt_run.parked

@@ -222,7 +222,7 @@ class Runner:
             other = self.jobs[name]
             if not other.completed:
                 reason = f"it depends on {name}, which is {other.state.lifecycle}"
-                return Ended(ending=other.ending or Ending.ERROR, reason=reason)
+                return Ended(ending=other.failure, reason=reason)
         return None
 
     async def _attempts(self, job: Job) -> Ended:

@@ -142,7 +142,7 @@ async def assemble(
     failed = next((child for child in children if not child.completed), None)
     if failed is not None:
         reason = f"its part {failed.name} {failed.state.lifecycle}: {failed.state.reason}"
-        return Ended(ending=failed.ending or Ending.ERROR, reason=reason)
+        return Ended(ending=failed.failure, reason=reason)
     assert job.workspace is not None
     try:
         workspace = await make_workspace(plan, whole_of(job.workspace))

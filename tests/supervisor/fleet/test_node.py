@@ -480,7 +480,7 @@ async def test_a_node_that_is_given_a_canceled_task_puts_it_away(fleet: Fleet) -
 
 
 @pytest.mark.matrix
-async def test_what_is_under_way_is_stopped_and_what_depends_on_it_fails(
+async def test_what_is_under_way_is_canceled_and_what_depends_on_it_fails(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -491,9 +491,9 @@ async def test_what_is_under_way_is_stopped_and_what_depends_on_it_fails(
         await fleet.until_over("a", "b")
         assert await fleet.cancel("a", "--from", "ada") == 0
     assert [(each.lifecycle, each.reason) for each in await fleet.states("a", "b")] == [
-        (Lifecycle.FAILED, "stop by operator: canceled by ada"),
-        (Lifecycle.FAILED, "it depends on a, which is failed"),
+        (Lifecycle.CANCELED, "canceled by ada"),
+        (Lifecycle.FAILED, "it depends on a, which is canceled"),
     ]
     ended = (await fleet.journal.entries(attempt=1, kinds=(AttemptTransition,)))[-1].record
     assert isinstance(ended, AttemptTransition)
-    assert ended.ending is Ending.STUCK
+    assert ended.ending is Ending.CANCELED

@@ -8,7 +8,15 @@ from midwatch_agents.scripted import Script
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.records import Action, Actor, Lifecycle, Part, Terms
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    AttemptTransition,
+    Ending,
+    Lifecycle,
+    Part,
+    Terms,
+)
 from midwatch_stage.acting import DONE, gate, script, task_file
 from midwatch_stage.factories import call, intervention, task_transition, transition, turn
 from midwatch_stage.harness import RunHarness
@@ -53,6 +61,20 @@ async def test_what_waits_in_a_run_is_canceled_and_the_others_go_on(harness: Run
     assert [each.lifecycle for each in found.values()] == 2 * [Lifecycle.COMPLETED]
 
 
+async def test_what_is_under_way_is_canceled_and_what_depends_on_it_fails(
+    harness: RunHarness,
+) -> None:
+    run = await begun(harness)
+    assert await withdraw(harness, "a") == [WithdrawalCourse.STOPPING]
+    assert await run == 1
+    found = await harness.ends()
+    assert found["a"] == CANCELED
+    reason = "it depends on a, which is canceled"
+    assert found["b"] == found["d"] == task_transition(Lifecycle.FAILED, reason=reason)
+    (ended,) = [e for e in await harness.told(AttemptTransition) if e.lifecycle.over]
+    assert ended == transition(Lifecycle.CANCELED, reason="canceled by ada", ending=Ending.CANCELED)
+
+
 async def test_what_was_canceled_stays_so_when_its_run_is_gone_on_with(
     harness: RunHarness,
 ) -> None:
@@ -79,7 +101,8 @@ async def test_a_part_that_has_not_begun_is_canceled_and_the_whole_fails_by_it(
     assert await run == 1
     found = await harness.ends()
     assert (found["a.1"].lifecycle, found["a.2"]) == (Lifecycle.COMPLETED, CANCELED)
-    assert found["a"].reason == "its part a.2 canceled: canceled by ada"
+    reason = "its part a.2 canceled: canceled by ada"
+    assert found["a"] == task_transition(Lifecycle.FAILED, reason=reason)
 
 
 async def test_no_worker_is_set_to_an_attempt_that_is_over(harness: RunHarness) -> None:

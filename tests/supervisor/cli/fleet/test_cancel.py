@@ -23,6 +23,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     Record,
     TaskTransition,
+    Terms,
 )
 from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
 from midwatch_stage.matrix import DATABASES
@@ -101,7 +102,11 @@ async def test_an_attempt_under_way_is_stopped_once(
     (entry,) = await submitted.entries(kinds=(Intervention,))
     assert entry.attempt == 1
     assert entry.record == Intervention(
-        action=Action.STOP, by=Actor.OPERATOR, author="ada", message=CANCELED.reason
+        action=Action.STOP,
+        by=Actor.OPERATOR,
+        author="ada",
+        message=CANCELED.reason,
+        terms=Terms(withdraws=True),
     )
     assert capsys.readouterr().out == (
         f"fix#1: stop sent ({entry.id}); fix ends with it\n"
