@@ -46,8 +46,9 @@ async def test_of_a_git_url_the_commit_is_said_or_why_it_is_not_known(
     here, away = (tmp_path / "shop.git").as_uri(), (tmp_path / "away.git").as_uri()
     write(tmp_path, here, away)
     code, out, _ = await say("submit", "tasks.yaml", "--dry-run")
-    first, second, problem, *_ = out.splitlines()
+    first, warning, second, problem, *_ = out.splitlines()
     assert (code, first) == (0, f"t0: worker clerk, workspace {here} at {commit[:12]}")
+    assert warning.startswith(f"  warning: {here} is a folder of this machine: ")
     assert second == f"t1: worker clerk, workspace {away}"
     assert problem.startswith("  its commit is not known: git ls-remote: ")
     lines = (await say("submit", "tasks.yaml", "--dry-run", "--json"))[1].splitlines()
