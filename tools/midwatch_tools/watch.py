@@ -71,6 +71,9 @@ class Watch(AttemptWatch):
     a tool of this one, becomes a task of the same run.
     """
 
+    finished = "the agent finished"
+    """What is known where a run ended without an error."""
+
     def __init__(
         self,
         *,
@@ -271,7 +274,7 @@ class Watch(AttemptWatch):
             if self._acts is not None:  # a stream ends without its last node
                 seen = result.all_messages()
                 await self._tolerate(self._acts.session.after_node(None, seen))
-            lifecycle, ending, reason = Lifecycle.COMPLETED, Ending.DONE, "the agent finished"
+            lifecycle, ending, reason = Lifecycle.COMPLETED, Ending.UNCHECKED, self.finished
             return result
         except Exception as error:
             lifecycle, ending = Lifecycle.FAILED, Ending.ERROR

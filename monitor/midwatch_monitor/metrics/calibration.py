@@ -157,11 +157,12 @@ class _Tally:
 def success(ending: Ending | None, *, accepted: bool | None = None) -> bool | None:
     """Whether an attempt that is over succeeded; `None` if that cannot be said.
 
-    A person's verdict on the result wins over how it ended. What was canceled proves nothing.
+    A person's verdict on the result wins over how it ended. What was canceled, or not checked,
+    proves nothing.
     """
     if accepted is not None:
         return accepted
-    if ending in (None, Ending.CANCELED):
+    if ending in (None, Ending.CANCELED, Ending.UNCHECKED):
         return None
     return ending is Ending.DONE
 

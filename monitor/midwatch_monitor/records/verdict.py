@@ -3,8 +3,8 @@
 from midwatch_monitor.records import AttemptTransition, Ending, Feedback, Origin, Record, Sign
 
 _REJECTED = frozenset({Ending.UNACCEPTED, Ending.STUCK, Ending.RESTARTED, Ending.OUT_OF_BUDGET})
-"""Endings that say something of the work. An error of the provider, a canceled attempt and one
-that was split do not."""
+"""Endings that say something of the work. An error of the provider, a canceled attempt, one that
+was split and one that nobody checked do not."""
 _STRONGER = (Origin.AUTOMATIC, Origin.IMPLIED, Origin.EXPLICIT)
 """Each one counts more than those before it."""
 

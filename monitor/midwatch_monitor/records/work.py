@@ -32,6 +32,8 @@ class Ending(StrEnum):
 
     DONE = "done"
     """Every acceptance check passed."""
+    UNCHECKED = "unchecked"
+    """It ended by itself, and nobody checked what it did."""
     UNACCEPTED = "unaccepted"
     """The worker said that it was done, and an acceptance check failed."""
     STUCK = "stuck"

@@ -338,7 +338,7 @@ class AttemptState:
     @property
     def progress(self) -> int | None:
         """Percent of the plan step in hand, 100 once completed; `None` where nobody said."""
-        return 100 if self.lifecycle is Lifecycle.COMPLETED else self.reported_progress
+        return 100 if self.status is AttemptStatus.COMPLETED else self.reported_progress
 
     @property
     def confidence(self) -> int | None:

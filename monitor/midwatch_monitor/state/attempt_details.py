@@ -80,6 +80,8 @@ class AttemptStatus(StrEnum):
     IDLE = "idle"
     """Until somebody asks it for more, at its own terminal."""
     COMPLETED = "completed"
+    ENDED = "ended"
+    """It is completed, and nothing was checked."""
     FAILED = "failed"
     CANCELED = "canceled"
     REJECTED = "rejected"
@@ -104,8 +106,9 @@ _COMING: Mapping[Action, AttemptStatus] = {
 ENDED_AS: Mapping[Ending, AttemptStatus] = {
     Ending.SPLIT: AttemptStatus.SPLIT,
     Ending.RESTARTED: AttemptStatus.RESTARTED,
+    Ending.UNCHECKED: AttemptStatus.ENDED,
 }
-"""The endings that are no failure although the attempt did not complete."""
+"""The endings that a lifecycle has no word for."""
 
 
 def planned(plan_step: int, plan_steps: int) -> tuple[int, int] | None:

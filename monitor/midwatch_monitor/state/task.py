@@ -115,14 +115,15 @@ class TaskState:
     def status(self) -> AttemptStatus:
         """Where it stands, in a word: as its attempt does while that is under way."""
         latest = self.latest
-        if self.over or latest is None or latest.over:
+        ended = latest is not None and latest.status is AttemptStatus.ENDED
+        if latest is None or (not ended and (self.over or latest.over)):
             return AttemptStatus(self.transition.lifecycle.value)
         return latest.status
 
     @property
     def progress(self) -> int | None:
         """Percent of the plan step in hand, 100 once completed; `None` where nobody said."""
-        if self.lifecycle is Lifecycle.COMPLETED:
+        if self.status is AttemptStatus.COMPLETED:
             return 100
         return self.latest.progress if self.latest else None
 

@@ -208,12 +208,13 @@ _STATUS_SIGNS: Mapping[AttemptStatus, str] = {
     AttemptStatus.PAUSED: "‖",
     AttemptStatus.SPLIT: SPLIT_SIGN,
     AttemptStatus.RESTARTED: "↻",
+    AttemptStatus.ENDED: "○",
 }
 
 
 def status_text(status: AttemptStatus, *, accepted: bool | None) -> str:
     """Where a task stands, in a word, with what speaks against a completed one."""
-    rejected = accepted is False and status is AttemptStatus.COMPLETED
+    rejected = accepted is False and status in (AttemptStatus.COMPLETED, AttemptStatus.ENDED)
     return f"{status} (result rejected)" if rejected else status.value
 
 

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _LIFECYCLES = {
     Ending.DONE: Lifecycle.COMPLETED,
+    Ending.UNCHECKED: Lifecycle.COMPLETED,
     Ending.CANCELED: Lifecycle.CANCELED,
 }
 """All other endings are failures of the attempt."""

@@ -377,7 +377,9 @@ class ForeignSession:
         if self._stop is not None:
             return self._stop, _OBEYED
         if self._waits:
-            return Ended(ending=Ending.DONE, reason="nobody went on with it for an hour"), _LEFT
+            return Ended(
+                ending=Ending.UNCHECKED, reason="nobody went on with it for an hour"
+            ), _LEFT
         return Ended(ending=Ending.ERROR, reason="nothing was heard of it for a day"), GONE
 
     # -- its hooks -----------------------------------------------------------------------------
@@ -400,7 +402,8 @@ class ForeignSession:
             if self._recorder is not None:
                 await self._recorder.record(Change(acts=HOOKED))
         if event.kind is HookKind.SESSION_END:
-            await self._end(self._stop or Ended(ending=Ending.DONE, reason="the session ended"))
+            ended = Ended(ending=Ending.UNCHECKED, reason="the session ended")
+            await self._end(self._stop or ended)
         elif event.kind is HookKind.TURN_END:
             await self._store([Change(lifecycle=Lifecycle.INPUT_REQUIRED)])
         elif event.kind is HookKind.PROMPT:

@@ -116,7 +116,11 @@ def transition(lifecycle: Lifecycle = Lifecycle.WORKING, **fields: Any) -> Attem
 
 def ended(ending: Ending = Ending.DONE, **fields: Any) -> AttemptTransition:
     """The end of an attempt: completed or canceled where its ending says so, failed otherwise."""
-    lifecycles = {Ending.DONE: Lifecycle.COMPLETED, Ending.CANCELED: Lifecycle.CANCELED}
+    lifecycles = {
+        Ending.DONE: Lifecycle.COMPLETED,
+        Ending.UNCHECKED: Lifecycle.COMPLETED,
+        Ending.CANCELED: Lifecycle.CANCELED,
+    }
     made = AttemptTransition(lifecycle=lifecycles.get(ending, Lifecycle.FAILED), ending=ending)
     return replace(made, **fields)
 

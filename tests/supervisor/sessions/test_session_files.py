@@ -60,7 +60,7 @@ async def test_a_session_that_nobody_goes_on_with_ends_and_another_run_takes_up_
     agents.now += timedelta(minutes=61)
     await agents.watch.look()
     state = await agents.attempt()
-    assert (state.lifecycle, state.transition.ending) == (Lifecycle.COMPLETED, Ending.DONE)
+    assert (state.lifecycle, state.transition.ending) == (Lifecycle.COMPLETED, Ending.UNCHECKED)
     agents.write(SESSION, [*CLAUDE.prompt("More.", NOON), *loop(CLAUDE, 1, first=2)])
     await agents.another_watch().look()
     first, second = await agents.attempts()

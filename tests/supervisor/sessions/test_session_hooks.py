@@ -11,6 +11,8 @@ from midwatch_agents.hooks.client import hand_over
 from midwatch_agents.hooks.inbox import put_in_inbox, take_inbox
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Action, Delivery, Ending, Lifecycle
+from midwatch_monitor.records.verdict import verdict_of
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON
 from midwatch_supervisor.sessions.session_watch import listen_for_hooks
@@ -152,7 +154,16 @@ async def test_the_end_of_a_session_ends_its_attempt(
     agents: ForeignAgents, transcript: str
 ) -> None:
     await agents.hook(hook("SessionEnd", transcript))
-    assert (await agents.attempt()).transition.reason == "the session ended"
+    state = await agents.attempt()
+    assert (state.transition.reason, state.status) == ("the session ended", AttemptStatus.ENDED)
+
+
+async def test_a_session_whose_checks_failed_is_not_accepted_because_it_ended(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await agents.hook(hook("SessionEnd", transcript))
+    told = [verdict_of(each.record) async for each in agents.journal.all_entries()]
+    assert [each for each in told if each is not None] == []
 
 
 async def test_a_transcript_that_is_none_is_not_read(agents: ForeignAgents, tmp_path: Path) -> None:

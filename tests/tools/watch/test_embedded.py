@@ -66,7 +66,7 @@ async def test_a_run_becomes_an_attempt_with_all_that_happened(
     assert steps[0].checkpoint == Checkpoint(progress_percent=10, confidence=80)
     assert (await told(journal_file, Plan))[0] == Plan(steps=(PlanStep(title="Fix it."),))
     assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
-        lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.DONE
+        lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.UNCHECKED
     )
     assert (await told(journal_file, TaskTransition))[-1].lifecycle is Lifecycle.COMPLETED
 

@@ -49,6 +49,12 @@ _END_SECONDS = 1.0
 """How long a call that is under way may take then."""
 
 
+class _ClientWatch(Watch):
+    """The watch over a client, of which no more is known than that it is gone."""
+
+    finished = "the connection was closed"
+
+
 class _Call(NamedTuple):
     tool: str
     args: dict[str, Any]
@@ -199,7 +205,7 @@ def watch_of(
     completion = settings.completion.model_copy(update={"refine": 0})
     settings = settings.model_copy(update={"completion": completion})
     drawn = code()  # once: the client is told it before there is a run
-    return Watch(
+    return _ClientWatch(
         name=name,
         journal=journal,
         settings=settings,

@@ -128,7 +128,7 @@ async def test_somebody_elses_agent_is_recorded_by_the_databases_time(
     watch = Watch(root=workspace, journal=postgres_journal, clock=lambda: now() + off)
     await worker([("put", {"path": "a.py", "text": "1"})]).run("Fix it.", capabilities=[watch])
     entries = await shared.entries()
-    assert entries[-1].record == ended(reason="the agent finished")
+    assert entries[-1].record == ended(Ending.UNCHECKED, reason="the agent finished")
     times = [(await shared.run(1)).started_at, *(entry.at for entry in entries)]
     assert all(near(at, now()) for at in times)
     assert times == sorted(times)

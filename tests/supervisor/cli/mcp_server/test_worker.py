@@ -27,7 +27,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     Step,
 )
-from midwatch_stage.command import PROGRAM, midwatch
+from midwatch_stage.command import PROGRAM, ask, midwatch, read
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.mcp_server.worker import watch_of, worker_server
@@ -188,6 +188,22 @@ async def test_the_attempt_ends_with_the_connection(journal: Journal, journal_fi
         id = (await attempt_of(journal)).id
     last = (await told(journal, AttemptTransition))[-1]
     assert (id, last.lifecycle) == (1, Lifecycle.COMPLETED)
+
+
+@pytest.mark.usefixtures("named_by_the_environment")
+async def test_what_nobody_checked_has_ended_and_is_neither_accepted_nor_done(
+    journal_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = watch_of("claude", str(journal_file), Settings())
+    async with worker_server(watch) as server, Client(server) as client:
+        gave_up = {"confidence": 5, "decision": "escalate", "blockers": ["no key"]}
+        await Caller(client).say("reflect", **{**GOOD, **gave_up})
+    assert "no verdict yet" in "".join(await read(capsys, "feedback", "list"))
+    (told,) = await ask(capsys, "status")
+    assert (told["status"], told["stands"]) == ("completed", "ended")
+    assert (told["progress_percent"], told["confidence"]) == (20, 5)
+    shown = "\n".join(await read(capsys, "show", "claude"))
+    assert "ended (unchecked): the connection was closed" in shown
 
 
 async def test_an_attempt_that_is_held_ends_with_the_connection_too(
