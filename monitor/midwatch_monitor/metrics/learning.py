@@ -355,7 +355,7 @@ class LearningTally:
             lessons=self._lesson_use.figures(self._verdicts),
             comparisons=comparisons(tasks, self._lesson_use, self._verdicts, self._identity),
             efforts=efforts(groups, tokens),
-            savings=savings(groups, tokens, self._identity),
+            savings=savings(groups, tokens, self._identity, self._lesson_use),
             facts=self._reviews.figures(),
             guidelines=self._versions.figures(self._lesson_use.under(), self._verdicts),
             spending=self._model_use.figures(),

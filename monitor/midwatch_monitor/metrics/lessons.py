@@ -260,6 +260,7 @@ Same = Callable[[int], Hashable]
 class ComparisonResult(StrEnum):
     """What a comparison says."""
 
+    NONE_GIVEN = "nothing to tell: none of them was given a lesson"
     FEW = "not enough to tell: fewer than 10 different tasks in a group"
     OPEN = "not enough to tell: the interval holds 0"
     HIGHER = "higher with lessons"
@@ -271,8 +272,7 @@ class ComparedGroup:
     """The first attempts of the tasks of one group."""
 
     accepted: Share
-    tasks: int
-    """Different ones among the judged: the same task in two runs is one."""
+    """Of the different tasks among the judged: in several runs, the newest counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,12 +353,17 @@ def comparisons(
             first[recall.group].append(task)
     found: list[ComparisonFigures] = []
     for origin in Origin:
+        judged = {
+            group: _newest((t for t in each if verdicts.share(t.attempts[:1], origin).of), same)
+            for group, each in first.items()
+        }
         treatment, control = (
-            _compare(first[group], origin, verdicts, same)
+            ComparedGroup(accepted=verdicts.share((t.attempts[0] for t in judged[group]), origin))
             for group in (Group.TREATMENT, Group.CONTROL)
         )
         apart = difference(treatment.accepted, control.accepted)
-        answer = _answer(apart, min(treatment.tasks, control.tasks))
+        given = _given(judged[Group.TREATMENT], lesson_use)
+        answer = _answer(apart, min(treatment.accepted.of, control.accepted.of), given=given)
         if treatment.accepted.of + control.accepted.of:
             found.append(
                 ComparisonFigures(
@@ -372,17 +377,21 @@ def comparisons(
     return tuple(found)
 
 
-def _compare(
-    tasks: Sequence[TaskAttempts], origin: Origin, verdicts: Verdicts, same: Same
-) -> ComparedGroup:
-    firsts = {task.id: task.attempts[0] for task in tasks}
-    judged = {id for id, first in firsts.items() if verdicts.share((first,), origin).of}
-    return ComparedGroup(
-        accepted=verdicts.share(firsts.values(), origin), tasks=len({same(id) for id in judged})
-    )
+def _newest(tasks: Iterable[TaskAttempts], same: Same) -> Collection[TaskAttempts]:
+    """Each task once, as it went last: one lot is one draw, however often the task was run."""
+    ordered = sorted(tasks, key=lambda task: task.id)
+    return {same(task.id): task for task in ordered}.values()
 
 
-def _answer(apart: Interval | None, tasks: int) -> ComparisonResult:
+def _given(tasks: Iterable[TaskAttempts], lesson_use: LessonUse) -> bool:
+    """Whether the first attempt of any of them was given a lesson."""
+    recalls = (lesson_use.recall(task.attempts[0]) for task in tasks)
+    return any(recall is not None and recall.lessons for recall in recalls)
+
+
+def _answer(apart: Interval | None, tasks: int, *, given: bool) -> ComparisonResult:
+    if not given:
+        return ComparisonResult.NONE_GIVEN
     if apart is None or tasks < MIN_TASKS:
         return ComparisonResult.FEW
     if apart.low <= 0 <= apart.high:
@@ -425,13 +434,19 @@ def efforts(
 
 
 def savings(
-    tasks: Mapping[Cohort, Sequence[TaskAttempts]], tokens: Callable[[int], int], same: Same
+    tasks: Mapping[Cohort, Sequence[TaskAttempts]],
+    tokens: Callable[[int], int],
+    same: Same,
+    lesson_use: LessonUse,
 ) -> tuple[SavingFigures, ...]:
     """Treatment minus control of what a task took; nothing where lots were not drawn for both."""
-    treatment, control = (tasks.get(each, ()) for each in (Cohort.TREATMENT, Cohort.CONTROL))
+    treatment, control = (
+        _newest(tasks.get(each, ()), same) for each in (Cohort.TREATMENT, Cohort.CONTROL)
+    )
     if not (treatment and control):
         return ()
-    fewest = min(len({same(task.id) for task in group}) for group in (treatment, control))
+    fewest = min(len(treatment), len(control))
+    given = _given(treatment, lesson_use)
 
     def saving(what: str, took: Callable[[TaskAttempts], int]) -> SavingFigures:
         with_them, without = ([took(task) for task in group] for group in (treatment, control))
@@ -440,7 +455,7 @@ def savings(
             what=what,
             difference=fmean(with_them) - fmean(without),
             interval=interval,
-            answer=_answer(interval, fewest),
+            answer=_answer(interval, fewest, given=given),
         )
 
     return (

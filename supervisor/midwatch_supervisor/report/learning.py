@@ -177,7 +177,7 @@ def _comparison(figures: Sequence[ComparisonFigures]) -> ReportSection:
         for each in figures
     )
     groups = (
-        (ORIGINS[each.origin], name, group.tasks, group.accepted)
+        (ORIGINS[each.origin], name, group.accepted)
         for each in figures
         for name, group in _groups(each)
     )
@@ -185,14 +185,15 @@ def _comparison(figures: Sequence[ComparisonFigures]) -> ReportSection:
     return section(
         "Control group",
         "Only the first attempt of a task counts: whether there is a second depends on the first. "
-        "A task of the treatment group counts also where no lesson was found for it.",
+        "Of a task in several runs, the newest counts: lots are drawn once. A task of the "
+        "treatment group counts also where no lesson was found for it.",
         "The difference is treatment minus control in percentage points, with Newcombe's 95 % "
-        "interval. Nothing is concluded with fewer than 10 different tasks in a group (the same "
-        "task in several runs is one), or where the interval holds 0.",
+        "interval. Nothing is concluded with fewer than 10 different tasks in a group, where none "
+        "was given a lesson, or where the interval holds 0.",
         "Each origin is a look of its own: the more one looks, the likelier one of them is luck.",
         charts=charts,
         tables=(
-            table(("verdicts", "group", "tasks", "accepted", RATE), groups, words=(0, 1)),
+            table(("verdicts", "group", "tasks accepted", RATE), groups, words=(0, 1)),
             table(
                 ("verdicts", "difference (95 % interval)", "what it says"), answers, words=(0, 2)
             ),
@@ -383,7 +384,7 @@ def learning_lines(reading: LearningReading) -> Iterator[FigureLine]:
 
 def _group_fields(group: ComparedGroup) -> FigureLine:
     accepted = group.accepted
-    counts = {"tasks": group.tasks, "judged": accepted.of, "accepted": accepted.hits}
+    counts = {"tasks": accepted.of, "accepted": accepted.hits}
     return {**counts, **rate_fields(accepted)}
 
 

@@ -80,16 +80,26 @@ def of(record: Record, task: int, attempt: int | None) -> Entry:
     return entry(1, record, task=task, attempt=attempt)
 
 
-def study(with_them: int, without: int, *, each: int, same_task: bool = False) -> LearningFigures:
+def study(
+    with_them: int,
+    without: int,
+    *,
+    each: int,
+    same_task: bool = False,
+    runs: int = 1,
+    lessons: bool = True,
+) -> LearningFigures:
     """Two groups of so many tasks each, so many of whose first attempts were accepted."""
     learning = LearningTally()
-    for id in range(1, 2 * each + 1):
-        treated = id <= each
-        good = id <= with_them if treated else id - each <= without
+    for id in range(1, 2 * each * runs + 1):
+        place = (id - 1) % (2 * each) + 1
+        treated = place <= each
+        good = place <= with_them if treated else place - each <= without
         group = Group.TREATMENT if treated else Group.CONTROL
-        name = "one" if same_task else f"t{id}"
+        name = "one" if same_task else f"t{place}"
         learning.meet(factories.task(id, name, run=id, project="p"))
-        for each_entry in task(id, group, *([DONE] if good else [STUCK, DONE])):
+        ends = [DONE] if good else [STUCK, DONE]
+        for each_entry in task(id, group, *ends, lessons=lessons):
             learning.observe(each_entry)
     return learning.figures()
 
@@ -97,8 +107,8 @@ def study(with_them: int, without: int, *, each: int, same_task: bool = False) -
 def test_r66_treatment_is_compared_with_control_by_first_attempts() -> None:
     (found,) = study(18, 6, each=20).comparisons
     assert found.origin is Origin.AUTOMATIC
-    assert found.treatment == ComparedGroup(accepted=Share(hits=18, of=20), tasks=20)
-    assert found.control == ComparedGroup(accepted=Share(hits=6, of=20), tasks=20)
+    assert found.treatment == ComparedGroup(accepted=Share(hits=18, of=20))
+    assert found.control == ComparedGroup(accepted=Share(hits=6, of=20))
     assert found.answer is ComparisonResult.HIGHER
 
 
@@ -120,7 +130,29 @@ def test_r66_it_says_so_where_there_is_not_enough_to_tell(
 
 def test_r66_one_task_in_many_runs_is_one_draw() -> None:
     (found,) = study(20, 0, each=20, same_task=True).comparisons
-    assert (found.treatment.tasks, found.answer) == (1, ComparisonResult.FEW)
+    assert (found.treatment.accepted.of, found.answer) == (1, ComparisonResult.FEW)
+
+
+def test_the_same_tasks_in_more_runs_make_nothing_surer() -> None:
+    once, often = study(10, 6, each=14), study(10, 6, each=14, runs=5)
+    assert once.comparisons[0].answer is ComparisonResult.OPEN
+    assert (often.comparisons, often.savings) == (once.comparisons, once.savings)
+
+
+def test_where_no_lesson_was_given_nothing_is_concluded() -> None:
+    found = study(20, 0, each=20, lessons=False)
+    answers = [each.answer for each in (*found.comparisons, *found.savings)]
+    assert answers == [ComparisonResult.NONE_GIVEN] * 3
+
+
+def test_of_a_task_in_several_runs_the_newest_counts() -> None:
+    learning = LearningTally()
+    for id, end in enumerate((STUCK, DONE), 1):
+        learning.meet(factories.task(id, "one", run=id, project="p"))
+        for each in task(id, Group.TREATMENT, end):
+            learning.observe(each)
+    (found,) = learning.figures().comparisons
+    assert found.treatment == ComparedGroup(accepted=Share(hits=1, of=1))
 
 
 def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
@@ -131,14 +163,14 @@ def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
         for each in task(id, Group.TREATMENT, DONE):
             learning.observe(each)
     (found,) = learning.figures().comparisons
-    assert found.treatment == ComparedGroup(accepted=Share(hits=4, of=4), tasks=1)
+    assert found.treatment == ComparedGroup(accepted=Share(hits=1, of=1))
 
 
 def test_r66_each_origin_is_compared_by_itself() -> None:
     said = of(Feedback(accepted=False), 1, 10)
     entries = [*task(1, Group.TREATMENT, DONE), *task(2, Group.CONTROL, DONE), said]
     explicit, automatic = LearningTally(entries).figures().comparisons
-    none = ComparedGroup(accepted=Share(hits=0, of=0), tasks=0)
+    none = ComparedGroup(accepted=Share(hits=0, of=0))
     assert (explicit.control, explicit.difference, explicit.answer) == (
         none,
         None,
