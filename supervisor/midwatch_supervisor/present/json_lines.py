@@ -20,6 +20,7 @@ from midwatch_monitor.records import (
     Entry,
     Escalation,
     Fact,
+    Fault,
     Feedback,
     Intervention,
     Lesson,
@@ -275,6 +276,8 @@ class Transcript:
                 return _escalation_fields(asked)
             case Decision() as made:
                 return _decision_fields(made)
+            case Fault() as fault:
+                return {"type": "fault", **_pick(fault, "part error")}
             case _:
                 return self._intervention(entry)
 

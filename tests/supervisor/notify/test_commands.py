@@ -110,6 +110,29 @@ async def test_receivers_that_are_away_or_never_answer_slow_nothing_and_are_name
     assert over - given_up < waits
 
 
+@pytest.mark.usefixtures("signed")
+async def test_a_receiver_that_fails_is_said_by_the_run_and_by_status_until_it_works(
+    harness: RunHarness,
+) -> None:
+    (harness.folder / "tasks.yaml").write_text(TASKS.replace("requests: 60", "requests: 3"))
+    words = ("run", "tasks.yaml", "--headless", "--journal", "j.db")
+    async with webhook() as receiver:
+        configure(harness, f"{{bad: {{webhook: '{receiver.url}', secret_env: HOOK, ends: true}}}}")
+        receiver.status = 500
+        _, out, _ = await ended(await harness.start(*words))
+        said = "fix: fault: the message to bad failed: the webhook answered HTTP 500"
+        assert [line[9:] for line in out.splitlines() if "HTTP" in line] == [said]
+        _, status, _ = await ended(await harness.start("status", "--journal", "j.db"))
+        (told,) = (line for line in status.splitlines() if "HTTP" in line)
+        assert told.startswith("messages to bad fail since 20")
+        receiver.status = 200
+        await ended(await harness.start(*words))
+    _, status, _ = await ended(await harness.start("status", "--all", "--journal", "j.db"))
+    assert status.count("messages to bad fail") == 1
+    _, lines, _ = await ended(await harness.start("status", "--json", "--journal", "j.db"))
+    assert '"type": "target"' not in lines
+
+
 async def test_a_missing_variable_ends_a_run_before_it_begins(harness: RunHarness) -> None:
     (harness.folder / "tasks.yaml").write_text(TASKS)
     configure(harness, "{phone: {url_env: NTFY_URL}}")

@@ -14,11 +14,13 @@ from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
+    Fault,
     Health,
     Keeper,
     Lifecycle,
     NodeState,
     NodeStatus,
+    Notified,
     Run,
 )
 from midwatch_monitor.records.work import SESSION
@@ -28,6 +30,8 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.notify.news import DeafTarget, deaf_targets
+from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.lookup import (
     chosen_runs,
     is_unfinished,
@@ -118,7 +122,7 @@ async def status(
         runs = await chosen_runs(opened, run)
         known = Nodes(opened)
         nodes = {each.name: each for each in await known.all()}
-        now, needy = await opened.now(), False
+        now, needy, deaf = await opened.now(), False, list[DeafTarget]()
         shown = runs[::-1] if all else latest(runs)
         async for each, tasks in read_states(opened, shown, nodes):
             shared = each.keeper is Keeper.MONITOR
@@ -129,6 +133,8 @@ async def status(
                     write_json(asdict(line))
             else:
                 _print(each, lines, nodes=shared)
+            faults = opened.all_entries(run=each.id, kinds=(Fault, Notified))
+            deaf += deaf_targets(each.id, [entry async for entry in faults])
         earlier = [] if run or all or json else [each for each in runs if each not in shown]
         unfinished = [line async for line in _unfinished(opened, earlier, nodes)]
         monitors = await known.monitors() if needy and not json else []
@@ -136,11 +142,18 @@ async def status(
         lessons, facts = await learned.count_waiting()
         several = len(await learned.projects()) > 1
     if json:
+        for each in deaf:
+            write_json({**asdict(each), "since": moment(each.since)})
         if lessons or facts:
             counts = {"lessons": lessons.total(), "facts": facts.total()}
             write_json({"type": "waiting", **counts})
         return
-    told = [*unfinished, *lost_lines(nodes.values(), now - _TOLD)]
+    told = [
+        f"messages to {each.target} fail since {each.since.astimezone():%Y-%m-%d %H:%M}: "
+        f"{brief(each.error)}"
+        for each in deaf
+    ]
+    told += [*unfinished, *lost_lines(nodes.values(), now - _TOLD)]
     told += _unread("lessons", lessons, several=several)
     told += _unread("facts", facts, several=several)
     told += missing_lines([*nodes.values()], monitors, now) if needy else ()

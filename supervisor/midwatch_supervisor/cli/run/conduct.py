@@ -234,28 +234,30 @@ async def _stay(
     ):
         told = await journal.last_id()
         resources, jobs = await opened(journal, clock)
+        run = resources.run.id
         calm()
         telling = run_notifier(
             journal,
-            run=resources.run.id,
+            run=run,
             settings=settings.notify,
             senders=senders,
             bus=resources.bus,
             poll_seconds=settings.monitor.poll_seconds,
             clock=clock,
         )
-        reporter = Reporter(journal, jobs, output, clock=clock, told=told)
-        async with hold_run(journal.name, resources.run.id), telling:
+        reporter = Reporter(journal, jobs, output, clock=clock, told=told, run=run)
+        async with hold_run(journal.name, run), telling:
             if output is Output.CONSOLE:
                 code = await show_run(resources, jobs, about=about(resources, jobs))
             else:
                 code = await reporter.see_to_end(resources, jobs)
-        tasks = await task_states(journal, resources.run.id)
+        tasks = await task_states(journal, run)
         if all(task.over for task in tasks):
-            forget_lock(journal.name, resources.run.id)
+            forget_lock(journal.name, run)
         if output is Output.CONSOLE:
             await print_end(tasks, code, options=options)
         else:
+            await reporter.catch_up()  # with what became of the last messages to people
             await reporter.end(code, options=options)
         return code
 
@@ -276,7 +278,8 @@ def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
 class Reporter:
     """Prints a run as it goes: for people, or one JSON object a line.
 
-    What stands in the journal up to `told` was printed when it happened.
+    What stands in the journal up to `told` was printed when it happened. Without a `run` it prints
+    all of them.
     """
 
     def __init__(
@@ -287,8 +290,10 @@ class Reporter:
         *,
         clock: Clock,
         told: int,
+        run: int | None = None,
     ) -> None:
         self._journal = journal
+        self._run = run
         self._quiet = output is Output.QUIET
         self._told = told
         self._read = told
@@ -304,9 +309,8 @@ class Reporter:
 
     async def catch_up(self) -> None:
         """Print what stands in the journal since the last time."""
-        while page := await self._journal.entries(self._read):
+        while page := await self._journal.entries(self._read, run=self._run):
             await self.follow(page)
-            self._read = page[-1].id
 
     async def follow(self, entries: Sequence[Entry]) -> None:
         """Print what is new, in a thread: a reader that takes nothing must hold up nobody."""
@@ -321,6 +325,7 @@ class Reporter:
                 line = progress_line(entry, self._transcript)
             if line is not None and entry.id > self._told and not self._quiet:
                 lines.append(line)
+        self._read = entries[-1].id
         if lines:
             await asyncio.to_thread(_print, lines)
 

@@ -155,7 +155,7 @@ async def test_as_json_it_is_the_lines_of_the_run(
     lines = await ask(capsys, "show", "totals")
     assert [line["type"] for line in lines] == [
         *("task", "attempt", "alert", "escalation", "decision"),
-        *("intervention", "intervention", "intervention", "step", "attempt"),
+        *("intervention", "intervention", "intervention", "fault", "step", "attempt"),
     ]
     assert {line["task"] for line in lines} == {"totals"}
 
