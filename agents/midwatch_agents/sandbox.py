@@ -2,18 +2,20 @@
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from midwatch_agents.sandbox_mounts import SandboxPaths, mounts
+from midwatch_agents.sandbox_mounts import SandboxPaths, mounts, program_files
 from midwatch_monitor.config.modes import Sandbox
 from midwatch_monitor.errors import MissingExtraError, SandboxError
 
@@ -28,6 +30,7 @@ OPEN = "commands of workers reach all that you do: files, keys, network, this jo
 """What there is no wall before without a sandbox."""
 
 
+_UNSEEN = re.compile(r"^bwrap: execvp (.+): No such file", re.MULTILINE)
 _RESOLVER = "/run/systemd/resolve"
 """Where `/etc/resolv.conf` leads on many systems."""
 
@@ -103,22 +106,41 @@ def _bwrap_args(paths: SandboxPaths) -> tuple[str, ...]:
 
 
 def walls(
-    paths: SandboxPaths, sandbox_kind: SandboxKind, *, writable: Iterable[Path]
+    paths: SandboxPaths,
+    sandbox_kind: SandboxKind,
+    command: Sequence[str],
+    *,
+    writable: Iterable[Path] = (),
 ) -> tuple[str, ...]:
-    """What a program is started with that is an agent itself.
+    """What the command of a program is started with that is an agent itself, the command included.
 
     It may write in some more places, where it keeps its state. It has the network, for its model
     is there; so have the commands that it runs.
     """
     prefix = _prefix(sandbox_kind)
     if sandbox_kind is SandboxKind.NONE:
-        return prefix
+        return (*prefix, *command)
+    paths = replace(paths, read=(*paths.read, *program_files(command)))
     kept = [each for place in writable for each in ("--bind", str(place), str(place))]
     unshared = ("--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
     return (
         *(*prefix, "bwrap", "--die-with-parent", "--new-session", *unshared, "--cap-drop", "ALL"),
         *(*_bwrap_args(paths), *kept),
         *("--ro-bind-try", _RESOLVER, _RESOLVER, "--chdir", str(paths.folder), "--"),
+        *command,
+    )
+
+
+def unseen_hint(said: str) -> str:
+    """What to do where bubblewrap could not start a program that is there; else empty."""
+    found = _UNSEEN.search(said)
+    program = shutil.which(found[1]) if found else None
+    if program is None:
+        return ""
+    place = Path(program).resolve().parent
+    return (
+        f"the sandbox does not show all that {program} needs to start: name its folder in "
+        f"`run.sandbox_read`, such as {place.parent if place.name == 'bin' else place}"
     )
 
 

@@ -2,8 +2,9 @@
 
 import os
 import re
+import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,6 +133,17 @@ def _programs(environ: Mapping[str, str]) -> Iterator[Path]:
         if any((place.parent / mark).exists() for mark in _PREFIXES):
             yield place.parent
             yield from _base_of(place.parent / "pyvenv.cfg")
+
+
+def program_files(command: Iterable[str]) -> Iterator[str]:
+    """Where the links lead that a command is found by, all packages of npm beside it included.
+
+    Its folder on `PATH` is shown already; installers put links into it.
+    """
+    for program in filter(None, map(shutil.which, command)):
+        file = Path(program).resolve()
+        packages = [each for each in file.parents if each.name == "node_modules"]
+        yield str(packages[-1] if packages else file)
 
 
 def _base_of(config: Path) -> Iterator[Path]:

@@ -20,7 +20,9 @@ from midwatch_agents.sandbox_mounts import SandboxPaths
 _END_SECONDS = 1.0
 """How long it may take to end by itself, and then when it is told to."""
 _KEPT_CHARS = 4096
-"""Of what the agent writes to its standard error, for the reason of its end."""
+"""Of one piece of what the agent writes to its standard error, for the reason of its end."""
+_KEPT_PIECES = 64
+"""The last ones; some programs write a line in several."""
 
 
 @asynccontextmanager
@@ -43,7 +45,7 @@ async def agent_model(
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        complaints: deque[str] = deque(maxlen=2)
+        complaints: deque[str] = deque(maxlen=_KEPT_PIECES)
         stack.callback(asyncio.create_task(_read(process.stderr, complaints)).cancel)
         transport = LineTransport(process.stdout, process.stdin)
         session = AgentSession(transport, preset.steering, allows=allows)
@@ -56,7 +58,7 @@ async def _start(
 ) -> Process:
     """Start the agent; where the caller is cancelled meanwhile, asyncio would end it alone."""
     state = await asyncio.to_thread(_existing_paths, preset.state)
-    command = (*walls(paths, sandbox_kind, writable=[*state, tools]), *preset.command)
+    command = walls(paths, sandbox_kind, preset.command, writable=[*state, tools])
     env = {**os.environ, **preset.env, MARK: mark}
     starting = asyncio.ensure_future(_spawn(command, paths.folder, env))
     try:

@@ -36,6 +36,7 @@ from midwatch_agents.acp.client import (
     TurnEnd,
 )
 from midwatch_agents.acp.tool_server import Answered, ToolServer
+from midwatch_agents.sandbox import unseen_hint
 from midwatch_monitor.errors import WorkerError
 from midwatch_tools.instructions import is_reminder
 from midwatch_tools.observation import FOREIGN, act_words, cut
@@ -204,7 +205,8 @@ class AgentModel(Model[None]):
         # What is indented tells where in its program, and before what.
         last = [line for line in lines if not line[0].isspace()] or lines
         said = cut("\n".join(last[-_COMPLAINT_LINES:]), _COMPLAINT_CHARS)
-        return f"{error}; it wrote: {said}" if said else error
+        wrote = f"it wrote: {said}" if said else ""
+        return "; ".join(filter(None, (error, wrote, unseen_hint(said))))
 
     async def _run(self, ctx: RunContext[Any], tool: str, args: dict[str, Any]) -> str:
         """What a tool of the agent's own came to; the agent runs it, and this waits for it."""

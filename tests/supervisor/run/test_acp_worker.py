@@ -1,6 +1,7 @@
 """Agents of other makers as workers: the fake one stands for them, with what the real ones do."""
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -225,6 +226,39 @@ async def test_a_program_that_is_not_there_is_named_before_the_run(harness: RunH
         await harness.run(TASKS.format(command="[]", more=""))
     with pytest.raises(UsageError, match=r"there is no kind 'opencod'; there are coder, task, acp"):
         await harness.run(tasks.replace("kind: acp", "kind: opencod"))
+
+
+async def test_behind_the_walls_a_program_is_seen_that_npm_has_linked_into_the_path(
+    harness: RunHarness, bubblewrap: SandboxKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bubblewrap is SandboxKind.BUBBLEWRAP
+    modules, state = tmp_path / "npm" / "node_modules", tmp_path / "state"
+    for folder in (modules / ".bin", modules / "agent", modules / "beside", state):
+        folder.mkdir(parents=True)
+    shutil.copy(FAKE, modules / "beside")
+    program = modules / "agent" / "agent.sh"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {modules}/beside/fake_agent.py "$@"\n')
+    program.chmod(0o755)
+    (modules / ".bin" / "agent").symlink_to("../agent/agent.sh")
+    monkeypatch.setenv("PATH", f"{modules}/.bin:{os.environ['PATH']}")
+    (state / "script.json").write_text(json.dumps({"acts": [GREETS]}))
+    harness.settings = Settings(run=RunSettings(sandbox=Sandbox.REQUIRED))
+    command = json.dumps(["agent", str(state / "script.json")])
+    assert await harness.run(TASKS.format(command=command, more=f"state: [{state}]")) == 0
+
+
+async def test_behind_the_walls_a_program_that_cannot_start_says_what_to_name(
+    harness: RunHarness, bubblewrap: SandboxKind, tmp_path: Path
+) -> None:
+    assert bubblewrap is SandboxKind.BUBBLEWRAP
+    (places := tmp_path / "agent" / "bin").mkdir(parents=True)
+    (places / "python").symlink_to(sys.executable)
+    (places / "agent").write_text(f"#!{places}/python\n")
+    (places / "agent").chmod(0o755)
+    harness.settings = Settings(run=RunSettings(sandbox=Sandbox.REQUIRED))
+    assert await harness.run(TASKS.format(command=json.dumps([f"{places}/agent"]), more="")) != 0
+    (reason, *_) = [each.reason for each in await harness.told(AttemptTransition) if each.ending]
+    assert f"name its folder in `run.sandbox_read`, such as {tmp_path}/agent" in reason
 
 
 async def test_behind_the_walls_it_has_its_tools_and_its_state_and_nothing_else(

@@ -4,11 +4,12 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from midwatch_agents.acp.presets import PRESETS, preset_of
@@ -23,6 +24,9 @@ from midwatch_agents.model_choice import (
     ollama_has,
 )
 from midwatch_agents.models import NONE, SCRIPTED, model_for
+from midwatch_agents.sandbox import SandboxKind, find_sandbox, unseen_hint, walls
+from midwatch_agents.sandbox_mounts import SandboxPaths
+from midwatch_monitor.config.settings import RunSettings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, WorkerSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core.clock import now
@@ -112,18 +116,34 @@ async def worker(name: str, spec: WorkerSpec) -> list[CheckResult]:
     return [CheckResult(f"worker {name}", State.OK, " ".join(preset_of(spec, name).command))]
 
 
-async def agent(name: str) -> list[CheckResult]:
-    """Whether a coding agent is installed, calls Midwatch, and was used in the last day."""
+async def agent(name: str, run: RunSettings) -> list[CheckResult]:
+    """Whether a coding agent is installed, calls Midwatch, and was used in the last day.
+
+    One that can be a worker is started where it would work: in the sandbox, if there is one.
+    """
     preset, said = PRESETS[name], await asyncio.to_thread(_use, name)
     program = shutil.which(_PROGRAMS.get(name, preset.command[0]))
     if program is None:
         return [CheckResult(name, State.UNUSED, "; ".join(["not installed", *said[1:]]))]
     try:
-        version = await _version(program, {**os.environ, **preset.env})
+        version = await _first_line((program, "--version"), {**os.environ, **preset.env})
+        hint = "" if name in _PROGRAMS else await _unseen(program, run)
     except (TimeoutError, OSError) as error:
         why = f"{program} --version: {error.strerror or 'no answer in time'}"
         return [CheckResult(name, State.MISSING, why, "see whether it starts")]
+    if hint:
+        return [CheckResult(name, State.MISSING, hint)]
     return [CheckResult(name, State.OK, "; ".join([f"{program} {version}", *filter(None, said)]))]
+
+
+async def _unseen(program: str, run: RunSettings) -> str:
+    """What to do where a program does not start in the sandbox; empty if it does, or has none."""
+    if await find_sandbox(run.sandbox, attended=True) is SandboxKind.NONE:
+        return ""
+    with TemporaryDirectory() as folder:
+        paths = SandboxPaths(folder=Path(folder), read=run.sandbox_read)
+        command = walls(paths, SandboxKind.BUBBLEWRAP, (program, "--version"))
+        return unseen_hint(await _first_line(command, os.environ, errors=True))
 
 
 def _use(name: str) -> list[str]:
@@ -145,18 +165,19 @@ def _hooks(adapter: HookAdapter) -> str:
     return f"its hooks do not call Midwatch (midwatch hook install {adapter.name})"
 
 
-async def _version(program: str, environ: Mapping[str, str]) -> str:
-    """The first line that `--version` prints; empty for none. Its process group is ended then.
+async def _first_line(
+    command: Sequence[str], environ: Mapping[str, str], *, errors: bool = False
+) -> str:
+    """The first line of a command's output; empty for none. Its process group is ended then.
 
     Raises TimeoutError after five seconds, OSError for what cannot be started, and ValueError for
     a line without an end.
     """
     process = await asyncio.create_subprocess_exec(
-        program,
-        "--version",
+        *command,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.STDOUT if errors else asyncio.subprocess.DEVNULL,
         env=environ,
         start_new_session=True,
     )

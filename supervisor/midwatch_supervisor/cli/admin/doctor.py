@@ -79,7 +79,10 @@ def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> 
         ("Models", "keys", State.MISSING, agent_checks.keys(specs)),
         ("Models", "models" if tasks else "for a goal", State.FAILED, model),
         *(("Agents", f"worker {a}", State.FAILED, agent_checks.worker(a, b)) for a, b in others),
-        *(("Agents", name, State.MISSING, agent_checks.agent(name)) for name in PRESETS),
+        *(
+            ("Agents", name, State.MISSING, agent_checks.agent(name, settings.run))
+            for name in PRESETS
+        ),
     ]
 
 

@@ -1,5 +1,6 @@
 """`midwatch doctor`: what works here, and what to do about the rest."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.journal.core.schema import open_store
 from midwatch_stage.broker import Broker, program
@@ -162,6 +164,20 @@ def test_an_agent_is_told_with_its_version_its_hooks_and_its_sessions(
     _, found = findings(capsys)
     assert found["claude-code"]["detail"] == said.format("call Midwatch")
     assert found["codex"]["state"] == "unused"
+
+
+async def test_an_agent_that_starts_in_no_sandbox_is_told_with_what_to_name(
+    capsys: Capture, programs: Path, bubblewrap: SandboxKind
+) -> None:
+    assert bubblewrap is SandboxKind.BUBBLEWRAP
+    (elsewhere := programs.with_name("elsewhere")).mkdir()
+    (elsewhere / "sh").symlink_to("/bin/sh")
+    script(programs / "qwen", "echo 1.0")
+    script(programs / "opencode", "echo 1.0")
+    (programs / "opencode").write_text(f"#!{elsewhere}/sh\necho 1.0\n")
+    _, found = await asyncio.to_thread(findings, capsys)
+    assert (found["qwen"]["state"], found["opencode"]["state"]) == ("ok", "missing")
+    assert "name its folder in `run.sandbox_read`" in found["opencode"]["detail"]
 
 
 def test_an_agent_that_hangs_is_told_and_ended_with_all_that_it_started(
