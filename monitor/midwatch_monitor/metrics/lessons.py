@@ -187,7 +187,8 @@ class LessonUse:
             case LessonMark(act=LessonAct.GIVEN):
                 pass
             case LessonMark() as mark:
-                self._obsolete[mark.lesson] = mark.act is not LessonAct.RESTORED
+                out = mark.act in (LessonAct.RETIRED, LessonAct.ARCHIVED)
+                self._obsolete[mark.lesson] = out
             case Recall() as recall if entry.attempt is not None:
                 self._recalls[entry.attempt] = recall
             case _:

@@ -16,9 +16,9 @@ class KnownLesson:
     at: datetime
     project: str
     task: str
-    """The name of the task that it comes from."""
+    """The name of the task that it comes from; empty for a person's that is about none."""
     attempt: int
-    """The attempt that it comes from, by journal id."""
+    """The attempt that it comes from, or only stands with, by journal id."""
     lesson: Lesson
     used: int = 0
     """How many attempts were given it."""

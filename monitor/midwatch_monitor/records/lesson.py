@@ -14,7 +14,8 @@ class Birth(StrEnum):
     REFLECTION = "reflection"
     """A look back at several attempts: an insight."""
     PERSON = "person"
-    """A person wrote it; it stands with an attempt of the project, and comes from none."""
+    """A person wrote it; it stands with an attempt of the project, and comes from none unless the
+    person named a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,9 @@ class LessonAct(StrEnum):
     RETIRED = "retired"
     """It is out of date, and never comes back into a prompt."""
     RESTORED = "restored"
-    """It may be given, again or for the first time: a person has read it."""
+    """It may be given again."""
+    APPROVED = "approved"
+    """It may be given for the first time: a person has read it."""
     ARCHIVED = "archived"
     """Nobody needed it for long; as retired, but by itself."""
     RATED = "rated"

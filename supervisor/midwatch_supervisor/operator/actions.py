@@ -116,7 +116,7 @@ LESSON_ACTS = {
     LearningMark.RATE: LessonAct.RATED,
     LearningMark.RETIRE: LessonAct.RETIRED,
     LearningMark.RESTORE: LessonAct.RESTORED,
-    LearningMark.APPROVE: LessonAct.RESTORED,
+    LearningMark.APPROVE: LessonAct.APPROVED,
 }
 FACT_ACTS = {
     LearningMark.RETIRE: FactAct.RETIRED,
@@ -330,7 +330,9 @@ class OperatorActions(_Author):
         retired = [
             LessonMark(lesson=each.id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)
             for each in lessons
-            if each.lesson.origin is Origin.EXPLICIT and not each.obsolete
+            if each.lesson.origin is Origin.EXPLICIT
+            and each.lesson.born is not Birth.PERSON
+            and not each.obsolete
         ]
         refused = [
             Study(about=each.about, chore=each.chore, state=StudyState.REFUSED, reason=_ACCEPTED)
@@ -407,7 +409,7 @@ class LearningActions(_Author):
     async def mark_lesson(
         self, lesson: int, act: LessonAct, comment: str = "", *, rating: int = 0
     ) -> int:
-        """Retire, restore or rate a lesson. One that waits for a person is restored too."""
+        """Retire, restore, approve or rate a lesson."""
         mark = LessonMark(
             lesson=lesson, act=act, rating=rating, author=self.author, comment=comment
         )

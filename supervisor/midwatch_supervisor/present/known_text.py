@@ -44,7 +44,8 @@ def known_name(known: Known) -> str:
 def _source(known: KnownLesson | KnownFact, sources: Sequence[int]) -> str:
     others = ", ".join(str(each) for each in sources if each != known.attempt)
     also = f"; also from attempts {others}" if others else ""
-    return f"task {known.task}, attempt {known.attempt}{also}, in {known.project}; entry {known.id}"
+    of = f"task {known.task}, attempt {known.attempt}{also}, in " if known.task else ""
+    return f"{of}{known.project}; entry {known.id}"
 
 
 def _mark_text(at: datetime, act: str, author: str, comment: str) -> str:
@@ -135,7 +136,7 @@ def lesson_fields(known: KnownLesson) -> KnownFields:
         "at": known.at.isoformat(),
         "last_used": known.last_used.isoformat() if known.last_used else None,
         "project": known.project,
-        "task": known.task,
+        "task": known.task or None,
         "kind": lesson.kind,
         "files": lesson.files,
         "insights": lesson.insights,

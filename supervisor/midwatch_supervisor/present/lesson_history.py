@@ -60,7 +60,7 @@ class LessonHistory:
 
 async def lesson_history(journal: Journal, known: KnownLesson) -> LessonHistory:
     """Read where a lesson comes from and what became of it. Raises JournalError."""
-    sources = known.lesson.sources or (known.attempt,)
+    sources = known.lesson.sources or ((known.attempt,) if known.task else ())
     return LessonHistory(
         sources=tuple([await _place(journal, attempt) for attempt in sources]),
         verdict=await _verdict(journal, known.lesson.verdict),

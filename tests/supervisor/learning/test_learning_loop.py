@@ -70,7 +70,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
     lessons = midwatch(folder, "lessons", "list", "--project", "midwatch-demo", "--json")
     approve = str(verdicts["delivery"]["lesson"])
     (approved,) = midwatch(folder, "lessons", "approve", approve, "--json")
-    assert (approved["lesson"], approved["act"]) == (int(approve), "restored")
+    assert (approved["lesson"], approved["act"]) == (int(approve), "approved")
     again = midwatch(folder, *demo, "--pace", "0")
     return Loop(folder=folder, first=first, verdicts=verdicts, lessons=lessons, again=again)
 

@@ -28,6 +28,7 @@ from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.projects import EntryOwner, sources_of
 from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
+    Birth,
     Candidate,
     Entry,
     Fact,
@@ -45,16 +46,22 @@ from midwatch_monitor.records import (
 from midwatch_monitor.records.verdict import weight
 
 RecordT = TypeVar("RecordT", Lesson, Fact)
-_OBSOLETE = {LessonAct.RETIRED: True, LessonAct.ARCHIVED: True, LessonAct.RESTORED: False}
+_OBSOLETE = {
+    LessonAct.RETIRED: True,
+    LessonAct.ARCHIVED: True,
+    LessonAct.RESTORED: False,
+    LessonAct.APPROVED: False,
+}
 
 
 def add(connection: Connection, entry: Entry, lesson: Lesson, owner: EntryOwner) -> None:
     """Let a lesson be found."""
     sources = sources_of(connection, owner, lesson.sources, entry.attempt)
+    of_none = lesson.born is Birth.PERSON and not lesson.sources
     values = {
         "entry": entry.id,
         "project": owner.project,
-        "task": owner.task,
+        "task": "" if of_none else owner.task,
         "attempt": sources[0],
         "verdict": lesson.verdict,
         "obsolete": bool(lesson.waits),

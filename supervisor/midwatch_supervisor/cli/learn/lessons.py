@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -34,10 +34,12 @@ from midwatch_supervisor.present.known_text import (
     lesson_detail,
     lesson_fields,
     lesson_history_fields,
+    lesson_standing,
 )
 from midwatch_supervisor.present.lesson_history import lesson_history
 from midwatch_supervisor.present.lookup import find, task_state
 from midwatch_supervisor.present.text_line import brief
+from midwatch_tools.data_blocks import fold_lines
 
 app = App(name="lessons")
 MAX_TEXT = 2000
@@ -104,7 +106,7 @@ def _row(known: KnownLesson) -> tuple[str, ...]:
     return (
         str(known.id),
         brief(known.lesson.failure_class, _NAME),
-        brief(f"{known.task} ({known.attempt})", _NAME),
+        brief(f"{known.task} ({known.attempt})" if known.task else known.lesson.author, _NAME),
         *map(str, (known.used, known.helped, known.hurt, known.rating or "-")),
         f"{state}{brief(known.lesson.text, _TEXT)}",
     )
@@ -216,7 +218,7 @@ async def add(
     fields: LessonFields = _PLAIN,
     project: ProjectOption = None,
     task: Annotated[
-        str | None, Parameter(help="The task that it is about. Default: the newest one.")
+        str | None, Parameter(help="The task that it is about, which it is always found for.")
     ] = None,
     options: MarkOptions = UNMARKED,
     config: ConfigOption = None,
@@ -229,8 +231,15 @@ async def add(
         raise UsageError("the text of a lesson needs no --comment")
     classes = settings_in_force(config).learning.lessons.classes
     lesson = fields.lesson(await _from_stdin() if text is None else text, classes)
-    async with await options.open_journal() as opened:
+    try:
+        journal = await options.open_journal()
+    except UsageError as error:
+        raise UsageError(f"{error}; a lesson is kept with an attempt of its project") from None
+    async with journal as opened:
         name, attempt = await _place(opened, project, task)
+        await _require_news(opened, name, lesson.text)
+        if task is not None:
+            lesson = replace(lesson, sources=(attempt.id,))
         note = masked_note(opened, lesson.text, *lesson.insights)
         await options.store(
             opened,
@@ -315,6 +324,21 @@ async def _place(journal: Journal, project: str | None, task: str | None) -> tup
         if each.project == name and (attempts := await journal.attempts(each.id)):
             return name, attempts[-1]
     raise UsageError(f"nothing was tried in {name} yet; a lesson is kept with an attempt")
+
+
+async def _require_news(journal: Journal, project: str, text: str) -> None:
+    """Raise UsageError where a lesson of the project says the same already."""
+    learned, wanted = Learned(journal), fold_lines(journal.masker.text(text))
+
+    async def read(before: int | None) -> list[KnownLesson]:
+        return await learned.lessons(project=project, before=before, limit=_PAGE)
+
+    async for known in every(read):
+        if fold_lines(known.lesson.text) == wanted:
+            standing = lesson_standing(known)
+            raise UsageError(
+                f"lesson {known.id} says that already{f', and is {standing}' if standing else ''}"
+            )
 
 
 async def _require_use(journal: Journal, known: KnownLesson, task: Task) -> None:

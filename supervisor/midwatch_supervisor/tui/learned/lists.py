@@ -29,7 +29,7 @@ def _age(now: Callable[[], datetime]) -> Draw[Known]:
 
 
 def _task(known: KnownLesson | KnownFact, colours: Palette) -> Cell:
-    return brief(known.task), colours.dim
+    return brief(known.task or "-"), colours.dim
 
 
 def _project(known: Known, colours: Palette) -> Cell:

@@ -10,6 +10,7 @@ import pytest
 from midwatch_monitor.config.learning import LearningSettings, LessonSettings
 from midwatch_monitor.records import (
     Attempt,
+    Ending,
     Group,
     Lesson,
     LessonAct,
@@ -46,11 +47,16 @@ async def added(capsys: Capture, *argv: str) -> int:
 
 
 async def given_to(
-    past: PastAttempts, attempt: Attempt, settings: LearningSettings = ON
+    past: PastAttempts,
+    attempt: Attempt,
+    settings: LearningSettings = ON,
+    *,
+    tags: tuple[str, ...] = (),
 ) -> RecalledText:
     """What an attempt is given, and the journal is told."""
     task = await past.journal.task(attempt.task)
     wanted = assignment(task.name, worker="coder", project=task.project)
+    wanted = wanted.model_copy(update={"task": wanted.task.model_copy(update={"tags": tags})})
     request = RecallRequest(task=task, assignment=wanted, attempt=attempt, plan=Plan(steps=()))
     found = await recall(past.journal, request, settings, DataBlocks("0badcafe"))
     if found.records:
@@ -81,17 +87,70 @@ async def test_a_person_writes_a_lesson_and_it_waits_for_nobody(
     assert told | kept | by == {key: line[key] for key in told | kept | by}
 
 
-async def test_it_reaches_a_task_that_it_fits_as_any_lesson_does(
+async def test_it_is_of_the_project_and_reaches_a_task_that_it_fits(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    last = await past.attempt()
+    id = await added(capsys, "--tag", "money", "--from", "ada")
+    told = await lesson_line(capsys, "show", str(id))
+    assert (told["task"], told["source_attempts"]) == (None, [])
+    assert "\n  shop; entry" in "\n".join(await read(capsys, "lessons", "show", str(id)))
+    assert methods(await given_to(past, await past.attempt(number=2))) == []
+    given = await given_to(past, await past.attempt(task="sums"), tags=("money",))
+    assert methods(given) == [Method.TAGS]
+    assert f"1. (written by ada) {TEXT}" in given.text
+    assert "what a person wrote down" in given.text
+    assert last.number == 1
+
+
+async def test_with_a_task_it_reaches_that_task_whatever_its_words(
     capsys: Capture, past: PastAttempts
 ) -> None:
     attempt = await past.attempt()
-    await added(capsys, "--from", "ada")
-    # Its attempt is the first of the same task, and it tells nothing of that one.
-    given = await given_to(past, await past.attempt(number=2))
-    assert methods(given) == [Method.TASK]
-    assert f"1. (written by ada) {TEXT}" in given.text
-    assert "what a person wrote down" in given.text
-    assert attempt.number == 1
+    id = await added(capsys, "--task", "fix")
+    assert methods(await given_to(past, await past.attempt(number=2))) == [Method.TASK]
+    told = await lesson_line(capsys, "show", str(id))
+    assert (told["task"], told["sources"]) == ("fix", [attempt.id])
+
+
+async def test_the_same_text_is_not_written_twice(capsys: Capture, past: PastAttempts) -> None:
+    await past.attempt()
+    id = await added(capsys)
+    assert await midwatch("lessons", "add", f"  {TEXT}\n") == 2
+    assert capsys.readouterr().err == f"lesson {id} says that already\n"
+    await midwatch("lessons", "retire", str(id))
+    assert await midwatch("lessons", "add", TEXT) == 2
+    assert f"lesson {id} says that already, and is retired" in capsys.readouterr().err
+
+
+async def test_a_result_that_is_accepted_takes_no_persons_own_lesson_back(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    attempt = await past.attempt()
+    await added(capsys, "--task", "fix")
+    await past.end(attempt, Ending.DONE)
+    assert await midwatch("feedback", "fix", "accept") == 0
+    (known,) = await past.learned.lessons(project="shop")
+    assert not known.obsolete
+
+
+async def test_one_that_was_approved_is_said_to_be_approved(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    id = await past.say(await past.attempt(), Lesson(text=TEXT, waits="a model wrote it"))
+    assert await midwatch("lessons", "approve", str(id), "--from", "ada") == 0
+    (mark,) = (await lesson_line(capsys, "show", str(id)))["marks"]
+    assert (mark["act"], mark["author"]) == ("approved", "ada")
+
+
+async def test_before_the_first_run_it_is_said_what_a_lesson_needs(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(tmp_path / "none.db"))
+    assert await midwatch("lessons", "add", TEXT) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("there is no journal at ")
+    assert said.endswith("; a lesson is kept with an attempt of its project\n")
 
 
 async def test_r18_a_lesson_that_a_person_gives_reaches_the_next_attempt_once_as_manual(
