@@ -22,6 +22,7 @@ from midwatch_monitor.metrics.work import (
     Usage,
 )
 from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
 
@@ -33,6 +34,11 @@ class TaskFigures:
     task: int
     """Its journal id."""
     lifecycle: Lifecycle
+    """As that of its attempt while one is under way."""
+    stands: AttemptStatus
+    """Where it stands, in a word for people."""
+    accepted: bool | None = None
+    """What stands of the verdicts on its result; `None` where nobody spoke one."""
     reason: str = ""
     attempts: int = 0
     interventions: int = 0
@@ -106,9 +112,13 @@ class RunMetrics:
         )
 
     def _task(self, id: int, task: TaskState) -> TaskFigures:
+        latest = task.latest
+        under_way = latest if latest and not (task.over or latest.over) else task
         return TaskFigures(
             task=id,
-            lifecycle=task.lifecycle,
+            lifecycle=under_way.lifecycle,
+            stands=task.status,
+            accepted=task.verdict.accepted if task.verdict else None,
             reason=task.reason,
             attempts=len(task.attempts),
             interventions=len(task.delivered),

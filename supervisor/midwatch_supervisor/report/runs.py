@@ -22,9 +22,10 @@ from midwatch_monitor.metrics.work import (
     SpendingFigures,
 )
 from midwatch_monitor.records import Lifecycle
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_supervisor.present.numbers import dollars, duration, hits, rate
 from midwatch_supervisor.present.numbers import share as share_text
-from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.present.text_line import brief, status_text
 from midwatch_supervisor.report.reading import RunReading
 from midwatch_supervisor.report.section import (
     RATE,
@@ -55,14 +56,10 @@ _REASON = 100
 _QUOTE = 200
 """Characters of what a worker wrote."""
 _STATES = {
-    Lifecycle.COMPLETED: "completed",
-    Lifecycle.FAILED: "failed",
-    Lifecycle.INPUT_REQUIRED: "waiting for a person",
-    Lifecycle.WORKING: "working",
-    Lifecycle.SUBMITTED: "not begun",
-    Lifecycle.CANCELED: "canceled",
-    Lifecycle.REJECTED: "rejected",
+    AttemptStatus.SUBMITTED: "not begun",
+    AttemptStatus.WAITING: "waiting for a person",
 }
+"""What is called otherwise than where its reader is the person that it waits for."""
 _GROUPS = {"action": "action", "rule": "rule", "diagnosis": "diagnosis", "actor": "decided by"}
 """By what outcomes are told, with the headings."""
 _OUTCOMES = tuple(outcome.replace("_", " ") for outcome in OUTCOMES)
@@ -92,9 +89,9 @@ def run_sections(reading: RunReading) -> tuple[ReportSection, ...]:
 
 def _tasks(reading: RunReading) -> ReportSection:
     tasks = reading.figures.tasks
-    counts = Counter(task.lifecycle for task in tasks)
     listed = tasks[-MAX_TASKS:]
-    states = ((name, counts[each]) for each, name in _STATES.items() if counts[each])
+    order = sorted(tasks, key=lambda task: list(AttemptStatus).index(task.stands))
+    states = Counter(map(_standing, order)).items()
     shortened = len(listed) < len(tasks)
     return section(
         "Tasks",
@@ -104,6 +101,10 @@ def _tasks(reading: RunReading) -> ReportSection:
         charts=(count_chart("tasks", "tasks", states),),
         tables=(_per_task(tasks), _task_list(reading, listed)),
     )
+
+
+def _standing(task: TaskFigures) -> str:
+    return _STATES.get(task.stands) or status_text(task.stands, accepted=task.accepted)
 
 
 def _per_task(tasks: Sequence[TaskFigures]) -> ReportTable:
@@ -130,7 +131,7 @@ def _task_list(reading: RunReading, tasks: Sequence[TaskFigures]) -> ReportTable
     )
     rows = (
         (
-            *(reading.name(task.task), task.lifecycle.value),
+            *(reading.name(task.task), _standing(task)),
             *(task.attempts, task.interventions, task.recovered),
             f"{task.passed}/{task.total}" if task.total else "-",
             "-" if task.seconds is None else duration(task.seconds),
@@ -421,6 +422,7 @@ def _task_lines(reading: RunReading) -> Iterator[FigureLine]:
             **fields(found, "run", "title"),
             "task": found.name,
             "status": task.lifecycle.value,
+            **fields(task, "stands", "accepted"),
             **fields(task, "reason", "attempts", "interventions", "recovered"),
             "acceptance": fields(task, "passed", "total"),
             "seconds": seconds,

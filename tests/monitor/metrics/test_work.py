@@ -13,6 +13,7 @@ from midwatch_monitor.metrics.work import (
     Usage,
 )
 from midwatch_monitor.records import (
+    Action,
     Budget,
     Change,
     Completion,
@@ -26,6 +27,7 @@ from midwatch_monitor.records import (
     Record,
     Spending,
 )
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_stage.factories import (
     acceptance,
     after,
@@ -62,6 +64,7 @@ def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
         TaskFigures(
             task=1,
             lifecycle=Lifecycle.COMPLETED,
+            stands=AttemptStatus.COMPLETED,
             reason="all passed",
             attempts=2,
             passed=2,
@@ -79,6 +82,18 @@ def test_a_task_whose_last_attempt_is_parked_waits_for_a_person() -> None:
     ]
     (task,) = RunMetrics(told).figures().tasks
     assert (task.lifecycle, task.seconds) == (Lifecycle.INPUT_REQUIRED, None)
+
+
+def test_a_task_of_which_only_the_attempt_moves_stands_where_that_does() -> None:
+    """As a session does, that somebody else started."""
+    watched = Change(lifecycle=Lifecycle.WORKING, acts=(Action.OBSERVE,))
+    idle = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
+    for told, lifecycle, stands in (
+        ((watched,), Lifecycle.WORKING, AttemptStatus.WORKING),
+        ((watched, idle), Lifecycle.INPUT_REQUIRED, AttemptStatus.IDLE),
+    ):
+        (task,) = RunMetrics(log(*told)).figures().tasks
+        assert (task.lifecycle, task.stands) == (lifecycle, stands)
 
 
 def test_plan_steps_count_as_they_stood_when_the_attempt_was_over() -> None:

@@ -56,7 +56,7 @@ from midwatch_supervisor.present.record_text import (
     line,
     plan_lines,
 )
-from midwatch_supervisor.present.text_line import because
+from midwatch_supervisor.present.text_line import because, status_text
 from midwatch_supervisor.run.run_lock import is_interrupted
 
 TaskOrAttempt = Annotated[
@@ -184,7 +184,8 @@ def _task_lines(
     task = state.task
     title = f": {task.title}" if task.title else ""
     yield f"task {task.name} (run {task.run}){title}"
-    yield f"status: {_with_reason(state.status.value, state.reason)}"
+    status = status_text(state.status, accepted=state.verdict.accepted if state.verdict else None)
+    yield f"status: {_with_reason(status, state.reason)}"
     waits = waits_for(state, nodes)
     if waits:
         yield f"waits for: {waits}"

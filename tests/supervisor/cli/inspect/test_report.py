@@ -10,6 +10,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
+    Action,
     AlertKey,
     Budget,
     Change,
@@ -37,6 +38,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import ask, midwatch, new_task, read
 from midwatch_stage.factories import (
     alert,
+    change,
     delivery,
     ended,
     intervention,
@@ -44,6 +46,7 @@ from midwatch_stage.factories import (
     reflecting,
     step,
     task_transition,
+    transition,
 )
 from midwatch_stage.harness import PastAttempts
 
@@ -109,6 +112,35 @@ async def test_the_text_has_every_section(capsys: Capture, story: None) -> None:
         *("Tasks", "Detection", "Recovery", "Restraint", "Retries", "Plans"),
         *("Stated confidence", "Spending"),
     ]
+
+
+async def test_where_tasks_stand_is_said_in_the_words_of_status(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    watched = change(lifecycle=Lifecycle.WORKING, acts=(Action.OBSERVE,))
+    await past.say(await past.attempt(task="works"), watched)
+    idle = change(lifecycle=Lifecycle.INPUT_REQUIRED)
+    await past.say(await past.attempt(task="idles"), watched, idle)
+    asks = await past.attempt(task="asks")
+    await past.say(asks, task_transition(Lifecycle.INPUT_REQUIRED))
+    await past.say(asks, transition(Lifecycle.INPUT_REQUIRED))
+    wrong = await past.attempt(task="wrong")
+    await past.end(wrong, Ending.DONE)
+    await past.say(wrong, task_transition(Lifecycle.COMPLETED))
+    await past.say(wrong, Feedback(accepted=False))
+    lines = [line.split() for line in await read(capsys, "report")]
+    for name, *words in (
+        ("1/works", "working"),
+        ("2/idles", "idle"),
+        ("3/asks", "waiting", "for", "a", "person"),
+        ("4/wrong", "completed", "(result", "rejected)"),
+    ):
+        assert [line for line in lines if line[: 1 + len(words)] == [name, *words]]
+    assert not [line for line in lines if "begun" in line or "input-required" in line]
+    shown = await read(capsys, "show", "wrong")
+    assert "status: completed (result rejected)" in "\n".join(shown)
+    (counts,) = [line for line in await ask(capsys, "report") if line["type"] == "tasks"]
+    assert (counts["submitted"], counts["working"], counts["input-required"]) == (0, 1, 2)
 
 
 async def test_an_attempt_counts_by_its_last_claim_of_a_plan_step_and_that_is_said(
