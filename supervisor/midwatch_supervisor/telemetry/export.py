@@ -16,6 +16,7 @@ from midwatch_monitor.config.settings import TelemetrySettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import AttemptTransition, Change, Entry, Keeper, Step
+from midwatch_supervisor.telemetry.exporting import headers_of
 from midwatch_supervisor.telemetry.spans import TaskSpans
 
 log = logging.getLogger(__name__)
@@ -113,7 +114,7 @@ class _Collector(SpanExporter):
         # They tell of every try, and of spans that find the queue full.
         for name in ("opentelemetry.exporter", "opentelemetry.sdk"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        headers = os.environ.get(settings.headers_env, "") if settings.headers_env else ""
+        headers = headers_of(settings, os.environ)
         self._address = f"{settings.endpoint.removesuffix('/v1/traces')}/v1/traces"
         self._exporter = OTLPSpanExporter(
             endpoint=self._address,

@@ -2,15 +2,34 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import TelemetrySettings
-from midwatch_monitor.errors import MissingExtraError
+from midwatch_monitor.errors import MissingExtraError, UsageError
 from midwatch_monitor.journal import Journal
 
 log = logging.getLogger(__name__)
+_HEADER = re.compile(r"\s*[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t!#-+\x2d-:<-\[\]-~]*\s*", re.ASCII)
+"""As the library takes it, which prints whatever else it finds."""
+
+
+def headers_of(settings: TelemetrySettings, environ: Mapping[str, str]) -> str:
+    """The headers for the collector, as they stand in their variable; empty where none is named.
+
+    Raises UsageError, without the value, for a variable that is not set or says something else.
+    """
+    name = settings.headers_env
+    if not (settings.endpoint and name):
+        return ""
+    said = environ.get(name, "")
+    if not said:
+        raise UsageError(f"telemetry.headers_env: the environment variable {name} is not set")
+    if not all(_HEADER.fullmatch(each) for each in said.split(",") if each.strip()):
+        raise UsageError(f"telemetry.headers_env: {name} is not of the form name=value,name=value")
+    return said
 
 
 @asynccontextmanager
@@ -20,7 +39,8 @@ async def export_spans(
     """Send what happens from now on in a run, until the end of the block.
 
     Without a `run`: in all that a monitor keeps. Nothing is sent where no collector is configured;
-    a missing extra is said in the log, as the work is worth more than its traces.
+    a missing extra is said in the log, as the work is worth more than its traces. Raises what
+    `headers_of` does.
     """
     if not settings.endpoint:
         yield

@@ -1,5 +1,6 @@
 """Attempts and steps are sent to a collector as spans, and only where one is configured."""
 
+import asyncio
 import json
 import logging
 import socket
@@ -28,6 +29,7 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_stage.harness import RunHarness
+from midwatch_stage.ports import LOOPBACK
 from midwatch_supervisor.telemetry.exporting import export_spans
 
 SAID = "Xylophone"
@@ -140,6 +142,31 @@ async def test_headers_come_from_the_environment_and_stand_in_no_journal(
     await run(harness, tmp_path, endpoint=f"{taken.url}/", headers_env="COLLECTOR_HEADERS")
     assert {(each["x-team"], each["x-key"]) for each in taken.headers} == {("night", "a b")}
     assert "night" not in (await harness.journal.runs())[0].settings
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "the environment variable COLLECTOR_HEADERS is not set"),
+        ("Bearer s3cret", "COLLECTOR_HEADERS is not of the form name=value,name=value"),
+        ('x-key="s3cret"', "COLLECTOR_HEADERS is not of the form name=value,name=value"),
+    ],
+)
+async def test_headers_that_are_missing_or_wrong_end_a_run_before_it_begins_without_their_value(
+    harness: RunHarness, monkeypatch: pytest.MonkeyPatch, value: str | None, said: str
+) -> None:
+    (harness.folder / "project").mkdir()
+    if value is not None:
+        monkeypatch.setenv("COLLECTOR_HEADERS", value)
+    (harness.folder / "tasks.yaml").write_text(TASK)
+    (harness.folder / "midwatch.yaml").write_text(
+        "run: {sandbox: off}\n"
+        f"telemetry: {{endpoint: 'http://{LOOPBACK}:1', headers_env: COLLECTOR_HEADERS}}\n"
+    )
+    process = await harness.start("run", "tasks.yaml", "--headless")
+    out, errors = await asyncio.wait_for(process.communicate(), 300)
+    assert (process.returncode, out.decode()) == (2, "")
+    assert errors.decode() == f"telemetry.headers_env: {said}\n"
 
 
 async def test_a_collector_that_refuses_is_said_once(

@@ -60,8 +60,10 @@ async def _keep(
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.queue.dispatch import no_dispatch
     from midwatch_supervisor.notify.notifier import senders_of
+    from midwatch_supervisor.telemetry.exporting import headers_of
 
     senders = senders_of(settings.notify, os.environ)
+    headers_of(settings.telemetry, os.environ)  # what is wrong there is said before all else
     async with AsyncExitStack() as stack:
         journal = await stack.enter_async_context(await journal_of_work(location, settings))
         bus = await stack.enter_async_context(

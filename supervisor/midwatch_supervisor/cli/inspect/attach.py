@@ -71,8 +71,10 @@ def attach(
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.interrupts import run_to_end
+    from midwatch_supervisor.telemetry.exporting import headers_of
 
     settings = settings_in_force(config)
+    headers_of(settings.telemetry, os.environ)  # what is wrong there is said before all else
     if OTLP in what and once:
         raise UsageError(f"`{OTLP}` takes in what comes, so it does not go with --once")
     sources = _sources([each for each in what if each != OTLP], hours=since)

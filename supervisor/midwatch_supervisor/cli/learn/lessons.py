@@ -88,8 +88,9 @@ async def list_lessons(
                 write_json(lesson_fields(known))
             return
         lessons = [known async for known in found]
+        known = bool(lessons) or bool(await learned.lessons(project=name, limit=1))
     if not lessons:
-        write_line(f"no such lesson in {name}")
+        write_line(f"no {'such lesson' if known else 'lesson yet'} in {name}")
         return
     write_columns([_HEADS, *map(_row, lessons[:LISTED])])
     if len(lessons) > LISTED:

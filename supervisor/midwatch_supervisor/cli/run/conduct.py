@@ -43,6 +43,7 @@ from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin, calm, conduct
 from midwatch_supervisor.run.run_lock import forget_lock, hold_run
+from midwatch_supervisor.telemetry.exporting import headers_of
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_supervisor.workspaces.changes import file_changes
 from midwatch_supervisor.workspaces.removal import uncommitted_names
@@ -227,6 +228,7 @@ async def _stay(
     if main is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)
     senders = senders_of(settings.notify, os.environ)
+    headers_of(settings.telemetry, os.environ)  # what is wrong there is said before all else
     async with (
         await journal_of_work(location, settings) as journal,
         journal_clock(journal, now) as clock,

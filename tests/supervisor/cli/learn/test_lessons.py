@@ -233,8 +233,12 @@ async def test_where_nothing_was_learned_the_list_is_empty(
 ) -> None:
     assert await ask(capsys, "lessons", "list") == []
     assert await read(capsys, "lessons", "list") == [f"no lesson yet in {past.journal.name}"]
-    await past.attempt()
+    attempt = await past.attempt()
     assert await ask(capsys, "lessons", "list") == []
+    assert await read(capsys, "lessons", "list") == ["no lesson yet in shop"]
+    await past.say(attempt, Lesson(text="x"))
+    nothing = await read(capsys, "lessons", "list", "--class", "other")
+    assert nothing == ["no such lesson in shop"]
 
 
 async def test_a_verdict_of_what_a_person_did_is_told_as_such(
