@@ -377,9 +377,8 @@ class ForeignSession:
         if self._stop is not None:
             return self._stop, _OBEYED
         if self._waits:
-            return Ended(
-                ending=Ending.UNCHECKED, reason="nobody went on with it for an hour"
-            ), _LEFT
+            left = "nobody went on with it for an hour"
+            return Ended(ending=Ending.UNCHECKED, reason=left), _LEFT
         return Ended(ending=Ending.ERROR, reason="nothing was heard of it for a day"), GONE
 
     # -- its hooks -----------------------------------------------------------------------------

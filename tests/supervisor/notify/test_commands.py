@@ -124,11 +124,11 @@ async def test_a_receiver_that_fails_is_said_by_the_run_and_by_status_until_it_w
         assert [line[9:] for line in out.splitlines() if "HTTP" in line] == [said]
         _, status, _ = await ended(await harness.start("status", "--journal", "j.db"))
         (told,) = (line for line in status.splitlines() if "HTTP" in line)
-        assert told.startswith("messages to bad fail since 20")
+        assert told.startswith("messages of run 1 to bad fail since 20")
         receiver.status = 200
         await ended(await harness.start(*words))
     _, status, _ = await ended(await harness.start("status", "--all", "--journal", "j.db"))
-    assert status.count("messages to bad fail") == 1
+    assert status.count("to bad fail") == 1
     _, lines, _ = await ended(await harness.start("status", "--json", "--journal", "j.db"))
     assert '"type": "target"' not in lines
 

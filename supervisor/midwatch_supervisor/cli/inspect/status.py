@@ -149,8 +149,8 @@ async def status(
             write_json({"type": "waiting", **counts})
         return
     told = [
-        f"messages to {each.target} fail since {each.since.astimezone():%Y-%m-%d %H:%M}: "
-        f"{brief(each.error)}"
+        f"messages of run {each.run} to {each.target} fail since "
+        f"{each.since.astimezone():%Y-%m-%d %H:%M}: {brief(each.error)}"
         for each in deaf
     ]
     told += [*unfinished, *lost_lines(nodes.values(), now - _TOLD)]
