@@ -136,7 +136,7 @@ def _task_list(reading: RunReading, tasks: Sequence[TaskFigures]) -> ReportTable
             f"{task.passed}/{task.total}" if task.total else "-",
             "-" if task.seconds is None else duration(task.seconds),
             *(task.usage.requests, task.usage.tokens),
-            "" if task.lifecycle is Lifecycle.COMPLETED else brief(task.reason, _REASON),
+            "" if task.stands is AttemptStatus.COMPLETED else brief(task.reason, _REASON),
         )
         for task in tasks
     )
