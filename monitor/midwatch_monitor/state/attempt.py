@@ -45,6 +45,7 @@ from midwatch_monitor.state.attempt_details import (
     ENDED_AS,
     AttemptDetails,
     AttemptStatus,
+    Awaited,
     coming_status,
 )
 from midwatch_monitor.state.intervention import (
@@ -75,28 +76,6 @@ class AlertStatus(StrEnum):
     RESOLVED = "resolved"
     ENDED = "ended"
     """The attempt was over first."""
-
-
-class Awaited(StrEnum):
-    """What must come from elsewhere before an attempt goes on."""
-
-    NOTHING = ""
-    APPROVAL = "approval"
-    """Of an intervention."""
-    ANSWER = "answer"
-    """To a question to a person."""
-    RESUME = "resume"
-    """A person paused it."""
-    PERMISSION = "permission"
-    """For what its worker is about to do."""
-    PERSON = "person"
-    """Anything that a person says."""
-    PROVIDER = "provider"
-    """Its model's provider, in an outage."""
-    DECISION = "decision"
-    """About an open escalation."""
-    DELIVERY = "delivery"
-    """Of an intervention that is on its way."""
 
 
 @dataclass(slots=True, kw_only=True)

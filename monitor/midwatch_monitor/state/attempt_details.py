@@ -96,6 +96,28 @@ class AttemptStatus(StrEnum):
     RESTARTING = "restarting…"
 
 
+class Awaited(StrEnum):
+    """What must come from elsewhere before an attempt goes on."""
+
+    NOTHING = ""
+    APPROVAL = "approval"
+    """Of an intervention."""
+    ANSWER = "answer"
+    """To a question to a person."""
+    RESUME = "resume"
+    """A person paused it."""
+    PERMISSION = "permission"
+    """For what its worker is about to do."""
+    PERSON = "person"
+    """Anything that a person says."""
+    PROVIDER = "provider"
+    """Its model's provider, in an outage."""
+    DECISION = "decision"
+    """About an open escalation."""
+    DELIVERY = "delivery"
+    """Of an intervention that is on its way."""
+
+
 _COMING: Mapping[Action, AttemptStatus] = {
     Action.PAUSE: AttemptStatus.PAUSING,
     Action.RESUME: AttemptStatus.RESUMING,

@@ -1,11 +1,10 @@
 """What people are told of one run: what is news, when it is due, and in which words. Pure."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal
 
 from midwatch_monitor.config.notify import NotifySettings, QuietSettings, TargetSettings
 from midwatch_monitor.records import (
@@ -19,9 +18,11 @@ from midwatch_monitor.records import (
     Severity,
     TaskTransition,
 )
-from midwatch_monitor.state.attempt import AttemptState, Awaited
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import Awaited
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
 from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.notify.deaf_targets import fault_part
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import NODE, brief
@@ -183,41 +184,6 @@ class RunNews:
             text=text,
             bare=text,
         )
-
-
-_PART = "message to "
-
-
-def fault_part(target: str) -> str:
-    """Whose fault it is called where a target cannot be told."""
-    return f"{_PART}{target}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeafTarget:
-    """A target that could not be told what a run says, and was told nothing since."""
-
-    type: Literal["target"] = "target"
-    run: int
-    target: str
-    since: datetime
-    error: str
-
-
-def deaf_targets(run: int, told: Iterable[Entry]) -> Collection[DeafTarget]:
-    """The targets that messages about a run do not reach, by its faults and what was told."""
-    found: dict[str, DeafTarget] = {}
-    for entry in told:
-        match entry.record:
-            case Notified(target=name):
-                found.pop(name, None)
-            case Fault(part=part, error=error) if part.startswith(_PART):
-                name = part.removeprefix(_PART)
-                failed = DeafTarget(run=run, target=name, since=entry.at, error=error)
-                found.setdefault(name, failed)
-            case _:
-                pass
-    return found.values()
 
 
 def _name(task: TaskState, attempt: AttemptState | None) -> str:

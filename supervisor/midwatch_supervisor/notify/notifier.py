@@ -24,6 +24,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Commit, Draft, Fault, Notified, Record
+from midwatch_supervisor.notify.deaf_targets import fault_part
 from midwatch_supervisor.notify.news import (
     KINDS,
     STALE,
@@ -31,7 +32,6 @@ from midwatch_supervisor.notify.news import (
     Notification,
     RunNews,
     due,
-    fault_part,
     message,
 )
 from midwatch_supervisor.present.json_lines import moment

@@ -188,9 +188,8 @@ def _snapshot(saved: Snapshot) -> TextLine:
     if not saved.kept:
         text = f"too large (fleet.max_bundle_mb): the work as of step {saved.step} cannot move"
         return TextLine("✗", "not saved", text, Tone.WARN)
-    where = (
-        f"on branch {saved.branch}" if saved.branch else f"{kilobytes(saved.size)} in the journal"
-    )
+    journal = f"{kilobytes(saved.size)} in the journal"
+    where = f"on branch {saved.branch}" if saved.branch else journal
     text = brief(f"the work as of step {saved.step}, {where} (commit {saved.commit[:12]})")
     return TextLine("·", "saved", text, Tone.DIM)
 
@@ -210,10 +209,6 @@ def _acceptance(check: Acceptance) -> TextLine:
 # Steps.
 
 
-_WHY = 160
-"""Characters of what a tool answers that failed, in its line."""
-
-
 def _step(step: Step) -> TextLine:
     if step.checkpoint is not None:
         return _checkpoint(step, step.checkpoint)
@@ -222,18 +217,15 @@ def _step(step: Step) -> TextLine:
         return TextLine("“", "says", brief(step.text), parts=parts)
     tool = brief(step.tool) or ("model" if step.kind is StepKind.MESSAGE else "tool")
     if held_back(step):
-        text = f"REFUSED: {_refusal(step.output)}"
-        return TextLine("⊘", tool, text, Tone.WARN, parts)
-    failed = step.ok is False or bool(step.exit_code)
+        return TextLine("⊘", tool, f"REFUSED: {_refusal(step.output)}", Tone.WARN, parts)
     code = f" (exit code {step.exit_code})" if step.exit_code else ""
     changed = ", ".join(edit.path for edit in step.edits)
-    if not failed:
-        object = changed or step.path or arguments_text(step.args)
-        return TextLine("·", tool, brief(object), Tone.PLAIN, parts)
+    asked = step.path or arguments_text(step.args)
+    if step.ok is not False and not step.exit_code:
+        return TextLine("·", tool, brief(changed or asked), Tone.PLAIN, parts)
     # What changed meanwhile may be the work of a call beside it.
-    object = step.path or arguments_text(step.args) or changed
-    why = "" if step.exit_code else brief(step.output, _WHY)
-    said = ": ".join(filter(None, (object, why)))
+    why = "" if step.exit_code else brief(step.output, 160)
+    said = ": ".join(filter(None, (asked or changed, why)))
     return TextLine("✗", tool, f"FAILED{code}{because(said)}", Tone.WARN, parts)
 
 

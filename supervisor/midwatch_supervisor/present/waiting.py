@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus
-from midwatch_monitor.state.attempt import AttemptState, Awaited
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import Awaited
 from midwatch_monitor.state.task import TaskState
 
 if TYPE_CHECKING:

@@ -79,7 +79,7 @@ from midwatch_supervisor.present.record_text import arguments_text, detail, line
 
 FILE = Path(__file__).with_name("record_texts.txt")
 WITHOUT_JSON = {
-    *(Acceptance, Analysis, BudgetRequest, Completion, FactMark, FactReview, Fault, Notified),
+    *(Acceptance, Analysis, BudgetRequest, Completion, FactMark, FactReview, Notified),
     *(Guidelines, GuidelinesMark, LessonMark, PermissionRequest, Plan, PlanCheck, Reflection),
     *(Snapshot, Spending, Trial),
 }

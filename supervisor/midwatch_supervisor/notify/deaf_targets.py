@@ -1,0 +1,42 @@
+"""Whom messages about a run do not reach, by what the journal holds of it. Pure."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from midwatch_monitor.records import Entry, Fault, Notified
+
+_PART = "message to "
+
+
+def fault_part(target: str) -> str:
+    """Whose fault it is called where a target cannot be told."""
+    return f"{_PART}{target}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeafTarget:
+    """A target that could not be told what a run says, and was told nothing since."""
+
+    type: Literal["target"] = "target"
+    run: int
+    target: str
+    since: datetime
+    error: str
+
+
+def deaf_targets(run: int, told: Iterable[Entry]) -> Collection[DeafTarget]:
+    """The targets that messages about a run do not reach, by its faults and what was told."""
+    found: dict[str, DeafTarget] = {}
+    for entry in told:
+        match entry.record:
+            case Notified(target=name):
+                found.pop(name, None)
+            case Fault(part=part, error=error) if part.startswith(_PART):
+                name = part.removeprefix(_PART)
+                failed = DeafTarget(run=run, target=name, since=entry.at, error=error)
+                found.setdefault(name, failed)
+            case _:
+                pass
+    return found.values()
