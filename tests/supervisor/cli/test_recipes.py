@@ -115,7 +115,7 @@ async def test_an_agent_of_my_own(empty: Path) -> None:
     _, printed, status, shown = followed.said
     assert "It is cold." in printed
     assert "repeated_call" in printed
-    assert "completed" in status
+    assert "ended" in status
     assert "nudge by policy: delivered" in shown
     assert nudged in json.dumps(model.asked[-1]["messages"][-3:])
 
@@ -128,7 +128,7 @@ async def test_a_program_that_sends_spans(empty: Path) -> None:
         (empty / "agent.py").write_text(SPANS)
         followed.program("opentelemetry-instrument", 'exec "$@"')
         await followed.follow()
-    assert f"spans to http://127.0.0.1:{port}" in followed.said[4]
+    assert any(f"spans to http://127.0.0.1:{port}" in each for each in followed.said)
     assert "weather-" in followed.said[-1]
     assert "stuck" in followed.said[-1]
 
