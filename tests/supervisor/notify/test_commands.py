@@ -110,6 +110,7 @@ async def test_receivers_that_are_away_or_never_answer_slow_nothing_and_are_name
     assert over - given_up < waits
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("signed")
 async def test_a_receiver_that_fails_is_said_by_the_run_and_by_status_until_it_works(
     harness: RunHarness,

@@ -122,7 +122,11 @@ async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
 @pytest.mark.parametrize(
     ("hooked", "said"),
     [
-        (False, "They are only read; `midwatch hook install` lets you guide and stop them"),
+        pytest.param(
+            False,
+            "They are only read; `midwatch hook install` lets you guide and stop them",
+            marks=pytest.mark.matrix,
+        ),
         (
             True,
             "Those of claude-code can be guided and stopped by their hooks; others are only read",

@@ -20,10 +20,10 @@ def drawn(widget: Widget) -> str:
     ("width", "keys"),
     [
         (120, ()),
-        (160, ()),
-        (120, ("4",)),
-        (120, ("5", "f5")),
-        (120, ("5", "space")),
+        *(
+            pytest.param(width, keys, marks=pytest.mark.matrix)
+            for width, keys in ((160, ()), (120, ("4",)), (120, ("5", "f5")), (120, ("5", "space")))
+        ),
         (120, ("enter", "space")),
         (120, ("b",)),
     ],
