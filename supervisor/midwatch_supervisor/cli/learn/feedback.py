@@ -165,8 +165,8 @@ async def _find_ended(journal: Journal, id: str) -> NamedAttempt:
     place = NamedAttempt(task=found.task, attempt=state.attempt)
     if not state.lifecycle.over:
         raise UsageError(
-            f"{place.name} is {state.lifecycle}: wait until it is over, or say something to it "
-            "with `midwatch tell`"
+            f"{place.name} is not over ({state.status}): wait until it is, or say something to "
+            "it with `midwatch tell`"
         )
     return place
 

@@ -167,7 +167,7 @@ async def test_an_attempt_that_is_not_over_cannot_be_judged(
 ) -> None:
     await attempted(WORKING)
     assert await midwatch("feedback", "totals", "accept") == 2
-    assert "totals#1 is working: wait until it is over" in capsys.readouterr().err
+    assert "totals#1 is not over (working): wait until it is" in capsys.readouterr().err
 
 
 async def test_a_verdict_is_accept_or_reject(attempted: Attempted, capsys: Capture) -> None:
