@@ -131,7 +131,6 @@ _UNDER_WAY = PatternSet(
     )
 )
 _TELLS_STATE = re.compile(r"(?i)\"(?:status|state|phase)\"\s*:\s*\"")
-"""How an answer shows that the state of something was asked for."""
 _ASKS_STATE = PatternSet(
     (
         r"(?i)(?:^|[\W_])(?:status|state|checks?|rollout|pods?|jobs?|runs|logs?|tail|poll"
@@ -203,7 +202,12 @@ def is_under_way(step: Step) -> bool:
     """Whether a call asks for the state of other work, and is told that it is not done yet."""
     said = step.output[-_END:]
     asks = _ASKS_STATE.anywhere(f"{step.tool} {step.args[:_ASKED_IN]}")
-    return (asks or _TELLS_STATE.search(said) is not None) and _UNDER_WAY.anywhere(said)
+    return (asks or tells_state(step)) and _UNDER_WAY.anywhere(said)
+
+
+def tells_state(step: Step) -> bool:
+    """Whether an answer shows that the state of something was asked for."""
+    return _TELLS_STATE.search(step.output[-_END:]) is not None
 
 
 def finds_nothing(step: Step) -> bool:

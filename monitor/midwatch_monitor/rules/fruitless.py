@@ -16,6 +16,7 @@ from midwatch_monitor.rules.detector import (
     RuleAnswer,
     Seen,
 )
+from midwatch_monitor.rules.failure import tells_state
 from midwatch_monitor.rules.speech import (
     RecentWords,
     declines,
@@ -159,6 +160,7 @@ class FruitlessStepsDetector(GradedDetector):
             return self._told_nothing(step, use.failed if first_retry else use.repeated)
         tries = act.facets & Facet.CHECK and not act.again  # another seed, another test
         moves = act.error and not act.shell and Movement.NEW_FAILURE in seen.moved.kinds
+        moves = moves or (act.again and tells_state(step))
         if act.facets & Facet.NOTHING_NEW and repeat is Repeat.NONE and not (tries or moves):
             return self._told_nothing(step, use.repeated // 2)
         if act.error or declines(step):
