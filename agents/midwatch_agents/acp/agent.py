@@ -19,6 +19,8 @@ from midwatch_agents.sandbox_mounts import SandboxPaths
 
 _END_SECONDS = 1.0
 """How long it may take to end by itself, and then when it is told to."""
+_KILLED_SECONDS = 5.0
+"""How long its pipes may stay open after it was killed: a large program is not gone at once."""
 _KEPT_CHARS = 4096
 """Of one piece of what the agent writes to its standard error, for the reason of its end."""
 _KEPT_PIECES = 64
@@ -98,7 +100,8 @@ async def _end_group(process: Process) -> None:
         if sign is not None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, sign)
+        killed = sign is signal.SIGKILL
         with suppress(TimeoutError):
-            async with asyncio.timeout(_END_SECONDS):
+            async with asyncio.timeout(_KILLED_SECONDS if killed else _END_SECONDS):
                 # Its pipes are closed once they are read to their end, not when it ends.
-                await (process.communicate() if sign is signal.SIGKILL else process.wait())
+                await (process.communicate() if killed else process.wait())
