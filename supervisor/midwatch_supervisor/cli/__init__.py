@@ -42,9 +42,10 @@ def _is_hook(words: Sequence[str]) -> bool:
 
     So does who gives more than a name, or misspells `install`: no agent is called nearly that.
     """
-    called = len(words) == 2 and words[0] == "hook"
-    other = called and (words[1][:1] == "-" or len(set("instal") - set(words[1])) < 2)
-    return called and not other and not os.isatty(0)
+    if len(words) != 2 or words[0] != "hook" or words[1][:1] == "-" or os.isatty(0):
+        return False
+    # With all letters of `install`, or but one of them, it is meant to be that.
+    return len(set("install") - set(words[1])) > 1
 
 
 def _announce(words: Sequence[str]) -> None:

@@ -164,10 +164,8 @@ async def status(
 def _unread(what: str, waiting: Mapping[str, int], *, several: bool) -> Iterator[str]:
     """What was learned and waits for a person, in each project, with the command that shows it."""
     for project, count in waiting.items():
-        command = f"midwatch {what} list" + (
-            f" --project {shlex.quote(project)}" if several else ""
-        )
-        yield f"{what} that wait for you: {count} (`{command}`)"
+        of = f" --project {shlex.quote(project)}" if several else ""
+        yield f"{what} that wait for you: {count} (`midwatch {what} list{of}`)"
 
 
 async def read_states(
