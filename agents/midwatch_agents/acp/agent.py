@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from asyncio.subprocess import Process
+from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -19,8 +19,6 @@ from midwatch_agents.sandbox_mounts import SandboxPaths
 
 _END_SECONDS = 1.0
 """How long it may take to end by itself, and then when it is told to."""
-_KILLED_SECONDS = 5.0
-"""How long its pipes may stay open after it was killed: a large program is not gone at once."""
 _KEPT_CHARS = 4096
 """Of one piece of what the agent writes to its standard error, for the reason of its end."""
 _KEPT_PIECES = 64
@@ -42,22 +40,22 @@ async def agent_model(
         serve(lambda tool, args: session.want(tool, args)) as server,
         AsyncExitStack() as stack,
     ):
-        process = await _start(preset, paths, sandbox_kind, mark, server.folder)
-        stack.push_async_callback(_end_group, process)
+        transport, process = await _start(preset, paths, sandbox_kind, mark, server.folder)
+        stack.push_async_callback(_end_group, transport, process)
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         complaints: deque[str] = deque(maxlen=_KEPT_PIECES)
         stack.callback(asyncio.create_task(_read(process.stderr, complaints)).cancel)
-        transport = LineTransport(process.stdout, process.stdin)
-        session = AgentSession(transport, preset.steering, allows=allows)
+        lines = LineTransport(process.stdout, process.stdin)
+        session = AgentSession(lines, preset.steering, allows=allows)
         stack.push_async_callback(session.close)
         yield AgentModel(session, server, name=name, folder=paths.folder, complaints=complaints)
 
 
 async def _start(
     preset: Preset, paths: SandboxPaths, sandbox_kind: SandboxKind, mark: str, tools: Path
-) -> Process:
+) -> tuple[asyncio.SubprocessTransport, Process]:
     """Start the agent; where the caller is cancelled meanwhile, asyncio would end it alone."""
     state = await asyncio.to_thread(_existing_paths, preset.state)
     command = walls(paths, sandbox_kind, preset.command, writable=[*state, tools])
@@ -66,21 +64,23 @@ async def _start(
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await _end_group(await starting)
+        await _end_group(*await starting)
         raise
 
 
-async def _spawn(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> Process:
-    return await asyncio.create_subprocess_exec(
+async def _spawn(
+    command: Sequence[str], folder: Path, env: Mapping[str, str]
+) -> tuple[asyncio.SubprocessTransport, Process]:
+    """As `create_subprocess_exec`, which keeps the transport, that closes the pipes, to itself."""
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.subprocess_exec(
+        lambda: SubprocessStreamProtocol(limit=LONGEST, loop=loop),
         *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
         cwd=folder,
         env=env,
-        limit=LONGEST,
         start_new_session=True,
     )
+    return transport, Process(transport, protocol, loop)
 
 
 def _existing_paths(places: Sequence[str]) -> list[Path]:
@@ -94,14 +94,16 @@ async def _read(stream: asyncio.StreamReader, kept: deque[str]) -> None:
         kept.append(chunk.decode(errors="replace"))
 
 
-async def _end_group(process: Process) -> None:
+async def _end_group(transport: asyncio.SubprocessTransport, process: Process) -> None:
     """Let it end by itself, then end its whole group: children outlive their parents."""
-    for sign in (None, signal.SIGTERM, signal.SIGKILL):
-        if sign is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, sign)
-        killed = sign is signal.SIGKILL
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_KILLED_SECONDS if killed else _END_SECONDS):
-                # Its pipes are closed once they are read to their end, not when it ends.
-                await (process.communicate() if killed else process.wait())
+    try:
+        for sign in (None, signal.SIGTERM, signal.SIGKILL):
+            if sign is not None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, sign)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_END_SECONDS):
+                    await process.wait()
+    finally:
+        # A child that has left the group may hold its pipes open for as long as it likes.
+        transport.close()

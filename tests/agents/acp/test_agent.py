@@ -1,31 +1,38 @@
 """The process of an agent by ACP, and all that it starts."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
+from anyio import wait_readable
 
 from midwatch_agents.acp.agent import agent_model
+from midwatch_agents.acp.agent_model import AgentModel
 from midwatch_agents.acp.presets import Preset
 from midwatch_agents.sandbox import SandboxKind
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_stage.processes import let_go, reading_pipe, written_unheard
 
 
+def agent(folder: Path, script: str) -> AbstractAsyncContextManager[AgentModel]:
+    """A program of the shell in the place of an agent."""
+    return agent_model(
+        Preset(command=("sh", "-c", script)),
+        name="agent",
+        paths=SandboxPaths(folder=folder),
+        sandbox_kind=SandboxKind.NONE,
+        mark="mark#1",
+    )
+
+
 async def test_an_agent_is_ended_with_its_children_where_its_start_is_cancelled(
     tmp_path: Path,
 ) -> None:
     pipe = tmp_path / "pulse"
-    script = f"exec 3>'{pipe}'; sleep 600 & echo >&3; wait"
 
     async def start() -> None:
-        async with agent_model(
-            Preset(command=("sh", "-c", script)),
-            name="agent",
-            paths=SandboxPaths(folder=tmp_path),
-            sandbox_kind=SandboxKind.NONE,
-            mark="mark#1",
-        ):
+        async with agent(tmp_path, f"exec 3>'{pipe}'; sleep 600 & echo >&3; wait"):
             await asyncio.Event().wait()
 
     with reading_pipe(pipe) as pulse:
@@ -34,4 +41,15 @@ async def test_an_agent_is_ended_with_its_children_where_its_start_is_cancelled(
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
+        await let_go(pulse)
+
+
+async def test_a_child_that_left_its_group_can_no_longer_write_to_its_pipes(
+    tmp_path: Path,
+) -> None:
+    pipe = tmp_path / "pulse"
+    writing = f"exec 3>'{pipe}'; echo >&3; while echo more >&2; do sleep 0.1; done"
+    with reading_pipe(pipe) as pulse:
+        async with agent(tmp_path, f'setsid sh -c "{writing}" & exec sleep 600'):
+            await wait_readable(pulse)
         await let_go(pulse)
