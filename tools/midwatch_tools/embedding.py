@@ -15,6 +15,7 @@ from pydantic_ai.messages import TextContent, UserContent
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.recorder import Clock, Recorder, working_transition
 from midwatch_monitor.records import Action, Change, Keeper, Lifecycle, Plan, PlanStep, Run, Task
 from midwatch_tools.journal_location import main_worktree
@@ -106,7 +107,7 @@ async def begin_attempt(
     else:
         run, called = parent.run, f"{parent.task.name}/{next(parent.numbers)}-{name}"
     task = await journal.add_task(
-        run=run.id, name=called, title=title, spec="{}", project=project, at=clock()
+        run=run.id, name=called, title=title, spec=EMBEDDED, project=project, at=clock()
     )
     recorder = await begin_attempt_at(
         journal, task, name=name, root=root, settings=settings, bus=bus, clock=clock

@@ -21,6 +21,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock, journal_clock, now
+from midwatch_monitor.journal.core.run_lock import forget_lock, hold_run
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Alert,
@@ -219,7 +220,7 @@ class Watch(AttemptWatch):
             clock = await stack.enter_async_context(journal_clock(journal, self._clock))
         else:
             journal, clock = parent.recorder.journal, parent.recorder.clock
-        return await begin_attempt(
+        embedded = await begin_attempt(
             journal,
             where=where,
             parent=parent,
@@ -232,6 +233,11 @@ class Watch(AttemptWatch):
             reflects=self._reach.tools != "none",
             supervised=self._supervisor is not None,
         )
+        if parent is None:
+            # So that others can tell whether this process lives.
+            stack.callback(forget_lock, journal.name, embedded.run.id)
+            await stack.enter_async_context(hold_run(journal.name, embedded.run.id))
+        return embedded
 
     def _supervise(self, embedded: Embedded) -> AbstractAsyncContextManager[None]:
         """Have the alerts of the run answered in this process."""

@@ -10,6 +10,7 @@ from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.commits import TURNS, commit_unmoved, reopen
 from midwatch_monitor.journal.core.encoding import hint_of
+from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -196,7 +197,10 @@ class Withdrawer:
         """Do what a look asks for; `None` where the task is not as it was then any more."""
         course = look.course
         embedded = assignment_of(look.state.task) is None
-        if course is WithdrawalCourse.CANCELED and embedded and run.keeper is Keeper.PROCESS:
+        if embedded and is_interrupted(self._journal.name, run.id):
+            if course is WithdrawalCourse.STOPPING:
+                course = WithdrawalCourse.CANCELED  # nobody is there who would hear of the stop
+        elif course is WithdrawalCourse.CANCELED and embedded and run.keeper is Keeper.PROCESS:
             course = WithdrawalCourse.KEPT
         match course:
             case WithdrawalCourse.STOPPING if look.state.latest is not None:

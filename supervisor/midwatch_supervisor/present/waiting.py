@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import Awaited
@@ -71,6 +72,8 @@ def task_waits_for(task: TaskState) -> str:
     latest = task.latest
     if task.over:
         return ""
+    if task.interrupted and task.task.spec == EMBEDDED:
+        return f"`midwatch cancel --run {task.task.run}`: its process is gone"
     asks = latest is not None and latest.needed_since is not None and not latest.goes_on
     if task.interrupted and not asks:
         if latest is None or latest.awaited[0] is not Awaited.PROVIDER:

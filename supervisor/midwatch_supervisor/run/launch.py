@@ -17,6 +17,7 @@ from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import now
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
@@ -157,7 +158,7 @@ async def _store_task(resources: RunResources, assignment: Assignment, at: datet
 
 async def job_again(resources: RunResources, task: Task, *, built: bool = True) -> Job:
     """One task of a run as the journal holds it; its agents are built at once only if `built`."""
-    if task.spec == "{}":
+    if task.spec == EMBEDDED:
         started = f"run {task.run} was not started by `midwatch run`"
         raise UsageError(f"{started}, so it cannot be resumed")
     journal, assignment = resources.journal, assignment_in(task)

@@ -4,6 +4,7 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.run_lock import hold_run
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -14,8 +15,25 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage.command import ask, midwatch, read
-from midwatch_stage.factories import drafts, intervention
-from midwatch_supervisor.run.run_lock import hold_run
+from midwatch_stage.factories import AT, drafts, intervention
+from midwatch_stage.harness import PastAttempts, assigned
+
+
+@pytest.fixture
+async def attempt(journal: Journal) -> Attempt:
+    """One at a task of a task file."""
+    return await PastAttempts(journal, AT).attempt(task=assigned())
+
+
+@pytest.fixture
+async def embedded(journal: Journal) -> Attempt:
+    """One of an agent with a `Watch` in it, whose process was killed."""
+    found = await PastAttempts(journal, AT).attempt(task="crawler", source="embedded")
+    await say(journal, found)
+    async with hold_run(journal.name, 1):
+        pass
+    return found
+
 
 Capture = pytest.CaptureFixture[str]
 LEFT = "`midwatch resume`: no process works on it"
@@ -83,3 +101,31 @@ async def test_of_a_run_that_is_over_nobody_asks(
     async with hold_run(journal.name, 1):
         await say(journal, attempt, Lifecycle.COMPLETED)
     assert await waits(capsys) == (False, None)
+
+
+async def test_an_agent_whose_own_process_is_gone_can_only_be_put_away(
+    journal: Journal, embedded: Attempt, capsys: Capture
+) -> None:
+    assert await waits(capsys) == (True, "`midwatch cancel --run 1`: its process is gone")
+    assert await midwatch("cancel", "--run", "1") == 0
+    assert "canceled crawler" in capsys.readouterr().out
+    (line,) = await ask(capsys, "status")
+    assert (line["stands"], line["interrupted"], line["waits_for"]) == ("canceled", False, None)
+
+
+async def test_a_stop_reaches_an_agent_whose_process_lives(
+    journal: Journal, embedded: Attempt, capsys: Capture
+) -> None:
+    async with hold_run(journal.name, 1):
+        assert await midwatch("cancel", "crawler") == 0
+    assert "stop sent" in capsys.readouterr().out
+
+
+async def test_what_no_task_file_began_is_passed_over_by_resume(
+    journal: Journal, embedded: Attempt, capsys: Capture
+) -> None:
+    assert await midwatch("resume", "--dry-run") == 2
+    assert "no run is left to go on with" in capsys.readouterr().err
+    later = await PastAttempts(journal, AT).attempt(task=assigned())
+    await say(journal, later)
+    assert await midwatch("resume", "--dry-run") == 0

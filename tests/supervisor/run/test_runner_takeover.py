@@ -10,6 +10,7 @@ import pytest
 
 from midwatch_agents.scripted import Script
 from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.journal.core.run_lock import forget_lock
 from midwatch_monitor.records import (
     AttemptTransition,
     Ending,
@@ -22,7 +23,6 @@ from midwatch_stage.factories import call, turn
 from midwatch_stage.factories import ended as failed
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.repository import new_repository
-from midwatch_supervisor.run.run_lock import forget_lock
 from midwatch_tools.git import is_repository
 
 

@@ -13,6 +13,7 @@ from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.run_lock import is_interrupted, refuse_held
 from midwatch_monitor.records import (
     AttemptTransition,
     Change,
@@ -69,6 +70,19 @@ async def test_a_run_becomes_an_attempt_with_all_that_happened(
         lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.UNCHECKED
     )
     assert (await told(journal_file, TaskTransition))[-1].lifecycle is Lifecycle.COMPLETED
+
+
+async def test_its_process_holds_its_run_until_it_is_over(watch: Watch, journal_file: Path) -> None:
+    agent, name = Agent(TestModel(), capabilities=[watch]), str(journal_file)
+
+    @agent.tool_plain
+    def look() -> str:
+        with pytest.raises(UsageError, match="another process works on run 1"):
+            refuse_held(name, 1)
+        return "held"
+
+    assert "held" in (await agent.run("Fix it.")).output
+    assert not is_interrupted(name, 1)
 
 
 async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_request(

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
@@ -57,7 +58,6 @@ from midwatch_supervisor.present.record_text import (
     plan_lines,
 )
 from midwatch_supervisor.present.text_line import because, status_text
-from midwatch_supervisor.run.run_lock import is_interrupted
 
 TaskOrAttempt = Annotated[
     str,
@@ -101,7 +101,7 @@ async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
     """The nodes that share the task's run, by name; says what the task waits for if not begun."""
     run = await journal.run(state.task.run)
     nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
-    state.interrupted = is_interrupted(journal.name, run)
+    state.interrupted = is_interrupted(journal.name, run.id)
     if state.latest is None:
         say_turn(state, await states_before(journal, state.task), nodes)
     return {each.name: each for each in nodes or ()}

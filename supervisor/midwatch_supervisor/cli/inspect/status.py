@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
@@ -41,7 +42,6 @@ from midwatch_supervisor.present.lookup import (
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
-from midwatch_supervisor.run.run_lock import is_interrupted
 
 _NODE = "node"
 _HEADINGS = (
@@ -173,7 +173,10 @@ async def read_states(
 ) -> AsyncIterator[tuple[Run, list[TaskState]]]:
     """Each run with its tasks as they stand; `nodes` are those of the fleet, by name."""
     for run in runs:
-        tasks, interrupted = await task_states(journal, run.id), is_interrupted(journal.name, run)
+        tasks, interrupted = (
+            await task_states(journal, run.id),
+            is_interrupted(journal.name, run.id),
+        )
         for task in tasks:
             task.interrupted = interrupted
         say_turns(tasks, nodes.values() if run.keeper is Keeper.MONITOR else None)

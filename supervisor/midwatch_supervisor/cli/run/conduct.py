@@ -22,6 +22,7 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.engine import is_url
+from midwatch_monitor.journal.core.run_lock import forget_lock, hold_run
 from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry
@@ -42,7 +43,6 @@ from midwatch_supervisor.present.run_text import TaskResult, progress_line, run_
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin, calm, conduct
-from midwatch_supervisor.run.run_lock import forget_lock, hold_run
 from midwatch_supervisor.telemetry.exporting import headers_of
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_supervisor.workspaces.changes import file_changes

@@ -3,6 +3,8 @@
 from midwatch_monitor.config.settings import settings_of
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.run_lock import refuse_held
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Keeper, Run
 from midwatch_supervisor.cli.run.conduct import home, stay, with_patience
@@ -13,7 +15,6 @@ from midwatch_supervisor.present.lookup import is_unfinished
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import again
-from midwatch_supervisor.run.run_lock import refuse_held
 
 
 def go_on(found: Run, *, patient: bool, journal: str | None, output: Output) -> int:
@@ -51,7 +52,11 @@ async def find_run(location: str, wanted: int | None) -> Run:
                 raise UsageError(f"run {wanted} is not run here: a fleet goes on with it by itself")
             refuse_held(journal.name, wanted)
             return chosen[0]
-        unfinished = [run for run in reversed(runs) if await is_unfinished(journal, run)]
+        unfinished = [
+            run
+            for run in reversed(runs)
+            if await _is_begun_by_us(journal, run) and await is_unfinished(journal, run)
+        ]
         for run in unfinished:
             if run.keeper is Keeper.PROCESS:
                 refuse_held(journal.name, run.id)
@@ -60,4 +65,9 @@ async def find_run(location: str, wanted: int | None) -> Run:
         raise UsageError(
             f"run {unfinished[0].id} is not run here: a fleet goes on with it by itself"
         )
-    raise UsageError("every run is over; `midwatch run FILE` starts a new one")
+    raise UsageError("no run is left to go on with; `midwatch run FILE` starts a new one")
+
+
+async def _is_begun_by_us(journal: Journal, run: Run) -> bool:
+    """Whether a run has task files; an agent in somebody's program only that program begins."""
+    return any(task.spec != EMBEDDED for task in await journal.tasks(run.id))

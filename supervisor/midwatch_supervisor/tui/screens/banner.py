@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from rich.text import Text
 from textual.widgets import Static
 
+from midwatch_monitor.journal.core.run_lock import is_interrupted
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.text_line import NODE, because, one_line
 from midwatch_supervisor.present.waiting import monitor_absent
-from midwatch_supervisor.run.run_lock import is_interrupted
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import clock, long_span, span
@@ -91,9 +92,11 @@ def interrupted_run(board: FleetBoard, journal: str) -> Trouble | None:
     """The trouble that agents should be working and the process of their run is gone."""
     for id in sorted({row.run for row in board.rows.values() if works(row)}):
         run = board.runs.get(id)
-        if run is not None and is_interrupted(journal, run):
+        if run is not None and is_interrupted(journal, id):
             since = board.last_at or run.started_at
             remedy = f"`midwatch resume --run {id}` continues it"
+            if any(each.run == id and each.spec == EMBEDDED for each in board.tasks.values()):
+                remedy = f"`midwatch cancel --run {id}` puts it away"
             return Trouble(what=f"no process works on run {id}", since=since, remedy=remedy)
     return None
 

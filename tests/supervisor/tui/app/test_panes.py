@@ -10,10 +10,12 @@ import pytest
 from textual.widgets import TabbedContent
 
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.run_lock import hold_run
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Fault, Lifecycle, Severity, Step
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
 from midwatch_stage.factories import AT, alert, plan, reflecting, transition
-from midwatch_supervisor.run.run_lock import hold_run
+from midwatch_stage.harness import assigned
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()
@@ -322,13 +324,20 @@ async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute(watch: Watch
     assert not watch.app.banner.said
 
 
-async def test_the_banner_says_that_no_process_works_on_a_run_and_how_to_continue_it(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("spec", "remedy"),
+    [
+        (assigned().model_dump_json(), "`midwatch resume --run 1` continues it"),
+        (EMBEDDED, "`midwatch cancel --run 1` puts it away"),
+    ],
+    ids=["of a task file", "of an agent with a Watch"],
+)
+async def test_the_banner_says_that_no_process_works_on_a_run_and_what_to_do(
+    tmp_path: Path, spec: str, remedy: str
 ) -> None:
-    async with console_in(tmp_path, transition()) as left:
+    async with console_in(tmp_path, transition(), spec=spec) as left:
         async with hold_run(left.journal.name, 1):
             left.app.pass_a_second()
             assert left.app.banner.said == ""
         left.app.pass_a_second()
-        wanted = "no process works on run 1 → `midwatch resume --run 1` continues it"
-        assert wanted in left.app.banner.said
+        assert f"no process works on run 1 → {remedy}" in left.app.banner.said

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core.engine import is_url
-from midwatch_monitor.records import Keeper, Run
 
 _TRIES = 50
 _PAUSE = 0.01
@@ -46,9 +45,9 @@ def forget_lock(journal: str, run: int) -> None:
         file.unlink(missing_ok=True)
 
 
-def is_interrupted(journal: str, run: Run) -> bool:
+def is_interrupted(journal: str, run: int) -> bool:
     """Whether the process that worked on a run is gone, as far as this machine tells."""
-    return run.keeper is Keeper.PROCESS and _is_held(journal, run.id) is False
+    return _is_held(journal, run) is False
 
 
 def refuse_held(journal: str, run: int) -> None:
