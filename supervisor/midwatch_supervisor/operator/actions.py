@@ -135,6 +135,7 @@ GO_ON = "Go on."
 """What a worker hears when it is let go on without a word."""
 GRANTED = "Granted."
 """What it hears when a request is granted without a word."""
+_APPROVED = "Approved."
 
 _ACCEPTED = "the result was accepted afterwards"
 _ALL = 1_000
@@ -146,8 +147,9 @@ def operator_name(name: str | None = None) -> str:
     return name or os.environ.get("USER") or os.environ.get("USERNAME") or "operator"
 
 
-class _Author:
-    """A person who writes to a journal."""
+class OperatorActions:
+    """The operator's side of the journal. It decides nothing, and checks only that what a worker
+    asked for has no answer yet: raises UsageError where it has. All else callers check."""
 
     def __init__(
         self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock | None = None
@@ -158,23 +160,7 @@ class _Author:
         self._clock = clock
         self.author = author
 
-    async def _now(self) -> datetime:
-        return self._clock() if self._clock else await self._journal.now()
-
-    def _publish(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            if self._bus is not None:
-                self._bus.publish(hint_of(entry))
-
-
-class OperatorActions(_Author):
-    """The operator's side of the journal. It decides nothing, and checks only that what a worker
-    asked for has no answer yet: raises UsageError where it has. All else callers check."""
-
-    @property
-    def learning(self) -> "LearningActions":
-        """Where the same person marks what was learned, in the same journal."""
-        return LearningActions(self._journal, author=self.author, bus=self._bus, clock=self._clock)
+    # -- on attempts -----------------------------------------------------------------------
 
     async def act(
         self,
@@ -193,17 +179,8 @@ class OperatorActions(_Author):
         """
         if action is Action.RESUME and not message.strip():
             message = GO_ON
-        intervention = Intervention(
-            action=action,
-            by=Actor.OPERATOR,
-            author=self.author,
-            message=message,
-            terms=terms,
-            petition=petition,
-            answers=tuple(about),
-        )
-        (entry,) = await self._write(attempt, intervention)
-        return entry.id
+        order = replace(self._order(action, message, petition), terms=terms, answers=tuple(about))
+        return await self._write(attempt, order)
 
     async def begin_again(
         self, attempt: Attempt, message: str, *, about: Sequence[AlertKey] = (), step: int
@@ -214,13 +191,7 @@ class OperatorActions(_Author):
         where the task is not over, or cannot be begun again.
         """
         what = await find_reopening(self._journal, attempt)
-        order = Intervention(
-            action=Action.RESTART,
-            by=Actor.OPERATOR,
-            author=self.author,
-            message=message,
-            answers=tuple(about),
-        )
+        order = replace(self._order(Action.RESTART, message), answers=tuple(about))
         at = await self._now()
         self._publish(await store_reopening(self._journal, what, order, step=step, at=at))
         return what
@@ -242,36 +213,17 @@ class OperatorActions(_Author):
         """
         match asked:
             case InterventionState() if agreed:
-                await self.approve(attempt, id, step=step)
+                await self._write(attempt, self._stamp(id, DeliveryState.APPROVED, step))
                 return id
             case InterventionState(intervention=held):
-                await self.reject(attempt, id, comment, step=step, petition=held.petition)
+                records: list[Record] = [self._stamp(id, DeliveryState.REJECTED, step, comment)]
+                if held.petition:  # its worker hears that what it asked for is refused
+                    records.append(self._refusal(held.petition, comment))
+                await self._write(attempt, *records)
                 return None
-            case request if agreed:
-                return await self.grant(attempt, id, request)
-            case _:
-                return await self.refuse(attempt, id, comment)
-
-    async def approve(self, attempt: Attempt, intervention: int, *, step: int) -> None:
-        """Let a decision that waits for approval take effect; `step` is the attempt's last."""
-        await self._write(attempt, self._stamp(intervention, DeliveryState.APPROVED, step))
-
-    async def reject(
-        self,
-        attempt: Attempt,
-        intervention: int,
-        comment: str = "",
-        *,
-        step: int,
-        petition: int | None = None,
-    ) -> None:
-        """Turn down a decision that waits for approval.
-
-        `petition` is what the decision would have answered: its worker hears that it is refused.
-        """
-        refusal = self._stamp(intervention, DeliveryState.REJECTED, step, comment)
-        answer = refuse_request(petition, author=self.author, message=comment) if petition else None
-        await self._write(attempt, *([refusal, answer] if answer else [refusal]))
+            case request:
+                answer = self._granting(id, request) if agreed else self._refusal(id, comment)
+                return await self._write(attempt, answer)
 
     async def modify(
         self, attempt: Attempt, intervention: int, held: Intervention, message: str, *, step: int
@@ -281,19 +233,7 @@ class OperatorActions(_Author):
             held, by=Actor.OPERATOR, author=self.author, message=message, needs_approval=False
         )
         refusal = self._stamp(intervention, DeliveryState.REJECTED, step, "in other words")
-        entries = await self._write(attempt, refusal, instead)
-        return entries[-1].id
-
-    async def grant(self, attempt: Attempt, id: int, petition: WorkerRequest) -> int:
-        """Give a worker what it asked for; answers the intervention's journal id."""
-        (entry,) = await self._write(attempt, grant_request(id, petition, author=self.author))
-        return entry.id
-
-    async def refuse(self, attempt: Attempt, id: int, comment: str = "") -> int:
-        """Refuse a worker what it asked for; answers the intervention's journal id."""
-        refusal = refuse_request(id, author=self.author, message=comment)
-        (entry,) = await self._write(attempt, refusal)
-        return entry.id
+        return await self._write(attempt, refusal, instead)
 
     async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> int:
         """Store a person's verdict on the result of an attempt; answers its journal id.
@@ -301,10 +241,10 @@ class OperatorActions(_Author):
         Whoever accepts what was rejected takes back what that taught.
         """
         verdict = Feedback(accepted=accepted, comment=comment, author=self.author)
-        (entry,) = await self._write(attempt, verdict)
+        id = await self._write(attempt, verdict)
         if accepted:
             await self._take_back(attempt)
-        return entry.id
+        return id
 
     async def _take_back(self, attempt: Attempt) -> None:
         """Retire the lessons of a person's earlier rejections, and have none drawn any more."""
@@ -341,79 +281,43 @@ class OperatorActions(_Author):
         ]
         return [*retired, *refused]
 
-    def _stamp(
-        self, intervention: int, state: DeliveryState, step: int, comment: str = ""
-    ) -> Delivery:
-        return Delivery(
-            intervention=intervention, state=state, step=step, author=self.author, comment=comment
-        )
-
-    async def _write(self, attempt: Attempt, *records: Record) -> tuple[Entry, ...]:
-        at = await self._now()
-        drafts = tuple(
-            Draft(record=each, at=at, task=attempt.task, attempt=attempt.id) for each in records
-        )
-        entries = await self._journal.answer(Commit(drafts=drafts))
-        if entries is None:
-            raise UsageError("somebody else has answered that just now")
-        self._publish(entries)
-        return entries
-
-
-def grant_request(id: int, request: WorkerRequest, *, author: str) -> Intervention:
-    """The act by which an operator grants what was asked for; `id` is the request's."""
-    mine = Intervention(
-        action=Action.RESUME, by=Actor.OPERATOR, author=author, message="Approved.", petition=id
-    )
-    match request:
-        case PlanCheck(proposed=plan):
-            return replace(mine, action=Action.REPLAN, plan=plan)
-        case BudgetRequest(wanted=wanted):
-            terms = Terms(grant=wanted)
-            return replace(mine, action=Action.GRANT_BUDGET, message=GRANTED, terms=terms)
-        case PermissionRequest():
-            return mine
-
-
-def refuse_request(id: int, *, author: str, message: str = "") -> Intervention:
-    """The act by which an operator refuses what was asked for; `id` is the request's."""
-    return Intervention(
-        action=Action.NUDGE,
-        by=Actor.OPERATOR,
-        author=author,
-        message=message or "Refused.",
-        petition=id,
-    )
-
-
-class LearningActions(_Author):
-    """A person's side of lessons, facts and guidelines, each known by its journal id.
-
-    It decides nothing: whether a mark makes sense, `refusal` says. Every method answers the mark's
-    journal id. It raises JournalError where there is nothing of that kind with that id, and
-    StaleIncarnationError where somebody else settled a version of the guidelines meanwhile.
-    """
+    # -- on what was learned ---------------------------------------------------------------
 
     async def mark(
         self, mark: LearningMark, known: Known, comment: str = "", *, rating: int = 0
     ) -> int:
-        """Store a mark that makes sense."""
+        """Store a mark that makes sense, as `refusal` says; answers its journal id.
+
+        Raises JournalError where it is there no more, and StaleIncarnationError where somebody
+        else settled a version of the guidelines meanwhile.
+        """
+        id, author = known.id, self.author
         match known:
             case KnownLesson():
-                return await self.mark_lesson(known.id, LESSON_ACTS[mark], comment, rating=rating)
+                record = LessonMark(
+                    lesson=id, act=LESSON_ACTS[mark], rating=rating, author=author, comment=comment
+                )
+                marked = await self._find_marked(id, Lesson)
             case KnownFact():
-                return await self.mark_fact(known.id, FACT_ACTS[mark], comment)
+                record = FactMark(fact=id, act=FACT_ACTS[mark], author=author, reason=comment)
+                marked = await self._find_marked(id, Fact)
             case KnownGuidelines():
-                return await self.mark_guidelines(known.id, GUIDELINES_ACTS[mark], comment)
+                record = GuidelinesMark(
+                    guidelines=id,
+                    act=GUIDELINES_ACTS[mark],
+                    by=Actor.OPERATOR,
+                    author=author,
+                    comment=comment,
+                )
+                marked = await self._find_marked(id, Guidelines)
+        return await self._commit(record, task=marked.task, attempt=marked.attempt)
 
-    async def mark_lesson(
-        self, lesson: int, act: LessonAct, comment: str = "", *, rating: int = 0
-    ) -> int:
-        """Retire, restore, approve or rate a lesson."""
-        mark = LessonMark(
-            lesson=lesson, act=act, rating=rating, author=self.author, comment=comment
-        )
-        return await self._write(lesson, Lesson, mark)
+    async def _find_marked(self, id: int, kind: type[Record]) -> Entry:
+        """The entry that is marked: its mark stands with the same task and attempt."""
+        for entry in await self._journal.entries(id - 1, limit=1):
+            if entry.id == id and isinstance(entry.record, kind):
+                return entry
+        raise JournalError(f"{self._journal.name} has no {kind.__name__.lower()} {id}")
 
     async def add_lesson(self, lesson: Lesson, attempt: Attempt) -> int:
         """Keep a lesson that the author wrote, with an attempt of the project that it is for."""
@@ -425,21 +329,53 @@ class LearningActions(_Author):
         mark = LessonMark(lesson=lesson, act=LessonAct.GIVEN, author=self.author, comment=comment)
         return await self._commit(mark, task=task)
 
-    async def mark_fact(self, fact: int, act: FactAct, reason: str = "") -> int:
-        """Share a fact that waits, take one back, or let one that ended stand again."""
-        mark = FactMark(fact=fact, act=act, reason=reason, author=self.author)
-        return await self._write(fact, Fact, mark)
+    # -- records ---------------------------------------------------------------------------
 
-    async def mark_guidelines(self, version: int, act: GuidelinesAct, comment: str = "") -> int:
-        """Approve or reject a version, or roll it back: what was before it is in force again."""
-        mark = GuidelinesMark(
-            guidelines=version, act=act, by=Actor.OPERATOR, author=self.author, comment=comment
+    def _order(self, action: Action, message: str, petition: int | None = None) -> Intervention:
+        return Intervention(
+            action=action,
+            by=Actor.OPERATOR,
+            author=self.author,
+            message=message,
+            petition=petition,
         )
-        return await self._write(version, Guidelines, mark)
 
-    async def _write(self, about: int, kind: type[Record], mark: Record) -> int:
-        marked = await self._find_marked(about, kind)
-        return await self._commit(mark, task=marked.task, attempt=marked.attempt)
+    def _granting(self, id: int, request: WorkerRequest) -> Intervention:
+        """The act that grants what was asked for; `id` is the request's."""
+        match request:
+            case PlanCheck(proposed=plan):
+                return replace(self._order(Action.REPLAN, _APPROVED, id), plan=plan)
+            case BudgetRequest(wanted=wanted):
+                terms = Terms(grant=wanted)
+                return replace(self._order(Action.GRANT_BUDGET, GRANTED, id), terms=terms)
+            case PermissionRequest():
+                return self._order(Action.RESUME, _APPROVED, id)
+
+    def _refusal(self, id: int, message: str) -> Intervention:
+        """The act that refuses what was asked for; `id` is the request's."""
+        return self._order(Action.NUDGE, message or "Refused.", id)
+
+    def _stamp(
+        self, intervention: int, state: DeliveryState, step: int, comment: str = ""
+    ) -> Delivery:
+        return Delivery(
+            intervention=intervention, state=state, step=step, author=self.author, comment=comment
+        )
+
+    async def _write(self, attempt: Attempt, *records: Record) -> int:
+        """Store records of an attempt, unless what one of them answers was answered; the last's id.
+
+        Raises UsageError.
+        """
+        at = await self._now()
+        drafts = tuple(
+            Draft(record=each, at=at, task=attempt.task, attempt=attempt.id) for each in records
+        )
+        entries = await self._journal.answer(Commit(drafts=drafts))
+        if entries is None:
+            raise UsageError("somebody else has answered that just now")
+        self._publish(entries)
+        return entries[-1].id
 
     async def _commit(self, record: Record, *, task: int, attempt: int | None = None) -> int:
         draft = Draft(record=record, at=await self._now(), task=task, attempt=attempt)
@@ -447,9 +383,10 @@ class LearningActions(_Author):
         self._publish(entries)
         return entries[-1].id
 
-    async def _find_marked(self, id: int, kind: type[Record]) -> Entry:
-        """The entry that is marked: its mark stands with the same task and attempt."""
-        for entry in await self._journal.entries(id - 1, limit=1):
-            if entry.id == id and isinstance(entry.record, kind):
-                return entry
-        raise JournalError(f"{self._journal.name} has no {kind.__name__.lower()} {id}")
+    async def _now(self) -> datetime:
+        return self._clock() if self._clock else await self._journal.now()
+
+    def _publish(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if self._bus is not None:
+                self._bus.publish(hint_of(entry))

@@ -128,7 +128,7 @@ class Console(OperatorApp):
         self.board = FleetBoard()
         self.log_capture = LogCapture(feed.journal.masker.text)
         self.queue = AttentionQueue(self.board)
-        self.learned = LearnedPane(feed.journal, self.board.learning, operator.learning, now)
+        self.learned = LearnedPane(feed.journal, self.board.learning, operator, now)
         keys = self._spoken_keys()
         self.panes = Panes(
             self.board, self.queue, self.learned, now, keys=keys, about=about, nothing=nothing

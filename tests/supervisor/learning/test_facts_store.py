@@ -12,14 +12,13 @@ from midwatch_monitor.records import (
     Chore,
     Ending,
     Fact,
-    FactAct,
     FactMaker,
     FactState,
     KnownFact,
 )
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.facts import store
-from midwatch_supervisor.operator.actions import LearningActions
+from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
 
 REACT = "The app uses React 19"
 Ended = Callable[[], Awaitable[Attempt]]
@@ -59,8 +58,8 @@ def take(past: PastAttempts) -> Take:
 
 async def reviewed(past: PastAttempts, known: KnownFact) -> None:
     """Let a person take a fact for true."""
-    actions = LearningActions(past.journal, author="ann", clock=lambda: past.at)
-    await actions.mark_fact(known.id, FactAct.REVIEWED)
+    actions = OperatorActions(past.journal, author="ann", clock=lambda: past.at)
+    await actions.mark(LearningMark.APPROVE, known)
 
 
 async def test_extracted_facts_wait_for_a_person_where_no_review_is_wanted(

@@ -22,6 +22,7 @@ from midwatch_monitor.records import (
     Intervention,
     Lifecycle,
 )
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_stage.acting import DONE
 from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
@@ -140,7 +141,8 @@ async def test_a_decision_that_waits_is_approved_from_another_process(room: Room
     attempt = await room.attempt("asker")
     held, asked = await room.entry(attempt, Intervention)
     assert asked.needs_approval
-    await room.desk.approve(attempt, held.id, step=1)
+    decision = InterventionState.begin(held, asked)
+    await room.desk.settle(attempt, held.id, decision, agreed=True, step=1)
     assert await asyncio.wait_for(process.wait(), 300) == 0
     stamps = [(each.intervention, each.state) for each in await room.harness.told(Delivery)]
     assert stamps == [(held.id, DeliveryState.APPROVED), (held.id, DeliveryState.DELIVERED)]

@@ -43,7 +43,7 @@ def desk(harness: RunHarness) -> OperatorActions:
 
 
 async def allow(harness: RunHarness, asked: Asked) -> None:
-    await desk(harness).grant(asked.attempt, asked.id, asked.request)
+    await desk(harness).settle(asked.attempt, asked.id, asked.request, agreed=True, step=1)
 
 
 async def ran(harness: RunHarness) -> list[bool | None]:
@@ -80,7 +80,9 @@ async def test_what_is_rejected_is_not_done_and_the_words_come_with_the_next_pro
 ) -> None:
     async def person() -> None:
         asked = await question(harness)
-        await desk(harness).refuse(asked.attempt, asked.id, "Only greet.")
+        await desk(harness).settle(
+            asked.attempt, asked.id, asked.request, agreed=False, comment="Only greet.", step=1
+        )
         await enough(harness, asked)
 
     hears = {"until": r"from your operator\] Only greet\.", "acts": [{"wait": 0.05}]}

@@ -144,10 +144,11 @@ async def test_a_command_that_it_asks_for_runs_once_a_person_has_approved_it(
     async def person() -> None:
         asked = await question(harness)
         desk = OperatorActions(harness.journal, author="ada")
-        if allowed:
-            await desk.grant(asked.attempt, asked.id, asked.request)
-        else:
-            await desk.refuse(asked.attempt, asked.id, "Do not look.")
+        no = "" if allowed else "Do not look."
+        await desk.settle(
+            asked.attempt, asked.id, asked.request, agreed=allowed, comment=no, step=1
+        )
+        if not allowed:
             await harness.until(lambda: "Do not look." in asked_of(stub))
         await enough(harness, asked)
 

@@ -23,8 +23,8 @@ from midwatch_supervisor.operator.actions import (
     FACT_ACTS,
     GUIDELINES_ACTS,
     LESSON_ACTS,
-    LearningActions,
     LearningMark,
+    OperatorActions,
     became,
     operator_name,
     refusal,
@@ -127,7 +127,7 @@ class MarkOptions:
     async def store(
         self,
         journal: Journal,
-        write: Callable[[LearningActions], Awaitable[int]],
+        write: Callable[[OperatorActions], Awaitable[int]],
         *,
         kind: str,
         fields: Mapping[str, object],
@@ -142,7 +142,7 @@ class MarkOptions:
             fields: What else the object has.
             text: The line for people; it is given no id where nothing was stored.
         """
-        actions = LearningActions(journal, author=operator_name(self.author))
+        actions = OperatorActions(journal, author=operator_name(self.author))
         id = None if self.dry_run else await write(actions)
         fields = {"type": kind, "id": id, **fields, "dry_run": self.dry_run}
         write_either(fields, text(id), json=self.json)

@@ -30,7 +30,7 @@ from midwatch_monitor.records import (
     LessonMark,
     Recall,
 )
-from midwatch_supervisor.operator.actions import LearningActions, LearningMark, became, refusal
+from midwatch_supervisor.operator.actions import LearningMark, OperatorActions, became, refusal
 from midwatch_supervisor.present.known_text import (
     Known,
     fact_detail,
@@ -97,7 +97,7 @@ class LearnedPane(Vertical, DetailTabs):
         self,
         journal: Journal,
         counts: LearningCounts,
-        actions: LearningActions,
+        actions: OperatorActions,
         now: Callable[[], datetime],
     ) -> None:
         super().__init__(id="learned-pane")

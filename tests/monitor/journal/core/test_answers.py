@@ -17,6 +17,7 @@ from midwatch_monitor.records import (
     Intervention,
     Record,
 )
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_stage.factories import delivery, intervention
 from midwatch_stage.reading import records_of
 from midwatch_supervisor.operator.actions import OperatorActions
@@ -44,9 +45,9 @@ async def test_a_second_answer_is_refused(
     journal: Journal, desk: OperatorActions, attempt: Attempt, write: Write
 ) -> None:
     id = await write(ASKS)
-    await desk.grant(attempt, id, ASKS)
+    await desk.settle(attempt, id, ASKS, agreed=True, step=1)
     with pytest.raises(UsageError, match="somebody else has answered that just now"):
-        await desk.refuse(attempt, id, "No.")
+        await desk.settle(attempt, id, ASKS, agreed=False, comment="No.", step=1)
     assert await said(journal) == ["ada"]
 
 
@@ -56,7 +57,7 @@ async def test_a_rejected_answer_is_none(
     id = await write(ASKS)
     answer = await write(held(id))
     await write(delivery(answer, DeliveryState.REJECTED, step=1))
-    await desk.grant(attempt, id, ASKS)
+    await desk.settle(attempt, id, ASKS, agreed=True, step=1)
     assert await said(journal) == ["", "ada"]
 
 
@@ -65,5 +66,7 @@ async def test_whoever_rejects_an_answer_may_give_another_with_it(
 ) -> None:
     id = await write(ASKS)
     answer = await write(held(id))
-    await desk.reject(attempt, answer, "No.", step=1, petition=id)
+    (entry,) = await journal.entries(answer - 1, limit=1)
+    decision = InterventionState.begin(entry, held(id))
+    await desk.settle(attempt, answer, decision, agreed=False, comment="No.", step=1)
     assert await said(journal) == ["", "ada"]

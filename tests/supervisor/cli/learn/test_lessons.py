@@ -10,7 +10,6 @@ from midwatch_monitor.records import (
     Ending,
     Feedback,
     Lesson,
-    LessonAct,
     Method,
     Origin,
     Recall,
@@ -22,7 +21,7 @@ from midwatch_stage.command import ask, midwatch, read
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.lessons import LISTED
 from midwatch_supervisor.learning.archive import archive
-from midwatch_supervisor.operator.actions import LearningActions
+from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
 
 Capture = pytest.CaptureFixture[str]
 
@@ -119,7 +118,7 @@ async def test_a_list_is_narrowed_by_project_task_class_and_use(
     build = await past.attempt(task="build")
     for text in ("b", "c"):
         id = await past.say(build, Lesson(text=text, failure_class="loop"))
-    await LearningActions(past.journal, author="ada").mark_lesson(id, LessonAct.RETIRED)
+    await midwatch("lessons", "retire", str(id))
     argv = argv if "--project" in argv else (*argv, "--project", "shop")
     assert [line["text"] for line in await ask(capsys, "lessons", "list", *argv)] == found
 
@@ -127,9 +126,7 @@ async def test_a_list_is_narrowed_by_project_task_class_and_use(
 async def test_r50_show_tells_where_it_comes_from_and_what_became_of_its_uses(
     capsys: Capture, past: PastAttempts, taught: int
 ) -> None:
-    await LearningActions(past.journal, author="ada").mark_lesson(
-        taught, LessonAct.RATED, "good", rating=4
-    )
+    await midwatch("lessons", "rate", str(taught), "4", "--comment", "good")
     (line,) = await ask(capsys, "lessons", "show", str(taught))
     accepted = {"accepted": True, "origin": "automatic", "sign": "ended"}
     assert line["source_attempts"] == [{"attempt": 1, "task": "fix", "number": 1}]
@@ -274,9 +271,10 @@ async def test_r59_lessons_that_nobody_needed_for_long_are_archived(
 
 async def test_r59_a_lesson_that_a_person_restored_stays(past: PastAttempts, taught: int) -> None:
     past.at += timedelta(days=40)
-    actions = LearningActions(past.journal, author="ada", clock=lambda: past.at)
+    actions = OperatorActions(past.journal, author="ada", clock=lambda: past.at)
     assert await archive(past.journal, ["shop"], settings=SETTINGS, now=past.at) == 1
-    await actions.mark_lesson(taught, LessonAct.RESTORED)
+    (known,) = await past.learned.lessons(ids=[taught])
+    await actions.mark(LearningMark.RESTORE, known)
     assert await archive(past.journal, ["shop"], settings=SETTINGS, now=past.at) == 0
     later = past.at + timedelta(days=31)
     assert await archive(past.journal, ["shop"], settings=SETTINGS, now=later) == 1
