@@ -35,6 +35,7 @@ from midwatch_supervisor.notify.news import (
     message,
 )
 from midwatch_supervisor.present.json_lines import moment
+from midwatch_supervisor.present.lookup import meet_new
 from midwatch_supervisor.present.text_line import brief
 
 if TYPE_CHECKING:
@@ -232,12 +233,9 @@ class Notifier:
             run = self._runs[id] = RunNews(id)
             for task in await self._journal.tasks(id):
                 run.state.meet_task(task)
-        tasks, after = run.state.tasks, run.last.id if run.last else 0
+        after = run.last.id if run.last else 0
         async for entry in self._journal.all_entries(after, run=id, kinds=KINDS):
-            if entry.task not in tasks:
-                run.state.meet_task(await self._journal.task(entry.task))
-            if tasks[entry.task].lacks(entry) and entry.attempt is not None:
-                tasks[entry.task].meet(await self._journal.attempt(entry.attempt))
+            await meet_new(self._journal, run.state, entry)
             run.fold(entry)
 
     def _tell(self, *, at_once: bool) -> None:

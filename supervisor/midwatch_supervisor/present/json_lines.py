@@ -35,6 +35,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import Interventions, InterventionState
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
@@ -209,34 +210,17 @@ class Transcript:
     """The lines of a run so far. Takes the run's entries in order, from its first."""
 
     def __init__(self, tasks: Iterable[Task], attempts: Iterable[Attempt] = ()) -> None:
-        self._run = RunState()
-        self._attempts: dict[int, Attempt] = {}
+        self.run = RunState()
+        """It is to meet later tasks and attempts before their first entries."""
         for task in tasks:
-            self.meet_task(task)
+            self.run.meet_task(task)
         for attempt in attempts:
-            self.meet(attempt)
+            self.run.tasks[attempt.task].meet(attempt)
         self._interventions = Interventions()
         self._delivered: dict[int | None, Intervention] = {}
         """The newest of each attempt."""
         self._outages: dict[str, tuple[str, datetime]] = {}
         """Those that were told of and are not over, by address: the last reason, and when told."""
-
-    def lacks(self, entry: Entry) -> bool:
-        """Whether the entry's attempt began later and must be met first."""
-        return entry.attempt is not None and entry.attempt not in self._attempts
-
-    def meet(self, attempt: Attempt) -> None:
-        """Learn of an attempt that began after the first entries were taken."""
-        self._attempts[attempt.id] = attempt
-        self._run.tasks[attempt.task].meet(attempt)
-
-    def lacks_task(self, entry: Entry) -> bool:
-        """Whether the entry's task was made while the run was under way, and must be met first."""
-        return entry.task not in self._run.tasks
-
-    def meet_task(self, task: Task) -> None:
-        """Learn of a task that a split made."""
-        self._run.meet_task(task)
 
     def line(self, entry: Entry, given: Given | None = None) -> JsonLine | None:
         """Take in the run's next entry; its line, or `None` for what has none.
@@ -244,19 +228,18 @@ class Transcript:
         Records of learning have a line where `given` is known. An attempt that was not met has a
         line without its worker and number.
         """
-        self._run.fold(entry)
+        self.run.fold(entry)
         fields = self._fields(entry)
         if fields is None and given is not None:
             fields = _learning_fields(entry, given)
         if fields is None:
             return None
-        attempt = self._attempts.get(entry.attempt or 0)
         head: JsonLine = {
             "type": fields["type"],
             "at": moment(entry.at),
             "task": self._task_of(entry).name,
             "attempt": entry.attempt,
-            "number": attempt.number if attempt else None,
+            "number": self._number(entry) or None,
         }
         return head | fields
 
@@ -265,11 +248,12 @@ class Transcript:
             case TaskTransition() as state:
                 return self._task(self._task_of(entry), state)
             case AttemptTransition() as state:
-                return self._attempt(entry.attempt, state)
+                return self._attempt_line(entry, state)
             case Change(outage=Outage() as outage):
                 return self._outage(outage, entry.at)
             case Step() as step:
-                return _step_fields(step, self._plan_steps(entry))
+                attempt = self._attempt_of(entry)
+                return _step_fields(step, attempt.plan_steps if attempt else 0)
             case Alert() as alert:
                 return _alert_fields(alert)
             case Escalation() as asked:
@@ -281,12 +265,16 @@ class Transcript:
             case _:
                 return self._intervention(entry)
 
-    def _plan_steps(self, entry: Entry) -> int:
-        state = self._run.tasks[entry.task].attempts.get(entry.attempt or 0)
-        return state.plan_steps if state else 0
-
     def _task_of(self, entry: Entry) -> Task:
-        return self._run.tasks[entry.task].task
+        return self.run.tasks[entry.task].task
+
+    def _attempt_of(self, entry: Entry) -> AttemptState | None:
+        return self.run.tasks[entry.task].attempts.get(entry.attempt or 0)
+
+    def _number(self, entry: Entry) -> int:
+        """The number of its attempt; 0 where it has none, or one that was not met."""
+        attempt = self._attempt_of(entry)
+        return attempt.attempt.number if attempt else 0
 
     def _task(self, task: Task, state: TaskTransition) -> JsonLine:
         return {
@@ -297,14 +285,14 @@ class Transcript:
             "acceptance": _pick(state, "passed total"),
         }
 
-    def _attempt(self, id: int | None, state: AttemptTransition) -> JsonLine:
-        attempt = self._attempts.get(id or 0)
+    def _attempt_line(self, entry: Entry, state: AttemptTransition) -> JsonLine:
+        attempt = self._attempt_of(entry)
         return {
             "type": "attempt",
-            "id": id,
+            "id": entry.attempt,
             "status": state.lifecycle,
-            "worker": attempt.worker if attempt else "",
-            "model": self._model(attempt) if attempt else "",
+            "worker": attempt.attempt.worker if attempt else "",
+            "model": attempt.model if attempt else "",
             **_pick(state, "reason ending"),
         }
 
@@ -333,19 +321,14 @@ class Transcript:
 
     def name(self, entry: Entry) -> str:
         """The task that an entry is about, or its attempt: `totals`, `totals#2`."""
-        attempt, task = self._attempts.get(entry.attempt or 0), self._task_of(entry).name
-        return f"{task}#{attempt.number}" if attempt else task
+        number, task = self._number(entry), self._task_of(entry).name
+        return f"{task}#{number}" if number else task
 
     def worker(self, entry: Entry) -> str:
         """Who tries it: `coder with gpt-5`; empty for an attempt that was not met."""
-        attempt = self._attempts.get(entry.attempt or 0)
-        if attempt is None:
-            return ""
-        return " with ".join(filter(None, (attempt.worker, self._model(attempt))))
-
-    def _model(self, attempt: Attempt) -> str:
-        """The one in force."""
-        return self._run.tasks[attempt.task].attempts[attempt.id].model
+        attempt = self._attempt_of(entry)
+        names = (attempt.attempt.worker, attempt.model) if attempt else ()
+        return " with ".join(filter(None, names))
 
     def about(self, entry: Entry) -> Intervention | None:
         """The intervention that a stamp or an outcome is about, else the newest delivered one."""
@@ -366,4 +349,4 @@ class Transcript:
     @property
     def tasks(self) -> tuple[TaskState, ...]:
         """Where each task stands so far."""
-        return tuple(self._run.tasks.values())
+        return tuple(self.run.tasks.values())

@@ -9,6 +9,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
+    Entry,
     Lifecycle,
     NodeStatus,
     Recall,
@@ -17,7 +18,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_monitor.state.run import judges
+from midwatch_monitor.state.run import RunState, judges
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.waiting import wait_of
@@ -47,6 +48,15 @@ async def task_state(
             state.meet(await journal.attempt(entry.attempt))  # it began while this was read
         state.fold(entry)
     return state
+
+
+async def meet_new(journal: Journal, run: RunState, entry: Entry) -> None:
+    """Have a run meet the task and the attempt of its next entry, if they are new to it."""
+    if entry.task not in run.tasks:
+        run.meet_task(await journal.task(entry.task))
+    task = run.tasks[entry.task]
+    if task.lacks(entry) and entry.attempt is not None:
+        task.meet(await journal.attempt(entry.attempt))
 
 
 async def task_states(journal: Journal, run: int) -> list[TaskState]:

@@ -104,11 +104,6 @@ def line(
     return _TEXTS[type(record)](record)
 
 
-def detail(record: Record, about: Intervention | None = None, given: Given = NOTHING) -> str:
-    """All that a record says, in paragraphs under their names."""
-    return line(record, about, given).detail
-
-
 # Tasks and attempts.
 
 _LIFECYCLES: Mapping[Lifecycle, Tone] = {

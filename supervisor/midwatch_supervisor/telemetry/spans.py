@@ -81,11 +81,11 @@ class TaskSpans:
 
     def lacks(self, entry: Entry) -> bool:
         """Whether the entry's attempt must be met first."""
-        return self._transcript.lacks(entry)
+        return self._task.lacks(entry)
 
     def meet(self, attempt: Attempt) -> None:
         """Learn of an attempt."""
-        self._transcript.meet(attempt)
+        self._task.meet(attempt)
         self._before[attempt.id] = self._task.used
         self._events[attempt.id] = deque(maxlen=_MOST_EVENTS)
         self._links[attempt.id] = ()

@@ -276,14 +276,6 @@ def test_a_time_is_printed_in_utc() -> None:
     assert line["at"] == "2026-11-21T20:00:00.000Z"
 
 
-def test_an_attempt_that_began_later_is_met_first() -> None:
-    transcript = Transcript([make.task(name="totals")])
-    (entry,) = entries([make.transition()])
-    assert transcript.lacks(entry)
-    transcript.meet(make.attempt(4))
-    assert not transcript.lacks(entry)
-
-
 def test_a_severity_that_rises_is_no_further_alert_but_firing_again_is() -> None:
     told = [
         alert(AlertState.PENDING),

@@ -75,7 +75,7 @@ from midwatch_monitor.records import (
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.learning_text import NOTHING, Given
-from midwatch_supervisor.present.record_text import arguments_text, detail, line
+from midwatch_supervisor.present.record_text import arguments_text, line
 
 FILE = Path(__file__).with_name("record_texts.txt")
 WITHOUT_JSON = {
@@ -282,7 +282,7 @@ def rendered() -> str:
     for record, about, given in samples():
         told = line(record, about, given)
         head = f"## {type(record).__name__}\n{told.sign} {told.what}: {told.text}"
-        more = detail(record, about, given) if told.parts else ""
+        more = line(record, about, given).detail if told.parts else ""
         body = "".join(f"    {each}\n" if each else "\n" for each in more.splitlines())
         blocks.append(f"{head}  [{told.tone.name.lower()}]\n{body}")
     return "\n".join(blocks)
@@ -299,7 +299,7 @@ def test_every_kind_of_record_has_a_line_and_a_detail() -> None:
     assert told == set(get_args(Record))
     for record, about, given in samples():
         assert line(record, about, given).text
-        assert detail(record, about, given)
+        assert line(record, about, given).detail
 
 
 def test_every_kind_of_record_has_a_json_form_or_is_named_as_without() -> None:
@@ -339,7 +339,7 @@ def test_what_agents_wrote_has_no_power_over_a_terminal(text: str) -> None:
         make.intervention(message=text, author=text, terms=Terms(model=text)),
         make.plan(text),
     ):
-        shown = f"{line(record).what}{line(record).text}{detail(record)}"
+        shown = f"{line(record).what}{line(record).text}{line(record).detail}"
         assert not {"\x1b", "\u202e", "\x07"} & set(shown)
         assert ("[b]x[/b]" in shown) == (text == "[b]x[/b]")
 

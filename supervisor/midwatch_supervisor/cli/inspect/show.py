@@ -19,7 +19,6 @@ from midwatch_monitor.records import (
     Fact,
     Feedback,
     Health,
-    Intervention,
     Keeper,
     Lesson,
     NodeStatus,
@@ -47,6 +46,7 @@ from midwatch_supervisor.present.lookup import (
     assignment_of,
     find,
     given_by,
+    meet_new,
     say_turn,
     states_before,
     task_state,
@@ -151,9 +151,9 @@ class _AttemptTexts:
                 pass
 
 
-def record_line(record: Record, about: Intervention | None = None) -> str:
+def record_line(record: Record) -> str:
     """What a record says, after what it is."""
-    told = line(record, about)
+    told = line(record)
     return f"{told.what}: {told.text}"
 
 
@@ -161,8 +161,7 @@ async def shown_records(journal: Journal, found: FoundTask) -> AsyncIterator[Sho
     """The records of what was found that have a line, oldest first."""
     transcript = Transcript([found.task], await journal.attempts(found.task.id))
     async for entry in journal.all_entries(task=found.task.id):
-        if transcript.lacks(entry) and entry.attempt is not None:
-            transcript.meet(await journal.attempt(entry.attempt))
+        await meet_new(journal, transcript.run, entry)
         given = NOTHING
         if isinstance(entry.record, Recall):
             given = await given_by(Learned(journal), entry.record)

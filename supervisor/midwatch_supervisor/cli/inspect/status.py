@@ -39,7 +39,7 @@ from midwatch_supervisor.present.lookup import (
     say_turns,
     task_states,
 )
-from midwatch_supervisor.present.numbers import plan_text
+from midwatch_supervisor.present.numbers import list_names, plan_text
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
 
@@ -205,8 +205,7 @@ async def _unfinished(
     left = [each for each in begun if await is_unfinished(journal, each)]
     async for run, tasks in read_states(journal, left, nodes):
         found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        named = ", ".join(found[:_NAMED]) + more
+        named = list_names(found, _NAMED)
         yield f"run {run.id} is not over (`midwatch status --run {run.id}`): {named}"
 
 
@@ -231,6 +230,7 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
     """What is said of one task; `nodes` are those of the fleet that it is run by, by name."""
     latest = state.latest
     plan = planned(latest.plan_step, latest.plan_steps) if latest else None
+    limit = latest.budget.requests.limit if latest else None
     return StatusLine(
         run=state.task.run,
         task=state.task.name,
@@ -251,7 +251,7 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
         confidence=latest.confidence if latest else None,
         steps=latest.last_step if latest else 0,
         requests_used=int(latest.budget.requests.used) if latest else 0,
-        requests_limit=_limit(latest),
+        requests_limit=None if limit is None else int(limit),
         alerts=len(latest.unresolved) if latest else 0,
         waits_for=waits_for(state, nodes) or None,
         accepted=state.verdict.accepted if state.verdict else None,
@@ -267,26 +267,17 @@ def waits_for(state: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
     latest = state.latest
     if latest is None or state.lifecycle.over:
         return task_waits_for(state)
-    asks = latest.needed_since is not None and not latest.goes_on
-    if adrift(latest, nodes.get(latest.node)) and not asks and not _begins(latest):
-        return f"another node ({latest.node} is {nodes[latest.node].state})"
-    if _begins(latest):
+    if latest.lifecycle is Lifecycle.SUBMITTED:
         return task_waits_for(state) or TURN
+    asks = latest.needed_since is not None and not latest.goes_on
+    if adrift(latest, nodes.get(latest.node)) and not asks:
+        return f"another node ({latest.node} is {nodes[latest.node].state})"
     return task_waits_for(state)
-
-
-def _begins(latest: AttemptState) -> bool:
-    return latest.lifecycle is Lifecycle.SUBMITTED
 
 
 def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:
     """How an attempt fares; nobody knows it of one whose node is gone, until another has it."""
     return Health.UNKNOWN if adrift(latest, nodes.get(latest.node)) else latest.health
-
-
-def _limit(latest: AttemptState | None) -> int | None:
-    limit = latest.budget.requests.limit if latest else None
-    return None if limit is None else int(limit)
 
 
 def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -73,6 +73,7 @@ def fleet_here() -> "FleetSettings":
         return FleetSettings()
 
 
+_NO_TERMS = Terms()
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
 
 
@@ -201,8 +202,7 @@ async def send(
     """
     target = await open_attempt(journal, id)
     what = "guidance" if action is Action.NUDGE else action.value
-    order = _Order(what=what, action=action, message=text)
-    return await _send(journal, target, order, author, dry_run=dry_run)
+    return await _send(journal, target, author, what, action, text, dry_run=dry_run)
 
 
 async def _begin_again(
@@ -244,14 +244,14 @@ async def grant(
                 f"{target.name} asked for nothing: say how much, with --requests, --tokens, "
                 "--cost-usd or --minutes"
             )
-        order = _Order(
-            what=f"grant of {grant_text(given)}",
-            action=Action.GRANT_BUDGET,
-            message=message or GRANTED,
+        sent = await _send(
+            *(opened, target, author, f"grant of {grant_text(given)}", Action.GRANT_BUDGET),
+            message or GRANTED,
             terms=Terms(grant=given),
             request=request,
+            dry_run=dry_run,
         )
-        write_line(await _send(opened, target, order, author, dry_run=dry_run))
+        write_line(sent)
 
 
 async def switch(
@@ -278,46 +278,45 @@ async def switch(
         if known and name not in known:
             there = ", ".join(known)
             raise UsageError(f"the worker of {target.name} has no model `{name}`; it has: {there}")
-        order = _Order(
-            what=f"switch to {name}",
-            action=Action.SWITCH_MODEL,
-            message=message,
+        sent = await _send(
+            *(opened, target, author, f"switch to {name}", Action.SWITCH_MODEL, message),
             terms=Terms(model=name),
+            dry_run=dry_run,
         )
-        write_line(await _send(opened, target, order, author, dry_run=dry_run))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Order:
-    """What is sent to an attempt, and what people call it."""
-
-    what: str
-    action: Action
-    message: str
-    terms: Terms = field(default_factory=Terms)
-    request: int | None = None
-    """What it answers of the worker's, by journal id."""
+        write_line(sent)
 
 
 async def _send(
-    journal: Journal, target: OpenAttempt, order: _Order, author: str | None, *, dry_run: bool
+    journal: Journal,
+    target: OpenAttempt,
+    author: str | None,
+    what: str,
+    action: Action,
+    message: str,
+    *,
+    terms: Terms = _NO_TERMS,
+    request: int | None = None,
+    dry_run: bool,
 ) -> str:
-    """Send it, or say what would be sent. What holds or ends an attempt answers no alert."""
-    if why := act_refusal(target.state, order.action, held=is_held(target.state)):
+    """Send an act, or say what would be sent. What holds or ends an attempt answers no alert.
+
+    `what` is what people call it, `request` what it answers of the worker's, by journal id.
+    """
+    if why := act_refusal(target.state, action, held=is_held(target.state)):
         raise UsageError(f"{target.name}: {why}")
-    note = masked_note(journal, order.message)
+    note = masked_note(journal, message)
     if dry_run:
-        return f"{target.name}: {order.what} would be sent{note}"
+        return f"{target.name}: {what} would be sent{note}"
     async with operator_in(journal, author) as operator:
         number = await operator.act(
             target.state.attempt,
-            order.action,
-            order.message,
-            about=alerts_answered(target.state, order.action),
-            terms=order.terms,
-            petition=order.request,
+            action,
+            message,
+            about=alerts_answered(target.state, action),
+            terms=terms,
+            petition=request,
         )
-    return f"{target.name}: {order.what} sent ({number}){note}"
+    return f"{target.name}: {what} sent ({number}){note}"
 
 
 def _oldest_request(state: AttemptState) -> tuple[int | None, Grant]:

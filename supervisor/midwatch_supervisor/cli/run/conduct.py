@@ -37,7 +37,7 @@ from midwatch_supervisor.notify.notifier import run_notifier, senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
-from midwatch_supervisor.present.lookup import say_turns, task_states
+from midwatch_supervisor.present.lookup import meet_new, say_turns, task_states
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.run_text import TaskResult, progress_line, run_end
 from midwatch_supervisor.run.context import RunResources
@@ -303,12 +303,6 @@ class Reporter:
         self._json = output is Output.JSON
         self._transcript = Transcript([job.task for job in jobs])
 
-    def begin(self, resources: RunResources, jobs: Sequence[Job]) -> None:
-        if self._json or self._quiet:
-            return
-        for line in about(resources, jobs):
-            write_line(line)
-
     async def catch_up(self) -> None:
         """Print what stands in the journal since the last time."""
         while page := await self._journal.entries(self._read, run=self._run):
@@ -318,10 +312,7 @@ class Reporter:
         """Print what is new, in a thread: a reader that takes nothing must hold up nobody."""
         lines: list[JsonLine | str] = []
         for entry in entries:
-            if self._transcript.lacks_task(entry):
-                self._transcript.meet_task(await self._journal.task(entry.task))
-            if self._transcript.lacks(entry) and entry.attempt is not None:
-                self._transcript.meet(await self._journal.attempt(entry.attempt))
+            await meet_new(self._journal, self._transcript.run, entry)
             line = self._transcript.line(entry)
             if line is not None and not self._json:
                 line = progress_line(entry, self._transcript)
@@ -331,18 +322,15 @@ class Reporter:
         if lines:
             await asyncio.to_thread(_print, lines)
 
-    def report_refusal(self) -> None:
-        """A provider refused: a program is told of the end, a person reads the error."""
-        if self._json:
-            write_json(self._transcript.done_line(exit_code=2, at=self._clock()))
-
     async def see_to_end(self, resources: RunResources, jobs: tuple[Job, ...]) -> int:
         """Conduct a run, and print what happens; its exit code."""
-        self.begin(resources, jobs)
+        for line in () if self._json or self._quiet else about(resources, jobs):
+            write_line(line)
         try:
             return await conduct(resources, jobs, self.follow)
         except ProviderRefusedError:
-            self.report_refusal()
+            if self._json:  # a person reads the error
+                await self.end(2)
             raise
 
     async def end(self, code: int, *, options: str = "") -> None:
@@ -388,26 +376,46 @@ async def end_without_journal(location: str) -> AsyncGenerator[None]:
     if is_url(location) or location == ":memory:":
         yield
         return
-    file = _JournalFile(Path(location))
-    main = asyncio.current_task()
+    path, main = Path(location), asyncio.current_task()
     assert main is not None
-    watching = asyncio.create_task(file.end(main))
+    opened = _identity(path)
+
+    def there(_record: logging.LogRecord | None = None) -> bool:
+        return _identity(path) == opened
+
+    watching = asyncio.create_task(_end_without(there, main))
     handler = logging.lastResort
     if handler is not None:
-        handler.addFilter(file.keeps)
+        handler.addFilter(there)
     try:
         yield
     except BaseException as error:
-        if not file.gone:
+        if there():
             raise
         raise _loss_error(location, main) from error
     else:
-        if file.gone:
+        if not there():
             raise _loss_error(location, main)
     finally:
         watching.cancel()
         if handler is not None:
-            handler.removeFilter(file.keeps)
+            handler.removeFilter(there)
+
+
+async def _end_without(there: Callable[[], bool], main: "asyncio.Task[object]") -> None:
+    """Cancel the task once the file is not there."""
+    while there():  # noqa: ASYNC110 - files tell of no event
+        await asyncio.sleep(_LOOK_SECONDS)
+    main.cancel()
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Which file stands there; `None` for none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _loss_error(location: str, main: "asyncio.Task[object]") -> JournalError:
@@ -416,35 +424,3 @@ def _loss_error(location: str, main: "asyncio.Task[object]") -> JournalError:
     return JournalError(
         f"the journal {location} was deleted under this run, which has ended: start it again"
     )
-
-
-class _JournalFile:
-    """The file that was opened."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._opened = self._identity()
-
-    @property
-    def gone(self) -> bool:
-        """Whether another file stands there, or none."""
-        return self._identity() != self._opened
-
-    def keeps(self, record: logging.LogRecord) -> bool:
-        """Whether a record says more than that the journal is gone."""
-        return not self.gone
-
-    async def end(self, main: "asyncio.Task[object]") -> None:
-        """Cancel the task once the file is gone."""
-        while True:
-            if self.gone:
-                main.cancel()
-                return
-            await asyncio.sleep(_LOOK_SECONDS)
-
-    def _identity(self) -> tuple[int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino

@@ -19,7 +19,7 @@ from midwatch_monitor.state.attempt import AlertStatus
 from midwatch_monitor.state.intervention import InterventionState, InterventionStatus
 from midwatch_supervisor.present.intervention_text import author_text, terms_text
 from midwatch_supervisor.present.learning_text import verdict_text
-from midwatch_supervisor.present.record_text import detail
+from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import (
     SEVERITY_SIGNS,
     Tone,
@@ -295,7 +295,7 @@ def checks_tab() -> Table[CheckLine]:
         name="checks",
         searches=True,
         nothing="No acceptance check was run yet: they are run when the worker says it is done.",
-        detail=detail,
+        detail=lambda check: line(check).detail,
     )
 
 

@@ -34,7 +34,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import AlertStatus, AttemptState
 from midwatch_monitor.state.intervention import Interventions, InterventionState
 from midwatch_supervisor.present.learning_text import NOTHING, Given
-from midwatch_supervisor.present.record_text import detail, line
+from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import TextLine
 
 KEPT = 5_000
@@ -103,7 +103,7 @@ class Point:
 
 def intervention_detail(state: InterventionState) -> str:
     """All that there is to say of an intervention and what came of it."""
-    parts = [detail(state.intervention)]
+    parts = [line(state.intervention).detail]
     if state.stamp is not None:
         parts.append(f"then:\n{line(state.stamp, state.intervention).text}")
     if state.outcome is not None:
@@ -124,7 +124,7 @@ class AlertTabLine:
 
     @property
     def detail(self) -> str:
-        return detail(self.alert)
+        return line(self.alert).detail
 
 
 class AttemptTimeline:
