@@ -1,7 +1,7 @@
 """What waits for a person in a task; tasks taken back or begun again, with what hangs on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -202,18 +202,17 @@ class Withdrawer:
                 course = WithdrawalCourse.CANCELED  # nobody is there who would hear of the stop
         elif course is WithdrawalCourse.CANCELED and embedded and run.keeper is Keeper.PROCESS:
             course = WithdrawalCourse.KEPT
+        lifecycle = look.state.transition.lifecycle
+        done = Withdrawal(task=look.state.task, course=course, lifecycle=lifecycle)
         match course:
             case WithdrawalCourse.STOPPING if look.state.latest is not None:
-                return await self._stop(look, look.state.latest)
+                return await self._stop(look, look.state.latest, done)
             case WithdrawalCourse.CANCELED:
-                return await self._cancel(look)
+                return await self._cancel(look, done)
             case _:
-                state = look.state
-                return Withdrawal(
-                    task=state.task, course=course, lifecycle=state.transition.lifecycle
-                )
+                return done
 
-    async def _stop(self, look: Look, attempt: AttemptState) -> Withdrawal | None:
+    async def _stop(self, look: Look, attempt: AttemptState, done: Withdrawal) -> Withdrawal | None:
         known = stop_on_its_way(attempt)
         intervention = known
         if known is None and not self._dry_run:
@@ -227,16 +226,10 @@ class Withdrawer:
             intervention = await self._commit(look, (attempt.attempt.id, order))
             if intervention is None:
                 return None
-        return Withdrawal(
-            task=look.state.task,
-            course=WithdrawalCourse.STOPPING,
-            lifecycle=look.state.transition.lifecycle,
-            attempt=attempt,
-            intervention=intervention,
-            already=known is not None,
-        )
+        already = known is not None
+        return replace(done, attempt=attempt, intervention=intervention, already=already)
 
-    async def _cancel(self, look: Look) -> Withdrawal | None:
+    async def _cancel(self, look: Look, done: Withdrawal) -> Withdrawal | None:
         records: list[tuple[int | None, Record]] = []
         last = look.state.latest
         if last is not None and not last.transition.lifecycle.over:
@@ -245,13 +238,11 @@ class Withdrawer:
             )
             records.append((last.attempt.id, state))
         records.append((None, TaskTransition(lifecycle=Lifecycle.CANCELED, reason=self._reason)))
-        if not self._dry_run and await self._commit(look, *records) is None:
+        if self._dry_run:
+            return done
+        if await self._commit(look, *records) is None:
             return None
-        return Withdrawal(
-            task=look.state.task,
-            course=WithdrawalCourse.CANCELED,
-            lifecycle=look.state.transition.lifecycle if self._dry_run else Lifecycle.CANCELED,
-        )
+        return replace(done, lifecycle=Lifecycle.CANCELED)
 
     async def _commit(self, look: Look, *records: tuple[int | None, Record]) -> int | None:
         """Store records of attempts or of the task; the last one's id, `None` where it moved."""

@@ -272,17 +272,13 @@ _VERSION_STATES = {
 }
 
 
-def version_standing(known: KnownGuidelines) -> str:
-    """Where a version stands: `version 2 (31) is in force, Ada`."""
-    who = f", {known.author}" if known.author else ""
-    return f"version {known.guidelines.version} ({known.id}) {_VERSION_STATES[known.state]}{who}"
-
-
 def version_line(known: KnownGuidelines) -> str:
-    """A version on one line, with its comment and its length."""
+    """A version on one line: `version 2 (31) is in force, Ada: shorter; 40 words from 3 …`."""
     version = known.guidelines
+    who = f", {known.author}" if known.author else ""
+    stands = f"version {version.version} ({known.id}) {_VERSION_STATES[known.state]}{who}"
     size = f"{len(version.text.split())} words from {count_noun(len(version.sources), 'attempt')}"
-    return f"{version_standing(known)}{because(known.comment)}; {size}"
+    return f"{stands}{because(known.comment)}; {size}"
 
 
 def version_detail(known: KnownGuidelines, before: KnownGuidelines | None) -> Parts:

@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -197,14 +197,6 @@ class SessionWatch:
         with self._letting_go(session):
             reply = await session.hear(event)
         return session, reply
-
-    async def take_in(self, lines: Iterable[bytes]) -> int:
-        """Take in what hooks left behind while nobody listened; how many there were."""
-        count = 0
-        for line in lines:
-            await self.hear(line)
-            count += 1
-        return count
 
     def _session_of(self, event: HookEvent) -> ForeignSession:
         name = SessionName(agent=event.agent, id=event.session, folder=event.folder)

@@ -35,6 +35,8 @@ class HeldTask:
     id: int
     task: Task | None = None
     attempt: Attempt | None = None
+    lifecycle: Lifecycle | None = None
+    """Of the task."""
 
     @property
     def name(self) -> str:
@@ -142,7 +144,7 @@ class NodeExitReport:
         held = await self._held_task(ended.task)
         if held.task is None:
             held = self._known.get(ended.task, held)
-        lifecycle = await self._lifecycle(ended.task) if ended.outcome is TurnOutcome.OVER else None
+        lifecycle = held.lifecycle if ended.outcome is TurnOutcome.OVER else None
         if ended.outcome is None:
             self._came["given back"] += 1
             said = "is given back: others go on with it"
@@ -160,19 +162,16 @@ class NodeExitReport:
             async with asyncio.timeout(_ASKED_SECONDS):
                 found = await self._journal.tasks_with([task])
                 attempts = await self._journal.attempts(task)
+                states = await self._journal.entries(task=task, kinds=(TaskTransition,))
         except (TimeoutError, JournalError):
             return HeldTask(id=task)
-        last = attempts[-1] if attempts else None
-        return HeldTask(id=task, task=found[0] if found else None, attempt=last)
-
-    async def _lifecycle(self, task: int) -> Lifecycle | None:
-        try:
-            async with asyncio.timeout(_ASKED_SECONDS):
-                found = await self._journal.entries(task=task, kinds=(TaskTransition,))
-        except (TimeoutError, JournalError):
-            return None
-        last = found[-1].record if found else None
-        return last.lifecycle if isinstance(last, TaskTransition) else None
+        last = states[-1].record if states else None
+        return HeldTask(
+            id=task,
+            task=found[0] if found else None,
+            attempt=attempts[-1] if attempts else None,
+            lifecycle=last.lifecycle if isinstance(last, TaskTransition) else None,
+        )
 
     def _say(self, text: str, fields: dict[str, object]) -> None:
         fields = {"type": fields["type"], "at": moment(now()), **fields}

@@ -182,7 +182,8 @@ async def _watch(
         if at is None:
             raise PermissionError(EACCES, "it is no folder of yours")
         await stack.enter_async_context(listen_for_hooks(at, watch))
-        await watch.take_in(take_inbox(folder))
+        for line in take_inbox(folder):  # what hooks left behind while nobody listened
+            await watch.hear(line)
     except OSError as error:
         raise UsageError(
             f"hooks cannot be heard in {folder} ({error.strerror or error}): "

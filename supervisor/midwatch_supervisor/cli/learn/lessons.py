@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -75,14 +76,12 @@ async def list_lessons(
             write_note(f"no lesson yet in {opened.name}", json=json)
             return
         name = await project_named(learned, project)
-
-        async def read(before: int | None) -> list[KnownLesson]:
-            return await learned.lessons(
-                project=name, task=task, failure_class=failure_class, before=before, limit=_PAGE
-            )
-
+        only = partial(
+            learned.lessons, project=name, task=task, failure_class=failure_class, limit=_PAGE
+        )
+        pages = every(lambda before: only(before=before))
         # One that waits for a person is not obsolete, though nobody is given it.
-        found = (known async for known in every(read) if all or not known.obsolete)
+        found = (known async for known in pages if all or not known.obsolete)
         if json:
             async for known in found:
                 write_json(lesson_fields(known))
@@ -330,11 +329,8 @@ async def _place(journal: Journal, project: str | None, task: str | None) -> tup
 async def _require_news(journal: Journal, project: str, text: str) -> None:
     """Raise UsageError where a lesson of the project says the same already."""
     learned, wanted = Learned(journal), fold_lines(journal.masker.text(text))
-
-    async def read(before: int | None) -> list[KnownLesson]:
-        return await learned.lessons(project=project, before=before, limit=_PAGE)
-
-    async for known in every(read):
+    of_project = partial(learned.lessons, project=project, limit=_PAGE)
+    async for known in every(lambda before: of_project(before=before)):
         if fold_lines(known.lesson.text) == wanted:
             standing = lesson_standing(known)
             raise UsageError(

@@ -161,7 +161,7 @@ def resume(
     json: JsonOption = False,
 ) -> int:
     """Go on with a run: no answered model request is asked again, no delivered word is repeated."""
-    from midwatch_supervisor.cli.run.continuation import find_run, go_on
+    from midwatch_supervisor.cli.run.conduct import find_run, go_on
 
     found = INTERRUPTS.run(find_run(journal_place(journal), run))
     if dry_run:
