@@ -4,21 +4,9 @@ import pytest
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Attempt,
-    Entry,
-    FactAct,
-    FactMark,
-    GuidelinesAct,
-    GuidelinesMark,
-    GuidelinesState,
-    KnownGuidelines,
-    LessonAct,
-    LessonMark,
-    Record,
-)
+from midwatch_monitor.records import Attempt, GuidelinesState, KnownGuidelines
 from midwatch_stage.command import write
-from midwatch_stage.factories import AT, fact, guidelines, known_fact, known_lesson, lesson
+from midwatch_stage.factories import AT, fact, guidelines, known_fact, known_lesson
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
 
@@ -39,52 +27,12 @@ def actions(journal: Journal) -> OperatorActions:
     return OperatorActions(journal, author="ada", clock=lambda: AT)
 
 
-async def after(journal: Journal, id: int) -> list[Record]:
-    return [entry.record for entry in await journal.entries(id)]
-
-
-async def test_r58_a_lesson_is_retired_restored_and_rated(
-    journal: Journal, attempt: Attempt, actions: OperatorActions
-) -> None:
-    id = await write(journal, attempt, AT, lesson())
-    await actions.mark(LearningMark.RETIRE, known_lesson(id), "old")
-    await actions.mark(LearningMark.RESTORE, known_lesson(id))
-    await actions.mark(LearningMark.RATE, known_lesson(id), "ok", rating=4)
-    assert await after(journal, id) == [
-        LessonMark(lesson=id, act=LessonAct.RETIRED, author="ada", comment="old"),
-        LessonMark(lesson=id, act=LessonAct.RESTORED, author="ada"),
-        LessonMark(lesson=id, act=LessonAct.RATED, rating=4, author="ada", comment="ok"),
-    ]
-
-
-async def test_a_fact_is_retired_and_restored_with_the_task_and_attempt_that_it_stands_with(
+async def test_a_mark_stands_with_the_task_and_attempt_of_what_it_marks(
     journal: Journal, attempt: Attempt, actions: OperatorActions
 ) -> None:
     id = await write(journal, attempt, AT, fact())
-    await actions.mark(LearningMark.RETIRE, known_fact(id), "no")
-    await actions.mark(LearningMark.RESTORE, known_fact(id))
-    assert await journal.entries(id) == [
-        Entry(id=place, record=mark, at=AT, task=attempt.task, attempt=attempt.id)
-        for place, mark in enumerate(
-            (
-                FactMark(fact=id, act=FactAct.RETIRED, author="ada", reason="no"),
-                FactMark(fact=id, act=FactAct.RESTORED, author="ada"),
-            ),
-            start=id + 1,
-        )
-    ]
-
-
-async def test_a_version_is_approved_and_rolled_back(
-    journal: Journal, attempt: Attempt, actions: OperatorActions
-) -> None:
-    id = await write(journal, attempt, AT, guidelines())
-    await actions.mark(LearningMark.APPROVE, version(id))
-    await actions.mark(LearningMark.ROLL_BACK, version(id), "worse")
-    assert await after(journal, id) == [
-        GuidelinesMark(guidelines=id, act=GuidelinesAct.APPROVED, author="ada"),
-        GuidelinesMark(guidelines=id, act=GuidelinesAct.ROLLED_BACK, author="ada", comment="worse"),
-    ]
+    (entry,) = await journal.entries(await actions.mark(LearningMark.RETIRE, known_fact(id)) - 1)
+    assert (entry.task, entry.attempt) == (attempt.task, attempt.id)
 
 
 async def test_what_is_no_lesson_is_not_marked_as_one(

@@ -25,9 +25,6 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.watches import NOBODY
 from midwatch_monitor.records import (
     Action,
-    Alert,
-    AlertKey,
-    AlertState,
     Attempt,
     AttemptTransition,
     Decision,
@@ -38,11 +35,11 @@ from midwatch_monitor.records import (
     Keeper,
     Lifecycle,
     Record,
-    Severity,
     Step,
     StepKind,
 )
 from midwatch_stage.command import new_attempt, new_task, objects, write
+from midwatch_stage.factories import alert
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.matrix import DATABASES
 from midwatch_stage.ports import LOOPBACK
@@ -56,16 +53,7 @@ CONFIG = f"""\
 monitor: {{poll_seconds: 0.05, tick_seconds: 1}}
 fleet: {{lease_seconds: {LEASE_SECONDS}}}
 """
-CYCLE = Alert(
-    key=AlertKey(rule="cycle"),
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
-    value=5,
-    summary="cycle was seen",
-    evidence=(1,),
-    since_step=1,
-    step=1,
-)
+CYCLE = alert(evidence=(1,))
 BEGUN = (
     AttemptTransition(lifecycle=Lifecycle.WORKING),
     Step(number=1, kind=StepKind.TOOL, tool="edit"),

@@ -10,7 +10,6 @@ from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
-    Alert,
     AlertKey,
     AlertState,
     Attempt,
@@ -29,12 +28,12 @@ from midwatch_monitor.records import (
     PlanStep,
     PlanStepState,
     Resolution,
-    Severity,
     Step,
     StepKind,
     Task,
 )
 from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
+from midwatch_stage.factories import alert
 from midwatch_supervisor.present.assignment import Assignment
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
@@ -51,19 +50,18 @@ async def task_of(journal: Journal) -> Task:
 
 async def eventful(journal: Journal, attempt: Attempt, at: datetime) -> int:
     """An attempt with everything in it; the intervention's id."""
-    alert = Alert(
-        key=KEY,
-        severity=Severity.WARNING,
+    circling = alert(
+        "cycle",
         state=AlertState.RESOLVED,
-        value=5,
+        subject="a.py",
+        step=9,
         summary="round and round",
         evidence=(3, 5),
         since_step=3,
-        step=9,
         resolution=Resolution.CLEARED,
     )
     steps = (PlanStep(title="read", state=PlanStepState.DONE), PlanStep(title="round"))
-    await write(journal, attempt, at, Plan(steps=steps), alert)
+    await write(journal, attempt, at, Plan(steps=steps), circling)
     await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=(KEY,), reason="it circles", at=at
     )

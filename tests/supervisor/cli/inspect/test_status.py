@@ -11,7 +11,6 @@ from pydantic_ai import Agent
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
-    Alert,
     AlertKey,
     AlertState,
     Attempt,
@@ -37,7 +36,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage.command import ask, midwatch, new_task, read
-from midwatch_stage.factories import intervention
+from midwatch_stage.factories import alert, intervention
 from midwatch_stage.factories import plan as make_plan
 from midwatch_stage.worker import scripted
 from midwatch_supervisor.cli import main
@@ -51,18 +50,6 @@ Write = Callable[..., Awaitable[int]]
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 
 
-def alert(severity: Severity, state: AlertState = AlertState.FIRING) -> Alert:
-    return Alert(
-        key=AlertKey(rule="cycle"),
-        severity=severity,
-        state=state,
-        value=5,
-        summary="",
-        since_step=1,
-        step=2,
-    )
-
-
 def busy() -> Sequence[Record]:
     told = Checkpoint(progress_percent=40, confidence=70)
     done = PlanStep(title="a", state=PlanStepState.DONE)
@@ -73,7 +60,7 @@ def busy() -> Sequence[Record]:
         Step(number=1, kind=StepKind.MESSAGE),
         Step(number=2, kind=StepKind.CHECKPOINT, checkpoint=told),
         Step(number=3, kind=StepKind.MESSAGE),
-        alert(Severity.WARNING),
+        alert("cycle", Severity.WARNING),
     )
 
 
@@ -145,11 +132,11 @@ async def test_the_plan_step_is_one_of_the_plan_and_the_task_alone_is_none(
     ("records", "health"),
     [
         ((), "ok"),
-        ((alert(Severity.NOTICE),), "notice"),
-        ((alert(Severity.WARNING),), "suspect"),
-        ((alert(Severity.CRITICAL),), "stuck"),
-        ((alert(Severity.CRITICAL, AlertState.RESOLVED),), "ok"),
-        ((alert(Severity.CRITICAL), Change(lifecycle=Lifecycle.INPUT_REQUIRED)), "stuck"),
+        ((alert("cycle", Severity.NOTICE),), "notice"),
+        ((alert("cycle", Severity.WARNING),), "suspect"),
+        ((alert("cycle", Severity.CRITICAL),), "stuck"),
+        ((alert("cycle", Severity.CRITICAL, AlertState.RESOLVED),), "ok"),
+        ((alert("cycle", Severity.CRITICAL), Change(lifecycle=Lifecycle.INPUT_REQUIRED)), "stuck"),
     ],
 )
 async def test_health_follows_from_what_fires(
@@ -219,7 +206,7 @@ async def test_an_attempt_waits_for_what_is_on_its_way_or_for_a_person_and_never
 
 async def test_a_task_that_was_split_waits_for_its_parts(write: Write, capsys: Capture) -> None:
     split = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
-    await write(split, alert(Severity.CRITICAL, AlertState.RESOLVED))
+    await write(split, alert("cycle", Severity.CRITICAL, AlertState.RESOLVED))
     (line,) = await ask(capsys, "status")
     assert (line["health"], line["waits_for"]) == ("ok", "the tasks that it was split into")
 

@@ -10,9 +10,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
     Actor,
-    Alert,
-    AlertKey,
-    AlertState,
     Attempt,
     AttemptTransition,
     BudgetRequest,
@@ -22,24 +19,15 @@ from midwatch_monitor.records import (
     Intervention,
     Lifecycle,
     Record,
-    Severity,
     Terms,
 )
 from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read
+from midwatch_stage.factories import alert
 
 Capture = pytest.CaptureFixture[str]
 Write = Callable[..., Awaitable[int]]
 
-KEY = AlertKey(rule="budget_burn")
-FIRING = Alert(
-    key=KEY,
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
-    value=1,
-    summary="",
-    since_step=1,
-    step=2,
-)
+FIRING = alert("budget_burn")
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 GRANT = Intervention(
     action=Action.GRANT_BUDGET, by=Actor.OPERATOR, author="ada", message="Granted."
@@ -66,7 +54,7 @@ async def test_a_grant_is_an_operators_intervention_about_what_fires(
     ]
     given = Terms(grant=Grant(requests=5, cost_usd=0.5, minutes=2.5))
     assert await written(journal, last) == [
-        replace(GRANT, message="Go on.", terms=given, answers=(KEY,))
+        replace(GRANT, message="Go on.", terms=given, answers=(FIRING.key,))
     ]
 
 
@@ -88,7 +76,7 @@ async def test_a_switch_names_the_model_that_goes_on(
     assert await read(capsys, "switch", "fix", "big", "--from", "eve") == [
         f"fix#1: switch to big sent ({last + 1})"
     ]
-    assert await written(journal, last) == [replace(SWITCH, author="eve", answers=(KEY,))]
+    assert await written(journal, last) == [replace(SWITCH, author="eve", answers=(FIRING.key,))]
 
 
 @pytest.mark.parametrize(

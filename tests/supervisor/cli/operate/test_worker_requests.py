@@ -90,13 +90,19 @@ async def test_an_attempt_that_waits_for_a_permission_is_not_resumed_without_it(
     assert await written(journal, last) == []
 
 
-@pytest.mark.parametrize("petition", [BUDGET, REVISION, PERMISSION])
+@pytest.mark.parametrize(
+    ("asked", "comment", "heard"),
+    [
+        *((each, "Simplify.", "Simplify.") for each in (BUDGET, REVISION, PERMISSION)),
+        (BUDGET, "", "Refused."),
+    ],
+)
 async def test_a_refusal_is_a_nudge_with_the_reason(
-    journal: Journal, petition: Record, write: Write
+    journal: Journal, write: Write, asked: Record, comment: str, heard: str
 ) -> None:
-    id = await write(petition)
-    assert await midwatch("reject", str(id), "--comment", "Simplify.") == 0
-    assert await written(journal, id) == [replace(MINE, message="Simplify.", petition=id)]
+    id = await write(asked)
+    assert await midwatch("reject", str(id), "--comment", comment) == 0
+    assert await written(journal, id) == [replace(MINE, message=heard, petition=id)]
 
 
 @pytest.mark.parametrize(
