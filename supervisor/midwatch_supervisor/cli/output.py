@@ -131,3 +131,14 @@ def new_file(target: Path) -> Generator[BinaryIO]:
         part.replace(target)
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def output_stream(target: str) -> Generator[BinaryIO]:
+    """A new file, or stdout for `-`: what is written is UTF-8, whatever the terminal speaks."""
+    if target == "-":
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+    else:
+        with new_file(Path(target)) as stream:
+            yield stream

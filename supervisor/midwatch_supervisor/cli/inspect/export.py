@@ -1,7 +1,6 @@
 """`midwatch export`: recorded attempts as traces, which `midwatch replay` reads."""
 
 import re
-import sys
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -12,7 +11,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, AttemptTransition, Change, Entry, Event, Plan, Step
 from midwatch_monitor.traces.native import write_event
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
-from midwatch_supervisor.cli.output import new_file, refuse_existing, write_either
+from midwatch_supervisor.cli.output import output_stream, refuse_existing, write_either
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, find
 from midwatch_supervisor.present.numbers import count_noun
@@ -65,7 +64,8 @@ async def export(
             if target != "-":
                 refuse_existing(Path(target), force=force)
         for target, each in wanted.items():
-            steps = await _export(opened, each, target)
+            with output_stream(target) as stream:
+                steps = await _write(opened, each, stream)
             if target != "-":
                 fields = {"type": "export", "file": target, "attempt": each.id, "steps": steps}
                 write_either(fields, f"wrote {target}: {count_noun(steps, 'step')}", json=json)
@@ -98,17 +98,8 @@ async def _attempts(journal: Journal, *, run: int | None, folder: Path) -> dict[
     return wanted
 
 
-async def _export(journal: Journal, attempt: Attempt, target: str) -> int:
-    """Write one attempt; answers its number of steps."""
-    if target == "-":
-        sys.stdout.flush()
-        # A trace is UTF-8, whatever the terminal speaks.
-        return await _write(journal, attempt, sys.stdout.buffer)
-    with new_file(Path(target)) as stream:
-        return await _write(journal, attempt, stream)
-
-
 async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
+    """Write one attempt; answers its number of steps."""
     after, steps = 0, 0
     files: tuple[str, ...] | None = ()
     while page := await journal.entries(

@@ -3,7 +3,6 @@ learned, and of what models said of themselves.
 """
 
 import asyncio
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,7 +25,7 @@ from midwatch_supervisor.cli.inspect.web import host_and_port
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import project_named
 from midwatch_supervisor.cli.output import (
-    new_file,
+    output_stream,
     refuse_existing,
     write_error,
     write_json,
@@ -155,17 +154,12 @@ def _print(
 
 
 def _write(text: str, output: str, *, force: bool) -> None:
-    """Write the page, which is UTF-8 whatever the terminal speaks; a file only once it is whole."""
-    body = text.encode("utf-8", "replace")
-    if output == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(body)
-        return
-    target = Path(output)
-    refuse_existing(target, force=force)
-    with new_file(target) as stream:
-        stream.write(body)
-    write_line(f"wrote {target}")
+    if output != "-":
+        refuse_existing(Path(output), force=force)
+    with output_stream(output) as stream:
+        stream.write(text.encode("utf-8", "replace"))
+    if output != "-":
+        write_line(f"wrote {Path(output)}")
 
 
 REPORTED = (20, 40, 60, 80, 90, 100)
