@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from midwatch_agents.left_processes import end_all_leftovers, end_leftovers, process_mark
-from midwatch_agents.prompt import PastAttempt
+from midwatch_agents.prompt import PastAttempt, first_prompt
 from midwatch_agents.worker import Station
 from midwatch_monitor.errors import (
     BudgetSpentError,
@@ -43,7 +43,7 @@ from midwatch_monitor.shielding import finish_before_cancel, heed
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.run.attempt_end import Ended, end_asked_for, overtime, result, undoable
-from midwatch_supervisor.run.attempt_start import Introduction, budget_of, circumstances, own_plan
+from midwatch_supervisor.run.attempt_start import budget_of, circumstances, outline_plan, own_plan
 from midwatch_supervisor.run.completion import FinishedWork, check_in, finish
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.parking import (
@@ -57,11 +57,13 @@ from midwatch_supervisor.run.parking import (
     tell_of,
 )
 from midwatch_supervisor.run.task_agents import TaskAgents
-from midwatch_supervisor.workspaces.changes import changed_files, records
+from midwatch_supervisor.workspaces.changes import changed_files, list_files, records
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
 from midwatch_tools.attempt_watch import AttemptWatch, Reach
+from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.inbox import Inbox
+from midwatch_tools.instructions import outline
 from midwatch_tools.pauses import listen
 from midwatch_tools.tools.board import Board
 from midwatch_tools.tools.facts import Facts
@@ -188,16 +190,47 @@ class AttemptRun:
             return ()
         return (Change(confidence_counts=False),)
 
-    def _introduction(self) -> Introduction:
-        return Introduction(
-            resources=self.resources,
-            task=self.task,
-            assignment=self.assignment,
-            agents=self.agents,
-            attempt=self.attempt,
-            workspace=self.workspace,
-            past=self.past,
+    async def _first_prompt(self, recorder: Recorder, board: Board) -> str:
+        """What introduces the worker to its work; what is in it of lessons and facts is in the
+        journal by then.
+
+        Has the planner write the plan first, unless there is one; it reads what was learned too.
+        """
+        blocks, learning = DataBlocks.with_new_code(), self.resources.learning
+        learned, records = await learning.recall(
+            self.task, self.assignment, self.attempt, recorder.plan, blocks
         )
+        if records:
+            await recorder.record(*records)
+        if not recorder.plan.steps:
+            await self._outline(recorder, learned)
+        # A planner has read how similar tasks went; its plan says what follows from it.
+        before = not self.assignment.planned
+        return first_prompt(
+            self.assignment.task,
+            outline(recorder.plan),
+            number=self.attempt.number,
+            past=self.past,
+            blocks=blocks,
+            learned=learned,
+            board=await board.beside(blocks),
+            precedents=await learning.precedents(self.task) if before else "",
+            provisional=self.assignment.provisional,
+        )
+
+    async def _outline(self, recorder: Recorder, learned: str) -> None:
+        """Have the planner write the plan."""
+        went = await self.resources.learning.precedents(self.task)
+        plan, record = await outline_plan(
+            self.agents.planner,
+            self.assignment,
+            past=self.past,
+            precedents="\n\n".join(filter(None, (went, learned))),
+            listing=await list_files(self.workspace),
+            settings=self.resources.settings,
+        )
+        begun = circumstances(plan, recorder.budget, self.resources.settings)
+        await recorder.record(record, *begun)
 
     # -- the work --------------------------------------------------------------------------
 
@@ -235,7 +268,7 @@ class AttemptRun:
         listen(tell_of(recorder))
         try:
             history = await self._history()
-            prompt = None if history else await self._introduction().prompt(recorder, board)
+            prompt = None if history else await self._first_prompt(recorder, board)
             self.busy = recorder
             await self._run(prompt, history, watch, recorder)
         except ProviderRefusedError as error:

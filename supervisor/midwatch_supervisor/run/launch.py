@@ -7,13 +7,13 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import SandboxKind, find_sandbox
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings, settings_of
-from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import now
@@ -22,7 +22,6 @@ from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
 from midwatch_monitor.shielding import meanwhile
-from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.supervision import Supervision
@@ -229,10 +228,9 @@ async def conduct(
 async def _conduct(
     resources: RunResources, jobs: tuple[Job, ...], follow: Follow, *, attended: bool
 ) -> int:
-    roster = Roster(resources, jobs)
     # What waits for a person who has a time limit does not wait for ever.
     patient = attended or resources.settings.policy.person.timeout_minutes > 0
-    runner = Runner(resources, jobs, hire=roster.hire, patient=patient)
+    runner = Runner(resources, jobs, hire=partial(new_job, resources), patient=patient)
     monitor = Monitor(
         journal=resources.journal,
         bus=resources.bus,
@@ -240,11 +238,21 @@ async def _conduct(
         run=resources.run.id,
         clock=resources.clock,
     )
+    supervision = Supervision(
+        journal=resources.journal,
+        bus=resources.bus,
+        settings=resources.settings,
+        run=resources.run.id,
+        tasks={},
+        supervisors={},
+        clock=resources.clock,
+        hire=lambda task: runner.jobs[task.name].agents.supervisor,
+    )
     follower = _Follower(resources, follow)
     # A trial of guidelines is a part of what another learner does.
     learns = any(job.task.project for job in jobs)
     await monitor.try_to_look()
-    works = [monitor.run(), _supervision(resources, roster).run(), follower.run()]
+    works = [monitor.run(), supervision.run(), follower.run()]
     works += [resources.learning.run()] if learns else []
     try:
         async with meanwhile(*works):
@@ -257,39 +265,6 @@ async def _conduct(
         await monitor.try_to_look(everything=True)
         await follower.look()
     return runner.exit_code
-
-
-class Roster:
-    """Who supervises which task of a run. It grows where a task is split."""
-
-    def __init__(self, resources: RunResources, jobs: Sequence[Job]) -> None:
-        self._resources = resources
-        self.tasks: dict[int, TaskSpec] = {}
-        self.supervisors: dict[int, Supervisor] = {}
-        for job in jobs:
-            self._enter(job)
-
-    def _enter(self, job: Job) -> None:
-        self.tasks[job.task.id] = job.assignment.task
-        self.supervisors[job.task.id] = job.agents.supervisor
-
-    async def hire(self, assignment: Assignment) -> Job:
-        """A new task of the run, as `new_job` makes it."""
-        job = await new_job(self._resources, assignment)
-        self._enter(job)
-        return job
-
-
-def _supervision(resources: RunResources, roster: Roster) -> Supervision:
-    return Supervision(
-        journal=resources.journal,
-        bus=resources.bus,
-        settings=resources.settings,
-        run=resources.run.id,
-        tasks=roster.tasks,
-        supervisors=roster.supervisors,
-        clock=resources.clock,
-    )
 
 
 class _Follower:
