@@ -24,6 +24,8 @@ from midwatch_monitor.records import (
     Draft,
     Ending,
     Entry,
+    KnownFact,
+    KnownLesson,
     Record,
     TaskTransition,
 )
@@ -209,6 +211,16 @@ class PastAttempts:
     async def end(self, attempt: Attempt, ending: Ending = Ending.UNACCEPTED) -> int:
         """Let an attempt be over; the id of its last state."""
         return await self.say(attempt, ended(ending))
+
+    async def lesson(self, id: int) -> KnownLesson:
+        """The lesson with that id."""
+        (found,) = await self.learned.lessons(ids=[id])
+        return found
+
+    async def fact(self, id: int) -> KnownFact:
+        """The fact with that id."""
+        (found,) = await self.learned.facts(ids=[id], live=False)
+        return found
 
     async def told(self, kind: type[T], of: Attempt | None = None) -> list[T]:
         """All that the journal holds of one kind, or of one attempt."""

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart, UserPromptPart
+from sqlalchemy import Connection, select
 
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.records import Erasure, Method, Recalled
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.watched import uncoded
 
@@ -56,3 +59,27 @@ def last_words(messages: Sequence[ModelMessage]) -> str:
     """All that stands in the last message, without the code of its data blocks."""
     parts = messages[-1].parts
     return uncoded("\n".join(str(getattr(part, "content", "")) for part in parts))
+
+
+async def uses(journal: Journal, attempt: int) -> list[Recalled]:
+    """The lessons that an attempt was given, as the index has them, the best first."""
+
+    def ask(connection: Connection) -> list[Recalled]:
+        table = tables.lesson_use
+        query = select(table).where(table.c.attempt == attempt)
+        rows = connection.execute(query.order_by(table.c.score.desc(), table.c.lesson.desc()))
+        return [
+            Recalled(lesson=row.lesson, method=Method(row.method), score=row.score) for row in rows
+        ]
+
+    return await journal.read(ask)
+
+
+async def erasures(journal: Journal) -> list[Erasure]:
+    """What was deleted, oldest first."""
+
+    def ask(connection: Connection) -> list[Erasure]:
+        query = select(tables.erasure).order_by(tables.erasure.c.id)
+        return [Erasure(**row) for row in connection.execute(query).mappings()]
+
+    return await journal.read(ask)

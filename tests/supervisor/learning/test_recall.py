@@ -28,6 +28,7 @@ from midwatch_monitor.records import (
     Recall,
 )
 from midwatch_stage.harness import PastAttempts, assigned
+from midwatch_stage.reading import uses
 from midwatch_supervisor.learning.recall import PART, RecalledText, RecallRequest, group_of, recall
 from midwatch_tools.data_blocks import DataBlocks
 
@@ -110,9 +111,9 @@ async def test_r34_each_use_is_counted_with_its_attempt(shop: Shop) -> None:
     first, second = await shop.request(), await shop.request()
     await shop.given(first)
     await shop.given(second)
-    known = await shop.learned.lesson(lesson)
+    known = await shop.lesson(lesson)
     assert (known.used, known.helped, known.hurt) == (2, 0, 0)
-    assert [each.lesson for each in await shop.learned.uses(second.attempt.id)] == [lesson]
+    assert [each.lesson for each in await uses(shop.journal, second.attempt.id)] == [lesson]
 
 
 async def test_r34_the_outcome_of_a_use_is_filled_in_when_its_attempt_ends(shop: Shop) -> None:
@@ -120,7 +121,7 @@ async def test_r34_the_outcome_of_a_use_is_filled_in_when_its_attempt_ends(shop:
     request = await shop.request()
     await shop.given(request)
     await shop.end(request.attempt, Ending.DONE)
-    assert (await shop.learned.lesson(lesson)).helped == 1
+    assert (await shop.lesson(lesson)).helped == 1
 
 
 async def test_requirement_18_a_crash_after_the_record_gives_the_same_and_counts_no_use_twice(
@@ -131,7 +132,7 @@ async def test_requirement_18_a_crash_after_the_record_gives_the_same_and_counts
     before = await shop.given(request)
     await shop.say(request.attempt, CENT)  # what came meanwhile changes nothing
     assert await shop.given(request) == RecalledText(text=before.text)
-    assert (await shop.learned.lesson(lesson)).used == 1
+    assert (await shop.lesson(lesson)).used == 1
 
 
 async def test_requirement_18_what_was_retired_never_comes_back(shop: Shop) -> None:

@@ -167,7 +167,7 @@ async def test_a_fact_that_a_worker_wrote_is_read_by_others_once_a_person_approv
     assert await Learned(journal).facts_like(wanted) == []
     assert await Learned(journal).count_waiting() == ({}, {"shop": 1})
     mark = FactMark(fact=id, act=FactAct.REVIEWED, author="ann")
-    of = await journal.attempt((await Learned(journal).fact(id)).attempt)
+    of = await journal.attempt((await past.fact(id)).attempt)
     await past.say(of, mark)
     assert [each.id for each in await facts.search("Führe", ())] == [id]
     assert [each.id for each in await Learned(journal).facts_like(wanted)] == [id]

@@ -27,7 +27,10 @@ process is refused at its next write, as if another had taken the attempt over."
 
 
 def footprint(connection: Connection, project: str) -> Erasure:
-    """What `forget` would delete; its id is 0, and its time that of the newest entry."""
+    """What `forget` would delete; its id is 0, and its time that of the newest entry.
+
+    Raises UsageError for an unknown project.
+    """
     key = _key(connection, project)
     entry = tables.entry
     newest = select(func.max(entry.c.at)).where(entry.c.task.in_(_tasks(key)))
@@ -44,12 +47,6 @@ def forget(connection: Connection, project: str, *, author: str, at: datetime) -
     _forget_work(connection, key)
     done = connection.execute(insert(tables.erasure).returning(tables.erasure), values)
     return Erasure(**done.mappings().one())
-
-
-def erasures(connection: Connection) -> list[Erasure]:
-    """What was deleted, oldest first."""
-    query = select(tables.erasure).order_by(tables.erasure.c.id)
-    return [Erasure(**row) for row in connection.execute(query).mappings()]
 
 
 def _key(connection: Connection, project: str) -> int:

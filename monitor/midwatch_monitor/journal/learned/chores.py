@@ -86,7 +86,11 @@ def study(connection: Connection, study: Study) -> None:
 
 
 def still_open(
-    connection: Connection, *, tries: int, attempt: int | None, kinds: Collection[Chore]
+    connection: Connection,
+    *,
+    tries: int,
+    attempt: int | None = None,
+    kinds: Collection[Chore] = tuple(Chore),
 ) -> list[OpenChore]:
     """The chores of some kinds that are not done, the newest first.
 
@@ -135,9 +139,9 @@ def sum_up(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
 
 
 def summaries(
-    connection: Connection, project: str, *, after: int, limit: int
+    connection: Connection, project: str, *, after: int = 0, limit: int = 50
 ) -> list[KnownSummary]:
-    """The first summaries of a project with ids above `after`."""
+    """The first summaries of attempts of a project with ids above `after`; one an attempt."""
     table, entry, task = tables.summary, tables.entry, tables.task
     query = (
         select(table, entry.c.at, entry.c.body, entry.c.task, task.c.name)

@@ -188,8 +188,8 @@ def _known_fact(row: Row[Any], said: Fact, sources: tuple[int, ...]) -> KnownFac
     )
 
 
-def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFact]:
-    """Shared facts: of the same files first, then of the same tags, then with the same words."""
+def like(connection: Connection, wanted: Wanted, *, limit: int = 100) -> list[KnownFact]:
+    """Shared facts of the project: of the same files first, then the same tags, then words."""
     project = projects.key_of(connection, wanted.project)
     if project is None:
         return []

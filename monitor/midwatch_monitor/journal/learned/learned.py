@@ -1,51 +1,49 @@
 """What was learned, as it stands now; the journal's log says how it came to be."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 from sqlalchemy import ColumnElement, select
 
 from midwatch_monitor.errors import JournalError
-from midwatch_monitor.journal.admin import erase as erasure
+from midwatch_monitor.journal.admin import erase
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.journal import Journal
-from midwatch_monitor.journal.learned import chores, facts, lessons, projects, versions
+from midwatch_monitor.journal.core.journal import JournalPart, read_method
+from midwatch_monitor.journal.learned import chores as open_chores
+from midwatch_monitor.journal.learned import facts as fact_index
+from midwatch_monitor.journal.learned import lessons as lesson_index
+from midwatch_monitor.journal.learned import projects as project_index
+from midwatch_monitor.journal.learned import versions
 from midwatch_monitor.records import (
-    Candidate,
-    Chore,
     Erasure,
     GuidelinesState,
     KnownFact,
     KnownGuidelines,
     KnownLesson,
-    KnownSummary,
-    OpenChore,
-    Recalled,
-    Wanted,
 )
 
-T = TypeVar("T")
 KnownT = TypeVar("KnownT", KnownLesson, KnownFact)
 
 _UNUSED = 1000
 """Lessons out of use that are looked at for those that wait, the newest."""
 
 
-class Learned:
+class Learned(JournalPart):
     """Lessons, facts, guidelines and chores in an open journal, also one opened to be read.
 
     Writing goes through `Journal.commit`; only `forget` is done here. Every method raises a
     JournalError when the database cannot do it.
     """
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-
-    async def projects(self) -> list[str]:
-        """The names of the projects that have a task in the journal, in order."""
-        return await self._journal.read(projects.names)
+    projects = read_method(project_index.names)
+    candidates = read_method(lesson_index.candidates)
+    facts_like = read_method(fact_index.like)
+    summaries = read_method(open_chores.summaries)
+    chores = read_method(open_chores.still_open)
+    watermark = read_method(versions.watermark)
+    footprint = read_method(erase.footprint)
 
     async def lessons(
         self,
@@ -72,25 +70,17 @@ class Learned:
         if task is not None:
             wanted.append(lesson.c.task == task)
         if failure_class is not None:
-            wanted.append(lessons.of_class(failure_class))
+            wanted.append(lesson_index.of_class(failure_class))
         if not obsolete:
             wanted.append(lesson.c.obsolete.is_(False))
-        return await self._journal.read(lessons.known_lessons, *wanted, limit=limit)
+        return await self.journal.read(lesson_index.known_lessons, *wanted, limit=limit)
 
     async def count_waiting(self) -> tuple[Counter[str], Counter[str]]:
         """How many lessons and facts of each project wait for a person."""
         obsolete = tables.lesson.c.obsolete.is_(True)
-        unused = await self._journal.read(lessons.known_lessons, obsolete, limit=_UNUSED)
-        held = await self._journal.read(facts.count_waiting)
+        unused = await self.journal.read(lesson_index.known_lessons, obsolete, limit=_UNUSED)
+        held = await self.journal.read(fact_index.count_waiting)
         return Counter(each.project for each in unused if each.waiting), held
-
-    async def lesson(self, id: int) -> KnownLesson:
-        """The lesson with that id. Raises JournalError if there is none."""
-        return self._only(await self.lessons(ids=[id]), f"lesson {id}")
-
-    async def candidates(self, wanted: Wanted, *, limit: int = 50) -> list[Candidate]:
-        """Lessons of the project that may fit and are not obsolete, the likeliest first."""
-        return await self._journal.read(lessons.candidates, wanted, limit=limit)
 
     async def facts(
         self,
@@ -113,80 +103,36 @@ class Learned:
             wanted.append(fact.c.entry.in_(of))
         if live:
             wanted.append(fact.c.live.is_(True))
-        return await self._journal.read(facts.known_facts, *wanted, limit=limit)
-
-    async def fact(self, id: int) -> KnownFact:
-        """The fact with that id. Raises JournalError if there is none."""
-        return self._only(await self.facts(ids=[id], live=False), f"fact {id}")
-
-    async def facts_like(self, wanted: Wanted, *, limit: int = 100) -> list[KnownFact]:
-        """Shared facts of the project: of the same files, then the same tags, then words."""
-        return await self._journal.read(facts.like, wanted, limit=limit)
+        return await self.journal.read(fact_index.known_facts, *wanted, limit=limit)
 
     async def guidelines(self, project: str | None = None) -> list[KnownGuidelines]:
         """All versions, newest first."""
         wanted = [] if project is None else [tables.project.c.name == project]
-        return await self._journal.read(versions.known_versions, *wanted)
+        return await self.journal.read(versions.known_versions, *wanted)
 
     async def guidelines_version(self, id: int) -> KnownGuidelines:
         """The version with that journal id. Raises JournalError if there is none."""
-        found = await self._journal.read(versions.known_versions, tables.guidelines.c.entry == id)
-        return self._only(found, f"version of guidelines {id}")
+        found = await self.journal.read(versions.known_versions, tables.guidelines.c.entry == id)
+        if not found:
+            raise JournalError(f"{self.journal.name} has no version of guidelines {id}")
+        return found[0]
 
     async def live_guidelines(self, project: str) -> KnownGuidelines | None:
         """The version in force in a project."""
         live = tables.guidelines.c.state == GuidelinesState.LIVE.value
-        found = await self._journal.read(
+        found = await self.journal.read(
             versions.known_versions, tables.project.c.name == project, live
         )
         return found[0] if found else None
-
-    async def summaries(
-        self, project: str, *, after: int = 0, limit: int = 50
-    ) -> list[KnownSummary]:
-        """Summaries of attempts, oldest first, those with ids above `after`; one an attempt."""
-        return await self._journal.read(chores.summaries, project, after=after, limit=limit)
-
-    async def watermark(self, project: str) -> int:
-        """The newest summary that was looked back at, by journal id; 0 before the first look."""
-        return await self._journal.read(versions.watermark, project)
-
-    async def chores(
-        self, *, tries: int, attempt: int | None = None, kinds: Collection[Chore] = tuple(Chore)
-    ) -> list[OpenChore]:
-        """What is still to be drawn from attempts, newest first.
-
-        What failed `tries` times is left out, but no review: until that is done, facts wait.
-        """
-        return await self._journal.read(
-            chores.still_open, tries=tries, attempt=attempt, kinds=kinds
-        )
-
-    async def uses(self, attempt: int) -> list[Recalled]:
-        """The lessons that an attempt was given, the best first."""
-        return await self._journal.read(lessons.uses, attempt)
-
-    async def footprint(self, project: str) -> Erasure:
-        """What `forget` would delete; its id is 0. Raises UsageError for an unknown project."""
-        return await self._journal.read(erasure.footprint, project)
 
     async def forget(self, project: str, *, author: str, at: datetime) -> Erasure:
         """Delete everything about a project; what is left says when and how much, not what.
 
         Raises UsageError for an unknown project, and while an attempt of it is under way.
         """
-        done = await self._journal.write(erasure.forget, project, author=author, at=at)
-        await self._journal.flush()
+        done = await self.journal.write(erase.forget, project, author=author, at=at)
+        await self.journal.flush()
         return done
-
-    async def erasures(self) -> list[Erasure]:
-        """What was deleted, oldest first."""
-        return await self._journal.read(erasure.erasures)
-
-    def _only(self, found: list[T], what: str) -> T:
-        if not found:
-            raise JournalError(f"{self._journal.name} has no {what}")
-        return found[0]
 
 
 async def every(read: Callable[[int | None], Awaitable[Sequence[KnownT]]]) -> AsyncIterator[KnownT]:

@@ -37,10 +37,8 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
-    Method,
     Origin,
     Recall,
-    Recalled,
     Wanted,
 )
 from midwatch_monitor.records.verdict import weight
@@ -176,14 +174,6 @@ def judge(connection: Connection, attempt: int, verdict: Feedback) -> None:
     connection.execute(change, {"accepted": verdict.accepted, "origin": verdict.origin.value})
 
 
-def uses(connection: Connection, attempt: int) -> list[Recalled]:
-    """The lessons that an attempt was given, the best first."""
-    table = tables.lesson_use
-    query = select(table).where(table.c.attempt == attempt)
-    rows = connection.execute(query.order_by(table.c.score.desc(), table.c.lesson.desc()))
-    return [Recalled(lesson=row.lesson, method=Method(row.method), score=row.score) for row in rows]
-
-
 def known_lessons(
     connection: Connection, *wanted: ColumnElement[bool], limit: int
 ) -> list[KnownLesson]:
@@ -268,8 +258,8 @@ TAGS = 24
 """Tags and files that are looked for."""
 
 
-def candidates(connection: Connection, wanted: Wanted, *, limit: int) -> list[Candidate]:
-    """At most `limit` lessons of the project that are not obsolete, each once.
+def candidates(connection: Connection, wanted: Wanted, *, limit: int = 50) -> list[Candidate]:
+    """At most `limit` lessons of the project that may fit and are not obsolete, each once.
 
     Those that any one way found best come first: of the same task, with the same tags or files,
     with the same words. What is of the same kind counts only with words in common.

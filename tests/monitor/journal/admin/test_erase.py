@@ -36,6 +36,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.factories import WHOSE, task_transition
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.matrix import DATABASES
+from midwatch_stage.reading import erasures
 
 SECRET = "xyzzyplugh"
 
@@ -151,7 +152,7 @@ async def test_of_what_is_deleted_no_byte_stays_in_the_file(
 async def test_what_is_left_tells_when_and_how_much_and_by_whom(past: PastAttempts) -> None:
     await lived(past, "shop")
     done = await forget(past, "shop")
-    assert await past.learned.erasures() == [done]
+    assert await erasures(past.journal) == [done]
     assert (done.id, done.author, done.at) == (1, "ann", past.at + timedelta(hours=1))
 
 

@@ -13,7 +13,6 @@ from sqlalchemy import make_url
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import JournalClock, journal_clock, now
-from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Action,
     Attempt,
@@ -24,6 +23,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import midwatch, write
 from midwatch_stage.factories import ended, intervention
 from midwatch_stage.harness import PastAttempts
+from midwatch_stage.reading import erasures
 from midwatch_tools import Watch
 
 NEAR = timedelta(minutes=2)
@@ -193,7 +193,7 @@ async def test_what_is_deleted_is_deleted_at_the_databases_time(
 ) -> None:
     await write(ahead, await _attempt(ahead, tmp_path), await ahead.now(), OVER)
     assert await midwatch("forget", str(tmp_path), "--yes") == 0
-    (erasure,) = await Learned(ahead).erasures()
+    (erasure,) = await erasures(ahead)
     assert near(erasure.at, now() + TEN)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.errors import JournalError, StaleIncarnationError
+from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.search import MOST_WORDS
 from midwatch_monitor.records import (
@@ -32,6 +32,7 @@ from midwatch_monitor.records import (
     Wanted,
 )
 from midwatch_stage.harness import PastAttempts
+from midwatch_stage.reading import erasures, uses
 
 ODD = 'a\'b\\c "d" & | ! ( ) : * <-> %s :x 日本語 ☃'
 ROUNDING = Lesson(text="Rounding goes last.", insights=("Sum first.",), tags=("money",))
@@ -59,10 +60,10 @@ async def test_lessons_are_found_used_and_retired(past: PastAttempts) -> None:
     assert [each.known.id for each in found if each.bm25 > 0] == [plain, odd]
     use = Recalled(lesson=plain, method=Method.KIND, score=0.5)
     await past.say(attempt, Recall(lessons=(use, Recalled(lesson=999, method=Method.TASK))))
-    assert await past.learned.uses(attempt.id) == [use]
+    assert await uses(past.journal, attempt.id) == [use]
     await past.end(attempt, Ending.DONE)
     await past.say(attempt, Feedback(accepted=False))
-    known = await past.learned.lesson(plain)
+    known = await past.lesson(plain)
     assert (known.used, known.helped, known.hurt) == (1, 0, 1)
     await past.say(attempt, LessonMark(lesson=odd, act=LessonAct.RETIRED))
     assert [each.known.id for each in await past.learned.candidates(wanted)] == [plain]
@@ -188,7 +189,6 @@ async def test_a_project_is_forgotten(past: PastAttempts) -> None:
     would = await past.learned.footprint("shop")
     done = await past.learned.forget("shop", author="ann", at=past.at)
     assert (would.entries, done.entries) == (5, 5)
-    assert (await past.learned.erasures())[-1] == done
+    assert (await erasures(past.journal))[-1] == done
     assert await past.learned.projects() == []
-    with pytest.raises(JournalError, match=f"has no lesson {lesson}"):
-        await past.learned.lesson(lesson)
+    assert await past.learned.lessons(ids=[lesson]) == []

@@ -36,7 +36,7 @@ async def like(past: PastAttempts, **wanted: object) -> list[int]:
 async def test_a_fact_comes_back_as_it_was_said(past: PastAttempts) -> None:
     attempt = await past.attempt(task="totals")
     id = await past.say(attempt, FACT)
-    assert await past.learned.fact(id) == KnownFact(
+    assert await past.fact(id) == KnownFact(
         id=id,
         at=past.at,
         project="shop",
@@ -65,7 +65,7 @@ async def test_marks_say_how_a_fact_stands(
     attempt = await past.attempt()
     id = await past.say(attempt, PENDING)
     await past.say(attempt, *(marked(id, act) for act in acts))
-    known = await past.learned.fact(id)
+    known = await past.fact(id)
     assert (known.state, known.live, known.reason) == (state, live, "because")
     assert known.shared == bool(await like(past, text="build"))
     assert [each.id for each in await past.learned.facts()] == ([id] if live else [])
@@ -82,8 +82,8 @@ async def test_whoever_said_a_fact_said_what_stands_in_its_place(past: PastAttem
     first, second, third = [await past.say(each, FACT) for each in (one, two, three)]
     await past.say(two, marked(second, FactAct.REPLACED, third))
     await past.say(one, marked(first, FactAct.REPLACED, second))
-    assert (await past.learned.fact(third)).sources == (one.id, two.id, three.id)
-    assert [(await past.learned.fact(each)).instead for each in (first, second, third)] == [
+    assert (await past.fact(third)).sources == (one.id, two.id, three.id)
+    assert [(await past.fact(each)).instead for each in (first, second, third)] == [
         *(second, third, None)
     ]
     assert [each.id for each in await past.learned.facts(attempt=one.id)] == [third]
@@ -112,7 +112,7 @@ async def test_a_fact_says_what_ended_it(
     old, new = [await past.say(attempt, FACT) for _ in range(2)]
     for act in acts:
         await past.say(attempt, marked(old, act, new if act is FactAct.REPLACED else None))
-    known = await past.learned.fact(old)
+    known = await past.fact(old)
     instead = new if ended is FactAct.REPLACED else None
     assert (known.ended, known.live, known.instead) == (ended, ended is None, instead)
 
@@ -132,8 +132,6 @@ async def test_a_mark_on_no_fact_is_refused(past: PastAttempts) -> None:
         await past.say(attempt, marked(77, FactAct.REVIEWED))
     with pytest.raises(JournalError, match="there is no fact 77"):
         await past.say(attempt, marked(id, FactAct.REPLACED, 77))
-    with pytest.raises(JournalError, match="has no fact 77"):
-        await past.learned.fact(77)
 
 
 async def test_facts_of_the_same_files_come_first_then_tags_then_words(
@@ -178,4 +176,4 @@ async def test_a_review_that_fails_beside_one_that_worked_takes_nothing_back(
     id = await past.say(attempt, Fact(text="Tests need a lamp.", state=FactState.PENDING))
     await past.say(attempt, FactMark(fact=id, act=FactAct.REVIEWED))
     await past.say(attempt, FactMark(fact=id, act=FactAct.RELEASED))
-    assert (await past.learned.fact(id)).state is FactState.REVIEWED
+    assert (await past.fact(id)).state is FactState.REVIEWED

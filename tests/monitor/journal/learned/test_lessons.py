@@ -23,6 +23,7 @@ from midwatch_monitor.records import (
     Recalled,
 )
 from midwatch_stage.harness import PastAttempts
+from midwatch_stage.reading import uses
 
 REJECTED = Feedback(accepted=False, comment="Totals are wrong.", author="ann")
 LESSON = Lesson(
@@ -55,7 +56,7 @@ async def used(
 
 
 async def counted(past: PastAttempts, lesson: int) -> tuple[int, int, int]:
-    known = await past.learned.lesson(lesson)
+    known = await past.lesson(lesson)
     return known.used, known.helped, known.hurt
 
 
@@ -102,7 +103,7 @@ async def test_r14_a_lesson_comes_back_with_its_verdict_and_its_attempt(
     more = {"verdict": verdict, "origin": Origin.EXPLICIT, "sources": (attempt.id,)}
     lesson = replace(LESSON, **more)
     id = await past.say(attempt, lesson)
-    assert await past.learned.lesson(id) == KnownLesson(
+    assert await past.lesson(id) == KnownLesson(
         id=id, at=past.at, project="shop", task="totals", attempt=attempt.id, lesson=lesson
     )
 
@@ -120,7 +121,7 @@ async def test_r15_uses_are_counted_and_the_last_is_dated(past: PastAttempts) ->
     lesson = await past.say(await past.attempt(), LESSON)
     for _ in range(2):
         await past.say(await past.attempt(), given(lesson))
-    known = await past.learned.lesson(lesson)
+    known = await past.lesson(lesson)
     assert (known.used, known.last_used) == (2, past.at)
 
 
@@ -134,7 +135,7 @@ async def test_r16_whether_it_helped_and_whether_it_is_obsolete_is_known(
     await used(past, lesson, ending=Ending.ERROR)
     assert await counted(past, lesson) == (3, 1, 1)
     await past.say(attempt, LessonMark(lesson=lesson, act=LessonAct.RETIRED))
-    assert (await past.learned.lesson(lesson)).obsolete
+    assert (await past.lesson(lesson)).obsolete
 
 
 async def test_r18_a_use_says_how_the_lesson_was_found(past: PastAttempts) -> None:
@@ -143,7 +144,7 @@ async def test_r18_a_use_says_how_the_lesson_was_found(past: PastAttempts) -> No
     better = Recalled(lesson=two, method=Method.TAGS, score=0.75)
     worse = Recalled(lesson=one, method=Method.KIND, score=0.25)
     await past.say(attempt, Recall(lessons=(worse, better)))
-    assert await past.learned.uses(attempt.id) == [better, worse]
+    assert await uses(past.journal, attempt.id) == [better, worse]
 
 
 EXPLICIT = [Feedback(accepted=yes) for yes in (False, True)]
@@ -195,7 +196,7 @@ async def test_r34_a_lesson_that_is_gone_does_not_hold_up_the_attempt(past: Past
     attempt = await past.attempt()
     elsewhere = await past.say(await past.attempt("other"), LESSON)
     await past.say(attempt, given(elsewhere, 999))
-    assert await past.learned.uses(attempt.id) == []
+    assert await uses(past.journal, attempt.id) == []
 
 
 async def test_s36_a_lesson_of_several_attempts_is_found_by_each(past: PastAttempts) -> None:
@@ -217,7 +218,7 @@ async def test_r56_from_a_lesson_the_log_leads_back_to_the_work(past: PastAttemp
     await past.end(attempt)
     verdict = await past.say(attempt, REJECTED)
     lesson = await past.say(attempt, Lesson(text="…", verdict=verdict))
-    known = await past.learned.lesson(lesson)
+    known = await past.lesson(lesson)
     (said,) = await past.journal.entries(verdict - 1, limit=1)
     assert (said.id, said.record, said.attempt) == (known.lesson.verdict, REJECTED, known.attempt)
 
@@ -231,7 +232,7 @@ async def test_r71_what_is_obsolete_is_kept_and_left_out_where_one_asks(
     assert [each.id for each in await past.learned.lessons()] == [new, old]
     assert [each.id for each in await past.learned.lessons(obsolete=False)] == [new]
     await past.say(attempt, LessonMark(lesson=old, act=LessonAct.RESTORED))
-    assert not (await past.learned.lesson(old)).obsolete
+    assert not (await past.lesson(old)).obsolete
 
 
 async def test_c2_lessons_and_insights_of_a_look_back_stand_in_one_place(
@@ -264,15 +265,13 @@ async def test_the_last_rating_of_a_lesson_counts(past: PastAttempts) -> None:
     lesson = await past.say(attempt, LESSON)
     for rating in (1, 4):
         await past.say(attempt, LessonMark(lesson=lesson, act=LessonAct.RATED, rating=rating))
-    assert (await past.learned.lesson(lesson)).rating == 4
+    assert (await past.lesson(lesson)).rating == 4
 
 
 async def test_a_mark_on_no_lesson_is_refused(past: PastAttempts) -> None:
     attempt = await past.attempt()
     with pytest.raises(JournalError, match="there is no lesson 77"):
         await past.say(attempt, LessonMark(lesson=77, act=LessonAct.RETIRED))
-    with pytest.raises(JournalError, match="has no lesson 77"):
-        await past.learned.lesson(77)
 
 
 async def test_lessons_are_read_page_by_page(past: PastAttempts) -> None:

@@ -31,6 +31,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import ask, midwatch, objects
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.matrix import DATABASES
+from midwatch_stage.reading import erasures
 
 Capture = pytest.CaptureFixture[str]
 
@@ -88,7 +89,7 @@ async def everything(journal: Journal) -> tuple[object, ...]:
         await learned.facts_like(wanted),
         await learned.facts(),
         await learned.live_guidelines("shop"),
-        await learned.erasures(),
+        await erasures(journal),
     )
 
 

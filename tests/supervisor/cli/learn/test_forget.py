@@ -9,6 +9,7 @@ import pytest
 from midwatch_monitor.records import Feedback, Lesson
 from midwatch_stage.command import MIDWATCH, ask, midwatch, read
 from midwatch_stage.harness import PastAttempts
+from midwatch_stage.reading import erasures
 from midwatch_supervisor.cli.learn.forget import KEPT
 
 Capture = pytest.CaptureFixture[str]
@@ -34,7 +35,7 @@ async def test_a_project_is_forgotten_and_a_record_without_content_is_left(
     capsys: Capture, past: PastAttempts, two: None
 ) -> None:
     (line,) = await ask(capsys, "forget", "shop", "--yes", "--from", "ada")
-    (record,) = await past.learned.erasures()
+    (record,) = await erasures(past.journal)
     assert line == {
         "type": "erasure",
         "id": record.id,
@@ -53,7 +54,7 @@ async def test_people_are_told_what_was_deleted_and_what_was_not(
     capsys: Capture, past: PastAttempts, two: None
 ) -> None:
     said, kept = await read(capsys, "forget", "shop", "--yes")
-    (record,) = await past.learned.erasures()
+    (record,) = await erasures(past.journal)
     assert said == f"deleted 1 task, 1 attempt and 5 entries of shop (record {record.id})"
     assert kept == KEPT
 
@@ -65,7 +66,7 @@ async def test_a_dry_run_says_what_would_be_deleted(
     assert text == "would delete 1 task, 1 attempt and 5 entries of shop"
     (found,) = await ask(capsys, "forget", "shop", "--dry-run")
     assert (found["id"], found["at"], found["dry_run"]) == (None, None, True)
-    assert (await left(past), await past.learned.erasures()) == (["other", "shop"], [])
+    assert (await left(past), await erasures(past.journal)) == (["other", "shop"], [])
 
 
 async def test_without_a_terminal_nothing_is_deleted_unless_it_is_said(

@@ -192,7 +192,7 @@ async def test_r58_the_last_rating_of_a_person_counts(
     assert capsys.readouterr().out == (
         f"lesson {taught} is rated 2 of 5\nlesson {taught} is rated 5 of 5\n"
     )
-    assert (await past.learned.lesson(taught)).rating == 5
+    assert (await past.lesson(taught)).rating == 5
 
 
 async def test_a_dry_run_changes_nothing(capsys: Capture, past: PastAttempts, taught: int) -> None:
@@ -263,7 +263,7 @@ async def test_r59_lessons_that_nobody_needed_for_long_are_archived(
     await past.say(fresh, Recall(lessons=(Recalled(lesson=taught, method=Method.TEXT),)))
     assert await archive(past.journal, ["shop"], settings=SETTINGS, now=now) == 1
     assert await archive(past.journal, ["shop"], settings=SETTINGS, now=now) == 0
-    assert [(await past.learned.lesson(id)).obsolete for id in (taught, old)] == [False, True]
+    assert [(await past.lesson(id)).obsolete for id in (taught, old)] == [False, True]
     for days, archived in ((28, 0), (30, 1)):
         later = now + timedelta(days=days)
         assert await archive(past.journal, ["shop"], settings=SETTINGS, now=later) == archived

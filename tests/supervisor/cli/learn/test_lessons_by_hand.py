@@ -24,6 +24,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import ask, assignment, midwatch, read
 from midwatch_stage.factories import task_transition
 from midwatch_stage.harness import PastAttempts
+from midwatch_stage.reading import uses
 from midwatch_supervisor.learning.recall import RecalledText, RecallRequest, recall
 from midwatch_tools.data_blocks import DataBlocks
 
@@ -165,7 +166,7 @@ async def test_r18_a_lesson_that_a_person_gives_reaches_the_next_attempt_once_as
     second = await past.attempt(task="chart", number=2)
     given = await given_to(past, second)
     assert TEXT in given.text
-    assert await past.learned.uses(second.id) == [
+    assert await uses(past.journal, second.id) == [
         Recalled(lesson=id, method=Method.MANUAL, score=1.0)
     ]
     assert methods(await given_to(past, await past.attempt(task="chart", number=3))) == []
