@@ -147,9 +147,10 @@ async def ours_hears(port: int, pipe: Connection) -> Times:
     known: Times = {}
 
     async def listen(hints: Subscription) -> None:
-        async for hint in hints:
-            if hint.note.endswith(FIRING):
-                known[hint.entry] = time.monotonic()
+        while True:
+            for hint in await hints.wait():
+                if hint.note.endswith(FIRING):
+                    known[hint.entry] = time.monotonic()
 
     async with bus(port, "other") as opened, opened.subscribe() as hints:
         await until_enough(listen(hints), pipe)

@@ -60,17 +60,6 @@ class Mailbox(Generic[T]):
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> T:
-        while not self._waiting:
-            if self.closed:
-                raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        return self._waiting.popleft()
-
 
 class Subscription(Mailbox[Hint]):
     """One subscriber's queue of hints."""
@@ -128,23 +117,14 @@ class Departures(Mailbox[NodeGone]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusCounters:
-    """What went through a bus since it was opened. Everything but `connected` is a number of
-    hints, of messages where it says so."""
+    """What became of the hints that were published since a bus was opened, by their numbers."""
 
     sent: int = 0
     """Acknowledged by the broker."""
-    received: int = 0
-    """From others."""
     waiting: int = 0
     """Not acknowledged yet."""
     dropped: int = 0
     """Never sent, because too many waited."""
-    malformed: int = 0
-    """Messages that are nothing that Midwatch says."""
-    oversize: int = 0
-    """Messages that were too long to be read."""
-    reconnects: int = 0
-    """How often a connection was made again."""
     connected: bool = False
 
 

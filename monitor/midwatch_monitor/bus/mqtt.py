@@ -51,7 +51,7 @@ _CLOSE_SECONDS = 3.0
 
 
 class Receiver:
-    """Everybody who listens in this process. What cannot be read changes nothing but a number."""
+    """Everybody who listens in this process. What cannot be read is passed over."""
 
     def __init__(self, topics: Topics, *, limit: int) -> None:
         self._topics = topics
@@ -62,42 +62,31 @@ class Receiver:
         self.departures: list[Departures] = []
         self.holder = ""
         """Who we are: our own last will, from a connection that we lost, is no news."""
-        self.received = 0
-        self.malformed = 0
-        self.oversize = 0
 
     def hear(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
         """Take one message. Never raises."""
         try:
             self._take(topic, payload, subscriptions)
         except Exception:  # one message must not end the connection that all others come by
-            self.malformed += 1
             log.exception("a message from the broker could not be taken")
 
     def _take(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
-        attempt = self._topics.attempt_of(topic)
         if len(payload) > self._limit:
-            self.oversize += 1
-        elif attempt is not None:
-            self._take_hints(decode_hints(payload, attempt or None), subscriptions)
-        else:
-            node = self._topics.node_of(topic)
-            self._take_status(decode_status(payload, node) if node else None)
-
-    def _take_hints(self, hints: list[Hint] | None, subscriptions: Sequence[int]) -> None:
-        if hints is None:
-            self.malformed += 1
             return
+        attempt = self._topics.attempt_of(topic)
+        if attempt is not None:
+            self._take_hints(decode_hints(payload, attempt or None) or [], subscriptions)
+        elif node := self._topics.node_of(topic):
+            self._take_status(decode_status(payload, node))
+
+    def _take_hints(self, hints: list[Hint], subscriptions: Sequence[int]) -> None:
         if FOR_US in subscriptions:
             self.claims.offer(hints)
         if FOR_ALL in subscriptions or FOR_US not in subscriptions:
-            self.received += len(hints)
             self.hints.offer(hints)
 
     def _take_status(self, status: NodeStatus | None) -> None:
-        if status is None:
-            self.malformed += 1
-        elif status.state.gone and status.holder != self.holder:
+        if status is not None and status.state.gone and status.holder != self.holder:
             for box in self.departures:
                 box.offer((NodeGone(name=status.name, boot=status.boot),))
 
@@ -159,7 +148,6 @@ class MqttBus:
         self._outbox = Outbox(settings.broker.max_waiting)
         self._receiver = Receiver(self._topics, limit=settings.broker.max_payload_bytes)
         self._outage = OutageLog(settings.broker, self._username)
-        self._visits = 0
         self._connected = False
         self._sent = 0
         self._under_way = 0
@@ -173,12 +161,8 @@ class MqttBus:
         """What went through it."""
         return BusCounters(
             sent=self._sent,
-            received=self._receiver.received,
             waiting=len(self._outbox) + self._under_way,
             dropped=self._outbox.dropped,
-            malformed=self._receiver.malformed,
-            oversize=self._receiver.oversize,
-            reconnects=max(0, self._visits - 1),
             connected=self._connected,
         )
 
@@ -301,7 +285,6 @@ class MqttBus:
         await link.subscribe(self._topics.events, number=FOR_ALL)
         if self._share:
             await link.subscribe(self._topics.turns(self._share), number=FOR_US)
-        self._visits += 1
         self._connected = True
         self._outage.note_connection()
 

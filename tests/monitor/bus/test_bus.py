@@ -82,18 +82,6 @@ async def test_a_slow_subscriber_loses_the_oldest_hints_and_knows_how_many() -> 
         assert subscription.dropped == 3
 
 
-async def test_a_subscription_can_be_walked_until_it_is_closed() -> None:
-    bus = LocalBus()
-    subscription = bus.subscribe()
-    await publish(bus, 1, 2, 3)
-    seen: list[int] = []
-    async for each in subscription:
-        seen.append(each.entry)
-        if each.entry == 3:
-            subscription.close()
-    assert seen == [1, 2, 3]
-
-
 async def test_closing_wakes_who_waits_with_nothing() -> None:
     subscription = LocalBus().subscribe()
     async with asyncio.TaskGroup() as group:

@@ -113,9 +113,12 @@ class Net:
                 await nothing.wait(0.005)
 
     async def entries(self, hints: Subscription, count: int) -> list[int]:
-        """The entries of so many hints."""
+        """The entries of so many hints, and of those that came with the last of them."""
+        heard: list[int] = []
         async with timeout(120):
-            return [(await anext(hints)).entry for _ in range(count)]
+            while len(heard) < count:
+                heard += [each.entry for each in await hints.wait()]
+        return heard
 
     async def end(self) -> None:
         """End the processes that were started."""

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from midwatch_monitor.bus import BusCounters
 from midwatch_monitor.bus.payload import encode_status
 from midwatch_monitor.records import Hint
 from midwatch_stage.net import Net, status_of
@@ -27,7 +26,10 @@ async def test_a_hint_is_heard_whole_by_others_and_once_by_ourselves(net: Net) -
         a.publish(hint(1))
         a.publish(hint(2, attempt=None))
         assert await ours.wait() == [hint(1), hint(2, attempt=None)]
-        assert {await anext(theirs), await anext(theirs)} == {hint(1), hint(2, attempt=None)}
+        heard: set[Hint] = set()
+        while len(heard) < 2:
+            heard.update(await theirs.wait())
+        assert heard == {hint(1), hint(2, attempt=None)}
         b.publish(hint(3))  # by now our own would have come back
         assert await ours.wait() == [hint(3)]
 
@@ -41,7 +43,6 @@ async def test_the_hints_of_an_attempt_keep_their_order_over_many_messages(net: 
         for entry in range(5_000):
             a.publish(hint(entry))
         assert await net.entries(hints, 5_000) == list(range(5_000))
-        assert b.counters.oversize == 0
         await net.until(lambda: a.counters.sent == 5_000)
 
 
@@ -117,24 +118,25 @@ async def test_two_consoles_of_one_name_do_not_disturb_each_other(net: Net) -> N
         (STATUS.replace("/x/", "//"), encode_status(status_of("x"))),
     ],
 )
-async def test_a_malformed_message_changes_only_a_counter(
-    net: Net, topic: str, payload: bytes
+async def test_a_malformed_message_is_passed_over(
+    net: Net, topic: str, payload: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with net.bus("a") as a, net.client() as client:
         hints, departures = a.subscribe(), a.departures()
         await client.publish(topic, payload, qos=1)
-        await net.until(lambda: a.counters != BusCounters(connected=True))
-        assert a.counters == BusCounters(malformed=1, connected=True)
+        await client.publish(EVENTS, b'[[7,"step",1,null,""]]', qos=1)
+        assert await net.entries(hints, 1) == [7]
         assert (await hints.wait(0), await departures.wait(0)) == ([], [])
+    assert caplog.text == ""
 
 
-async def test_an_oversize_message_is_counted_and_not_read(net: Net) -> None:
+async def test_an_oversize_message_is_not_read(net: Net) -> None:
     async with net.bus("a") as a, net.client() as client:
+        hints = a.subscribe()
         row = json.dumps([[1, "step", 1, 1, ""]]).encode()
         await client.publish(EVENTS, row[:-1] + b" " * 70_000 + b"]", qos=1)
-        await client.publish(EVENTS, row, qos=1)
-        await net.until(lambda: a.counters.received == 1)
-        assert a.counters == BusCounters(received=1, oversize=1, connected=True)
+        await client.publish(EVENTS, row.replace(b"1", b"2"), qos=1)
+        assert await net.entries(hints, 1) == [2]
 
 
 async def test_a_message_that_comes_again_is_only_a_hint_that_comes_again(net: Net) -> None:

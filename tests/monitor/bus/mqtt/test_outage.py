@@ -40,8 +40,7 @@ async def test_a_bus_opens_at_once_and_is_connected_when_the_broker_comes(
         await to_thread(net.broker.restart)
         await net.until(lambda: a.counters.connected and b.counters.connected)
         publish(a, 3)
-        assert (await net.entries(hints, 1))[-1] in (1, 3)  # b may have come too late for the rest
-        assert a.counters.reconnects == 0
+        assert (await net.entries(hints, 1))[0] in (1, 3)  # b may have come too late for the rest
     assert "Connection refused" in caplog.text
 
 
@@ -59,8 +58,8 @@ async def test_a_killed_broker_costs_only_what_did_not_fit(net: Net) -> None:
         await net.until(lambda: a.counters.connected and b.counters.connected)
         await net.until(lambda: a.counters.sent == 100)
         publish(a, 250)
-        assert (await net.entries(hints, 1))[-1] <= 250
-        assert (a.counters.reconnects, a.counters.dropped) == (1, 150)
+        assert (await net.entries(hints, 1))[0] <= 250
+        assert a.counters.dropped == 150
         async with net.client() as client:
             await client.subscribe("midwatch/v1/midwatch/nodes/a/status", qos=1)
             kept = await anext(aiter(client.messages))
@@ -75,7 +74,7 @@ async def test_of_a_broker_that_is_started_again_nobody_hears_of_another_process
         await to_thread(net.broker.kill)
         await net.until(lambda: not a.counters.connected)
         await to_thread(net.broker.restart)
-        await net.until(lambda: a.counters.reconnects == 1)
+        await net.until(lambda: a.counters.connected)
     away, back = (each.getMessage() for each in caplog.records)
     assert away.startswith(f"no connection to the broker at 127.0.0.1:{net.broker.port} (it ended")
     assert "another process" not in away

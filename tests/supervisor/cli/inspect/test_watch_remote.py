@@ -160,7 +160,7 @@ async def test_what_a_person_says_on_one_machine_is_heard_on_another_at_once(
         assert await midwatch(*argv) == 0
         (said,) = await journal.entries(kinds=(Intervention,))
         async with asyncio.timeout(120):
-            heard = await anext(hints)
+            heard = (await hints.wait())[0]
         assert (heard.entry, heard.kind, heard.attempt) == (said.id, "intervention", attempt.id)
 
 
