@@ -15,7 +15,6 @@ from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
 from midwatch_supervisor.run.completion import check_all
 from midwatch_supervisor.workspaces.changes import (
-    EVERYTHING,
     changes,
     list_files,
     match_names,
@@ -184,7 +183,7 @@ async def test_a_hostile_folder_is_copied_for_the_next_task(worked: Path, tmp_pa
 async def test_a_hostile_folder_is_listed_and_handed_over(worked: Path, tmp_path: Path) -> None:
     new = tmp_path / "next"
     new.mkdir()
-    names = match_names(["good", "itself", "pipe"], EVERYTHING)
+    names = match_names(["good", "itself", "pipe"], ("**",))
 
     assert "good" in (await list_files(Workspace(folder=worked))).splitlines()
     await take_over_files(Workspace(folder=worked), Workspace(folder=new), names, number=1)

@@ -269,14 +269,6 @@ class ComparisonResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedGroup:
-    """The first attempts of the tasks of one group."""
-
-    accepted: Share
-    """Of the different tasks among the judged: in several runs, the newest counts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonFigures:
     """Treatment against control, by the verdicts of one origin.
 
@@ -285,8 +277,9 @@ class ComparisonFigures:
     """
 
     origin: Origin
-    treatment: ComparedGroup
-    control: ComparedGroup
+    treatment: Share
+    """The accepted of the different tasks among the judged: in several runs, the newest counts."""
+    control: Share
     difference: Interval | None
     """Of the rates, treatment minus control; `None` where a group is empty."""
     answer: ComparisonResult
@@ -359,13 +352,13 @@ def comparisons(
             for group, each in first.items()
         }
         treatment, control = (
-            ComparedGroup(accepted=verdicts.share((t.attempts[0] for t in judged[group]), origin))
+            verdicts.share((t.attempts[0] for t in judged[group]), origin)
             for group in (Group.TREATMENT, Group.CONTROL)
         )
-        apart = difference(treatment.accepted, control.accepted)
+        apart = difference(treatment, control)
         given = _given(judged[Group.TREATMENT], lesson_use)
-        answer = _answer(apart, min(treatment.accepted.of, control.accepted.of), given=given)
-        if treatment.accepted.of + control.accepted.of:
+        answer = _answer(apart, min(treatment.of, control.of), given=given)
+        if treatment.of + control.of:
             found.append(
                 ComparisonFigures(
                     origin=origin,

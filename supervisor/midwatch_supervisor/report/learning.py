@@ -6,14 +6,13 @@ from midwatch_monitor.metrics.learning import QUIET, FactFigures, GuidelinesFigu
 from midwatch_monitor.metrics.lessons import (
     MIN_USES,
     AcceptanceFigures,
-    ComparedGroup,
     ComparisonFigures,
     EffortFigures,
     LessonEffect,
     LessonFigures,
     SavingFigures,
 )
-from midwatch_monitor.metrics.statistics import Interval
+from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.metrics.work import SpendingFigures
 from midwatch_monitor.records import KnownLesson
 from midwatch_supervisor.present.learning_text import ORIGINS
@@ -172,14 +171,14 @@ def _comparison(figures: Sequence[ComparisonFigures]) -> ReportSection:
         rate_chart(
             f"first attempts accepted, in percent: {ORIGINS[each.origin]}",
             "accepted",
-            ((name, group.accepted) for name, group in _groups(each)),
+            _groups(each),
         )
         for each in figures
     )
     groups = (
-        (ORIGINS[each.origin], name, group.accepted)
+        (ORIGINS[each.origin], name, accepted)
         for each in figures
-        for name, group in _groups(each)
+        for name, accepted in _groups(each)
     )
     answers = ((ORIGINS[each.origin], _apart(each), each.answer.value) for each in figures)
     return section(
@@ -203,12 +202,12 @@ def _comparison(figures: Sequence[ComparisonFigures]) -> ReportSection:
     )
 
 
-def _groups(figures: ComparisonFigures) -> tuple[tuple[str, ComparedGroup], ...]:
+def _groups(figures: ComparisonFigures) -> tuple[tuple[str, Share], ...]:
     return ("treatment", figures.treatment), ("control", figures.control)
 
 
 def _apart(figures: ComparisonFigures) -> str:
-    apart = figures.treatment.accepted.rate - figures.control.accepted.rate
+    apart = figures.treatment.rate - figures.control.rate
     return (
         _difference(100 * apart, figures.difference, "+.0f", scale=100)
         if figures.difference
@@ -382,8 +381,7 @@ def learning_lines(reading: LearningReading) -> Iterator[FigureLine]:
         yield role_line(figures.spending, role, usage)
 
 
-def _group_fields(group: ComparedGroup) -> FigureLine:
-    accepted = group.accepted
+def _group_fields(accepted: Share) -> FigureLine:
     counts = {"tasks": accepted.of, "accepted": accepted.hits}
     return {**counts, **rate_fields(accepted)}
 

@@ -172,9 +172,6 @@ def _new_file(folder: Path, name: str, room: int) -> str:
     return head + "".join(f"+{line}\n" for line in text.splitlines())
 
 
-EVERYTHING = ("**",)
-
-
 async def changed_files(
     journal: Journal, attempt: Attempt, workspace: Workspace, *, bare: bool
 ) -> list[str]:

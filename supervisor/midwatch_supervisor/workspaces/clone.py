@@ -1,7 +1,6 @@
 """This node's own clone of each repository that its attempts work on."""
 
 import asyncio
-import fcntl
 import hashlib
 import os
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 import tenacity
 
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
+from midwatch_monitor.journal.core.run_lock import try_lock
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.workspaces.workspace import (
     CLONES,
@@ -172,16 +172,8 @@ async def _alone(clone: Path) -> AsyncGenerator[None]:
     clone.parent.mkdir(parents=True, exist_ok=True)
     lock = os.open(clone.with_name(f"{clone.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        while not _taken(lock):  # noqa: ASYNC110 — another process has no event to set
+        while not try_lock(lock):  # noqa: ASYNC110 — another process has no event to set
             await asyncio.sleep(_LOOK_SECONDS)
         yield
     finally:
         os.close(lock)
-
-
-def _taken(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

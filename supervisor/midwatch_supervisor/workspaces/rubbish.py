@@ -36,13 +36,10 @@ def is_rubbish(name: str) -> bool:
     return name.endswith(_SUFFIXES) or not IGNORED.isdisjoint(PurePosixPath(name).parts)
 
 
-async def committed_rubbish(
-    at: Path | Worktree, begun: str, tip: str = "", *, rules: Path | Worktree | None = None
-) -> tuple[str, ...]:
+async def committed_rubbish(at: Path | Worktree, begun: str, tip: str = "") -> tuple[str, ...]:
     """The topmost paths that are new since `begun` and rubbish, or ignored: a worker added them.
 
-    `tip` is the commit to look at, by default what is there; `rules` is whose `.gitignore` counts.
-    The user's own does too.
+    `tip` is the commit to look at, by default what is there.
     """
     range = (begun, tip) if tip else (begun,)
     said = await git(
@@ -51,7 +48,7 @@ async def committed_rubbish(
     names = [name for name in said.split("\0") if name]
     if not names:
         return ()
-    ignored = await asyncio.to_thread(_ignored_names, rules or at, names)
+    ignored = await asyncio.to_thread(_ignored_names, at, names)
     return tuple(dict.fromkeys(top for name in names if (top := _topmost(name, ignored))))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from midwatch_monitor.metrics.learning import LearningFigures, LearningTally
-from midwatch_monitor.metrics.lessons import Cohort, ComparedGroup, ComparisonResult, EffortFigures
+from midwatch_monitor.metrics.lessons import Cohort, ComparisonResult, EffortFigures
 from midwatch_monitor.metrics.statistics import Share, difference, mean_difference
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -107,8 +107,8 @@ def study(
 def test_r66_treatment_is_compared_with_control_by_first_attempts() -> None:
     (found,) = study(18, 6, each=20).comparisons
     assert found.origin is Origin.AUTOMATIC
-    assert found.treatment == ComparedGroup(accepted=Share(hits=18, of=20))
-    assert found.control == ComparedGroup(accepted=Share(hits=6, of=20))
+    assert found.treatment == Share(hits=18, of=20)
+    assert found.control == Share(hits=6, of=20)
     assert found.answer is ComparisonResult.HIGHER
 
 
@@ -130,7 +130,7 @@ def test_r66_it_says_so_where_there_is_not_enough_to_tell(
 
 def test_r66_one_task_in_many_runs_is_one_draw() -> None:
     (found,) = study(20, 0, each=20, same_task=True).comparisons
-    assert (found.treatment.accepted.of, found.answer) == (1, ComparisonResult.FEW)
+    assert (found.treatment.of, found.answer) == (1, ComparisonResult.FEW)
 
 
 def test_the_same_tasks_in_more_runs_make_nothing_surer() -> None:
@@ -152,7 +152,7 @@ def test_of_a_task_in_several_runs_the_newest_counts() -> None:
         for each in task(id, Group.TREATMENT, end):
             learning.observe(each)
     (found,) = learning.figures().comparisons
-    assert found.treatment == ComparedGroup(accepted=Share(hits=1, of=1))
+    assert found.treatment == Share(hits=1, of=1)
 
 
 def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
@@ -163,20 +163,20 @@ def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
         for each in task(id, Group.TREATMENT, DONE):
             learning.observe(each)
     (found,) = learning.figures().comparisons
-    assert found.treatment == ComparedGroup(accepted=Share(hits=1, of=1))
+    assert found.treatment == Share(hits=1, of=1)
 
 
 def test_r66_each_origin_is_compared_by_itself() -> None:
     said = of(Feedback(accepted=False), 1, 10)
     entries = [*task(1, Group.TREATMENT, DONE), *task(2, Group.CONTROL, DONE), said]
     explicit, automatic = LearningTally(entries).figures().comparisons
-    none = ComparedGroup(accepted=Share(hits=0, of=0))
+    none = Share(hits=0, of=0)
     assert (explicit.control, explicit.difference, explicit.answer) == (
         none,
         None,
         ComparisonResult.FEW,
     )
-    assert automatic.treatment.accepted == Share(hits=1, of=1)
+    assert automatic.treatment == Share(hits=1, of=1)
 
 
 def test_where_no_lots_were_drawn_nothing_is_compared() -> None:

@@ -10,20 +10,8 @@ from midwatch_supervisor.fleet.monitors.leases import LeaderRole, RoleChange
 from midwatch_supervisor.fleet.queue.dispatch import wait_for_hint
 
 
-class Willing:
-    """Gives a post to whoever asks, as long as he answers."""
-
-    def __init__(self) -> None:
-        self.answers = True
-
-    async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None:
-        if not self.answers:
-            await asyncio.Event().wait()
-        return 1
-
-
 async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> None:
-    steps = 0
+    steps, answers = 0, True
     began, left = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -38,11 +26,15 @@ async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> Non
         if not told.held:
             left.set()
 
-    clerk = Willing()
-    post = LeaderRole(*("learner", work), watches=clerk, holder="a", lease_seconds=0.05, tell=tell)
+    async def take(name: str) -> bool:
+        if not answers:
+            await asyncio.Event().wait()
+        return True
+
+    post = LeaderRole("learner", work, take=take, lease_seconds=0.05, tell=tell)
     keeping = asyncio.create_task(post.keep())
     await began.wait()
-    clerk.answers = False
+    answers = False
     before, until = steps, loop.time() + 0.1
     while loop.time() < until:
         pass

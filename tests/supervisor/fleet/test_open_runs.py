@@ -4,7 +4,7 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.submission import NewRun, NewTask, moves, submit
+from midwatch_monitor.journal.fleet.submission import NewTask, moves, submit
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Commit, Draft, Keeper, Lifecycle, Run, TaskTransition
 from midwatch_stage.factories import AT
@@ -19,12 +19,12 @@ def unfinished_runs(journal: Journal) -> UnfinishedRuns:
     return UnfinishedRuns(journal)
 
 
-async def stored(
-    journal: Journal, *names: str, spec: str = '{"of": "a fleet"}', keeper: Keeper = Keeper.MONITOR
-) -> Run:
+SPEC = '{"of": "a fleet"}'
+
+
+async def stored(journal: Journal, *names: str, spec: str = SPEC) -> Run:
     tasks = [NewTask(name=name, title="", spec=spec, project="p") for name in names]
-    new = NewRun(source="", settings="", keeper=keeper, tasks=tasks)
-    run, _ = await journal.write(submit, new, at=AT)
+    run, _ = await journal.write(submit, tasks, source="", settings="", at=AT)
     return run
 
 
@@ -50,7 +50,8 @@ async def test_what_came_by_itself_and_what_a_process_keeps_is_never_open(
     journal: Journal, unfinished_runs: UnfinishedRuns
 ) -> None:
     await stored(journal, "a", spec="{}")
-    await stored(journal, "a", keeper=Keeper.PROCESS)
+    run = await journal.add_run(source="", settings="", at=AT, keeper=Keeper.PROCESS)
+    await journal.add_task(run=run.id, name="a", title="", spec=SPEC, at=AT)
     assert await unfinished_runs.open() == []
 
 

@@ -17,7 +17,7 @@ from midwatch_monitor.errors import JournalTooNewError
 from midwatch_monitor.guards import Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.submission import NewRun, NewTask, submit
+from midwatch_monitor.journal.fleet.submission import NewTask, submit
 from midwatch_monitor.records import (
     AttemptTransition,
     Fault,
@@ -73,8 +73,7 @@ class Yard:
         spec = spec or wanted.model_dump_json()
         task = NewTask(name="a", title="a", spec=spec)
         settings = settings or SETTINGS.model_dump_json()
-        new = NewRun(source="t.yaml", settings=settings, tasks=[task])
-        await self.journal.write(submit, new, at=AT)
+        await self.journal.write(submit, [task], source="t.yaml", settings=settings, at=AT)
 
     async def up(self, *names: str) -> None:
         """Let nodes be there."""

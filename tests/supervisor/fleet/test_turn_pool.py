@@ -1,6 +1,7 @@
 """The turns that a node has in hand: what is put back, offered again, and when a slot rests."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from midwatch_monitor.records import Run
 from midwatch_stage.turns import QueueInMemory
 from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
-from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded, TurnPool, delay
+from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnEnded, TurnPool, delay
 from midwatch_supervisor.fleet.queue.queue import PUT_BACK, QueuedTurn
 
 RUN = Run(
@@ -23,6 +24,24 @@ def ticket(task: int, number: int = 1) -> QueuedTurn:
     return QueuedTurn.of("night", RUN, task, number)
 
 
+async def stands() -> bool:
+    return True
+
+
+def pool(
+    take: Take,
+    queues: QueueInMemory,
+    *,
+    slots: int = 1,
+    heard: Callable[[], bool] = lambda: True,
+    stands: Callable[[], Awaitable[bool]] = stands,
+    ended: Callable[[TurnEnded], None] = lambda _: None,
+) -> TurnPool:
+    return TurnPool(
+        take, queues, slots=slots, changed=lambda: None, heard=heard, stands=stands, ended=ended
+    )
+
+
 def pool_of(queues: QueueInMemory, *outcomes: TurnOutcome, slots: int = 1) -> TurnPool:
     """A turn pool whose turns come to these outcomes, one after the other."""
     left = list(outcomes)
@@ -30,7 +49,7 @@ def pool_of(queues: QueueInMemory, *outcomes: TurnOutcome, slots: int = 1) -> Tu
     async def take(task: int) -> TurnOutcome:
         return left.pop(0)
 
-    return TurnPool(take, queues, slots=slots, changed=lambda: None)
+    return pool(take, queues, slots=slots)
 
 
 def test_every_failure_doubles_the_delay_up_to_a_limit() -> None:
@@ -71,7 +90,7 @@ async def test_a_node_that_nobody_hears_begins_nothing() -> None:
     async def take(task: int) -> TurnOutcome:
         raise AssertionError
 
-    mine = TurnPool(take, queues, slots=1, changed=lambda: None, heard=lambda: False)
+    mine = pool(take, queues, heard=lambda: False)
     assert await mine.do(ticket(1), ()) == PUT_BACK
 
 
@@ -84,7 +103,7 @@ async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_hav
     async def take(task: int) -> TurnOutcome:
         return TurnOutcome.FAILED
 
-    mine = TurnPool(take, queues, slots=1, changed=lambda: None, stands=stands)
+    mine = pool(take, queues, stands=stands)
     assert await mine.do(ticket(1), ()) == TurnOutcome.FAILED
     mine.close()
     assert await mine.do(ticket(2), ()) == "given back: taken for lost"
@@ -99,7 +118,7 @@ async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor
         await slot.wait()
         return TurnOutcome.OVER
 
-    mine = TurnPool(take, queues, slots=1, changed=lambda: None)
+    mine = pool(take, queues)
     both = [asyncio.create_task(mine.do(ticket(task), ())) for task in (1, 2)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -119,7 +138,7 @@ async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -
         finally:
             await asyncio.sleep(0)  # what is cancelled saves its work first
 
-    mine = TurnPool(take, queues, slots=2, changed=lambda: None)
+    mine = pool(take, queues, slots=2)
     older = asyncio.create_task(mine.do(ticket(1), ()))
     await begun.wait()
     newer = asyncio.create_task(mine.do(ticket(1), ()))
@@ -140,7 +159,7 @@ async def test_what_becomes_of_each_turn_is_told() -> None:
             await asyncio.Event().wait()
         return TurnOutcome.WAITS
 
-    mine = TurnPool(take, QueueInMemory(), slots=2, changed=lambda: None, ended=ended.append)
+    mine = pool(take, QueueInMemory(), slots=2, ended=ended.append)
     await mine.do(ticket(1), ())
     second = asyncio.create_task(mine.do(ticket(2), ()))
     await begun.wait()

@@ -29,7 +29,7 @@ async def hold_run(journal: str, run: int) -> AsyncGenerator[None]:
     lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for _ in range(_TRIES):
-            if _take(lock):
+            if try_lock(lock):
                 break
             await asyncio.sleep(_PAUSE)
         else:
@@ -66,7 +66,7 @@ def _is_held(journal: str, run: int) -> bool | None:
     except OSError:
         return None
     try:
-        return not _take(lock)
+        return not try_lock(lock)
     finally:
         os.close(lock)
 
@@ -78,7 +78,8 @@ def _at_work(run: int) -> UsageError:
     )
 
 
-def _take(lock: int) -> bool:
+def try_lock(lock: int) -> bool:
+    """Take the lock on an open file, unless another has it; whether it was taken."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

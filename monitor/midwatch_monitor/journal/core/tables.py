@@ -168,8 +168,8 @@ submission = Table(
     Index(None, "run"),
 )
 
-# `trial_of` is the project whose guidelines are tried in the task: nothing is learned from it, and
-# it is forgotten with that project.
+# `trial_of` is the project whose guidelines an older Midwatch tried in the task: nothing is learned
+# from it, and it is forgotten with that project.
 task = Table(
     "task",
     metadata,

@@ -73,13 +73,11 @@ def add_task(
     spec: str,
     at: datetime,
     project: str = "",
-    trial_of: str = "",
 ) -> Task:
     """Store a new task together with its first state, submitted.
 
-    Nothing is learned from a task without a project. One in which guidelines are only tried has
-    none, and is forgotten with the project that it is a trial of. The title is stored without
-    secrets, `spec` as it is: who works on the task needs what was written.
+    Nothing is learned from a task without a project. The title is stored without secrets, `spec`
+    as it is: who works on the task needs what was written.
     """
     title = mask_text(connection, title)
     row = _insert(
@@ -90,7 +88,6 @@ def add_task(
         title=title,
         spec=spec,
         project=projects.ensure(connection, project),
-        trial_of=projects.ensure(connection, trial_of),
     )
     state = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
     append(connection, [Draft(record=state, at=at, task=row["id"])])

@@ -7,14 +7,13 @@ machines may differ.
 import json
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     and_,
     delete,
     func,
@@ -113,19 +112,13 @@ def _enter(connection: Connection, status: NodeStatus, *, alive_seconds: float) 
         )
     connection.execute(delete(node).where(*_of(status.name, None)))
     _forget(connection)
-    values = {
-        "name": status.name,
-        "boot": status.boot,
+    values = asdict(status) | {
         "state": status.state.value,
-        "slots": status.slots,
-        "busy": status.busy,
         "labels": ",".join(status.labels),
-        "version": status.version,
         "revision": status.revision or REVISION,
         "started_at": now,
         "beat_at": now,
         "doubted_at": None,
-        "fleet": status.fleet,
     }
     connection.execute(insert(node), values)
 
@@ -209,11 +202,16 @@ def _starts(connection: Connection, *which: ColumnElement[bool]) -> list[NodeSta
     node = tables.node
     query = select(node).where(*which).order_by(node.c.started_at, node.c.boot)
     found: list[NodeStatus] = []
-    for row in connection.execute(query):
-        if row.state in list(NodeState):
-            found.append(_status(row))
+    for row in connection.execute(query).mappings():
+        if row["state"] in list(NodeState):
+            known: dict[str, Any] = {
+                **row,
+                "state": NodeState(row["state"]),
+                "labels": tuple(each for each in row["labels"].split(",") if each),
+            }
+            found.append(NodeStatus(**known))
         else:
-            pass_over(connection, f"node {row.name}", "nobody knows what it does")
+            pass_over(connection, f"node {row['name']}", "nobody knows what it does")
     return found
 
 
@@ -244,23 +242,6 @@ def _lost_after(connection: Connection) -> timedelta:
         return timedelta(seconds=float(said))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return timedelta(seconds=LOST_AFTER_SECONDS)
-
-
-def _status(row: Row[Any]) -> NodeStatus:
-    return NodeStatus(
-        name=row.name,
-        boot=row.boot,
-        state=NodeState(row.state),
-        slots=row.slots,
-        busy=row.busy,
-        labels=tuple(filter(None, row.labels.split(","))),
-        version=row.version,
-        revision=row.revision,
-        started_at=row.started_at,
-        beat_at=row.beat_at,
-        doubted_at=row.doubted_at,
-        fleet=row.fleet,
-    )
 
 
 def _in_hand(connection: Connection) -> dict[str, list[int]]:

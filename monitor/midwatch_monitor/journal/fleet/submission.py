@@ -34,30 +34,25 @@ class SubmissionKey:
     """Of what is handed over: a key that was used for something else is refused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRun:
-    """A run that is to be stored with all its tasks."""
-
-    source: str
-    settings: str
-    tasks: Sequence[NewTask]
-    keeper: Keeper = Keeper.MONITOR
-    key: SubmissionKey | None = None
-
-
-def submit(connection: Connection, new: NewRun, *, at: datetime) -> tuple[Run, bool]:
+def submit(
+    connection: Connection,
+    tasks: Sequence[NewTask],
+    *,
+    source: str,
+    settings: str,
+    at: datetime,
+    key: SubmissionKey | None = None,
+) -> tuple[Run, bool]:
     """Store a new run, each task submitted; or the run of its key, and `True`.
 
     Writers take turns, so that of two who ask at the same moment the second one finds the first
     one's run. Raises UsageError where the key was used for something else.
     """
-    there = new.key and find_submission(connection, new.key)
+    there = key and find_submission(connection, key)
     if there is not None:
         return there, True
-    run = work.add_run(
-        connection, source=new.source, settings=new.settings, at=at, keeper=new.keeper
-    )
-    for task in new.tasks:
+    run = work.add_run(connection, source=source, settings=settings, at=at, keeper=Keeper.MONITOR)
+    for task in tasks:
         work.add_task(
             connection,
             run=run.id,
@@ -67,7 +62,7 @@ def submit(connection: Connection, new: NewRun, *, at: datetime) -> tuple[Run, b
             project=task.project,
             at=at,
         )
-    if (key := new.key) is not None:
+    if key is not None:
         values = {"fleet": key.fleet, "key": key.name, "digest": key.digest, "run": run.id}
         connection.execute(insert(tables.submission), values)
     return run, False

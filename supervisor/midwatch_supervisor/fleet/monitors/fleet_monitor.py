@@ -423,8 +423,7 @@ class FleetMonitor:
             LeaderRole(
                 name,
                 work,
-                watches=self._watches,
-                holder=self._holder,
+                take=self._take_post,
                 lease_seconds=self._lease_seconds,
                 tell=self._tell,
             )

@@ -6,9 +6,9 @@ journal, and each is trusted for no longer than it was taken for.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from midwatch_monitor.errors import JournalError, MidwatchError
 from midwatch_monitor.journal.fleet.nodes import Nodes
@@ -147,12 +147,6 @@ class RoleChange:
     held: bool
 
 
-class RoleLeases(Protocol):
-    """Who gives a post to one of those that ask; see `Watches`."""
-
-    async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None: ...
-
-
 class LeaderRole:
     """One post: taken whenever nobody has it, and left when another does."""
 
@@ -161,16 +155,17 @@ class LeaderRole:
         name: str,
         work: Callable[[], Coroutine[Any, Any, None]],
         *,
-        watches: RoleLeases,
-        holder: str,
+        take: Callable[[str], Awaitable[bool]],
         lease_seconds: float,
         tell: Callable[[RoleChange], None],
     ) -> None:
-        """Do `work` while the post is held; where it ends or fails, it is begun again."""
+        """Do `work` while the post is held; where it ends or fails, it is begun again.
+
+        `take` takes or renews a post for `lease_seconds`, and answers whether it is ours.
+        """
         self._name = name
         self._work = work
-        self._watches = watches
-        self._holder = holder
+        self._take = take
         self._lease_seconds = lease_seconds
         self._tell = tell
         self._working: asyncio.Task[None] | None = None
@@ -200,14 +195,12 @@ class LeaderRole:
         left = self._until - began if self._working else self._lease_seconds
         try:
             async with asyncio.timeout(left):
-                taken = await self._watches.take_post(
-                    self._name, holder=self._holder, seconds=self._lease_seconds
-                )
+                taken = await self._take(self._name)
         except (TimeoutError, JournalError) as error:
             log.debug("the post %s cannot be renewed: %s", self._name, error)
             return self._loop.time() < self._until
         self._until = began + self._lease_seconds if taken else 0.0
-        return taken is not None
+        return taken
 
     def _begin(self) -> None:
         if self._working is None:

@@ -167,20 +167,16 @@ class TaskFailures:
         await self._journal.commit(Commit(drafts=(draft,), attempt=voice, incarnation=incarnation))
 
 
-def names(reasons: Iterable[str]) -> set[str]:
-    """The nodes that said that they cannot do a task. Pure."""
-    return {found[1] for reason in reasons if (found := _CANNOT.match(reason))}
-
-
 def complaints(entries: Iterable[Entry]) -> dict[str, datetime]:
     """Since when each node says that it cannot do a task, as long as nobody worked on it. Pure."""
     since: dict[str, datetime] = {}
     for each in entries:
         if _is_at_work(each.record):
             since.clear()
-        elif isinstance(each.record, TaskTransition):
-            for name in names([each.record.reason]):
-                since.setdefault(name, each.at)
+        elif isinstance(each.record, TaskTransition) and (
+            found := _CANNOT.match(each.record.reason)
+        ):
+            since.setdefault(found[1], each.at)
     return since
 
 

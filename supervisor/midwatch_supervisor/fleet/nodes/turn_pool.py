@@ -43,14 +43,6 @@ def delay(first: float, times: int, *, most: float) -> float:
     return min(most, first * 2 ** min(times - 1, 30))
 
 
-async def _always() -> bool:
-    return True
-
-
-def _ignore(_: TurnEnded) -> None:
-    """Nobody asks what turns come to."""
-
-
 class TurnPool:
     """Runs turns side by side, one for a task, and gives back what it has no slot for."""
 
@@ -61,9 +53,9 @@ class TurnPool:
         *,
         slots: int,
         changed: Callable[[], None],
-        heard: Callable[[], bool] = lambda: True,
-        stands: Callable[[], Awaitable[bool]] = _always,
-        ended: Callable[[TurnEnded], None] = _ignore,
+        heard: Callable[[], bool],
+        stands: Callable[[], Awaitable[bool]],
+        ended: Callable[[TurnEnded], None],
     ) -> None:
         """`changed` is called when a turn has begun or ended, `ended` with what it came to.
 

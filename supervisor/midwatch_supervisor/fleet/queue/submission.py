@@ -11,7 +11,7 @@ from midwatch_monitor.config.tasks import ModelSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet import submission
-from midwatch_monitor.journal.fleet.submission import NewRun, NewTask, SubmissionKey
+from midwatch_monitor.journal.fleet.submission import NewTask, SubmissionKey
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Run
 from midwatch_supervisor.fleet.queue.queue import queues_of
@@ -51,8 +51,14 @@ async def submit(
         )
         for each in await pin_commits(wanted)
     ]
-    new = NewRun(source=source, settings=settings.for_run(), tasks=tasks, key=named or None)
-    return await journal.write(submission.submit, new, at=clock())
+    return await journal.write(
+        submission.submit,
+        tasks,
+        source=source,
+        settings=settings.for_run(),
+        at=clock(),
+        key=named or None,
+    )
 
 
 async def pin_commits(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:

@@ -101,7 +101,7 @@ def _lessons(figures: LearningFigures) -> Iterator[str]:
         rate = percent(effect.accepted).strip()
         yield f"of use     lesson {effect.lesson}: {rate} ({effect.origin})"
     for each in figures.comparisons:
-        with_them, without = percent(each.treatment.accepted), percent(each.control.accepted)
+        with_them, without = percent(each.treatment), percent(each.control)
         sides = f"with them {with_them.strip()}, without {without.strip()}"
         yield f"accepted   {sides} ({each.origin}): {each.answer}"
 

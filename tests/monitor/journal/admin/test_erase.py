@@ -4,10 +4,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, update
 
 from midwatch_monitor.errors import JournalReadOnlyError, UsageError
+from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.tables import metadata
+from midwatch_monitor.journal.learned import projects
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     AlertKey,
@@ -32,6 +34,7 @@ from midwatch_monitor.records import (
     Reflection,
     Result,
     Summary,
+    Task,
 )
 from midwatch_stage.factories import WHOSE, task_transition
 from midwatch_stage.harness import PastAttempts
@@ -232,13 +235,23 @@ async def test_a_reader_cannot_forget(past: PastAttempts, location: str) -> None
             await Learned(reader).forget("shop", author="", at=past.at)
 
 
+async def tried(past: PastAttempts, project: str, run: int, *, spec: str = "{}") -> Task:
+    """A task in which an older Midwatch tried a project's guidelines."""
+    task = await past.journal.add_task(run=run, name="fix", title="", spec=spec, at=past.at)
+
+    def mark(connection: Connection) -> None:
+        change = update(tables.task).where(tables.task.c.id == task.id)
+        connection.execute(change, {"trial_of": projects.ensure(connection, project)})
+
+    await past.journal.write(mark)
+    return task
+
+
 async def test_a_trial_of_guidelines_is_forgotten_with_its_project(past: PastAttempts) -> None:
     for project in ("shop", "bank"):
         run = await past.journal.add_run(source="trial", settings="{}", at=past.at)
         await past.attempt(project)
-        await past.journal.add_task(
-            run=run.id, name="fix", title="", spec=SECRET, trial_of=project, at=past.at
-        )
+        await tried(past, project, run.id, spec=SECRET)
     assert (await past.learned.footprint("shop")).tasks == 2
     assert (await forget(past, "shop")).tasks == 2
     left = [each for run in await past.journal.runs() for each in await past.journal.tasks(run.id)]
@@ -248,9 +261,7 @@ async def test_a_trial_of_guidelines_is_forgotten_with_its_project(past: PastAtt
 async def test_a_trial_that_is_under_way_keeps_its_project(past: PastAttempts) -> None:
     await past.attempt("shop")
     run = await past.journal.add_run(source="trial", settings="{}", at=past.at)
-    task = await past.journal.add_task(
-        run=run.id, name="fix", title="", spec="{}", trial_of="shop", at=past.at
-    )
+    task = await tried(past, "shop", run.id)
     attempt = await past.journal.add_attempt(task=task.id, number=1, at=past.at, **WHOSE)
     await past.journal.claim(attempt.id, holder="me", at=past.at)
     with pytest.raises(UsageError, match="under way"):
