@@ -1,8 +1,10 @@
 """What is in a workspace, and what its attempt has changed, read without touching anything."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from difflib import unified_diff
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,11 +13,11 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Record, Step, Writer
 from midwatch_supervisor.present.file_changes import FileChange
-from midwatch_supervisor.workspaces.folder_diff import changed_in, names_below, new_file
-from midwatch_supervisor.workspaces.rubbish import NEW_FILES, committed_rubbish, without
+from midwatch_supervisor.workspaces.rubbish import NEW_FILES, committed_rubbish, is_rubbish, without
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
-from midwatch_supervisor.workspaces.workspace_files import copy_file, open_file
+from midwatch_supervisor.workspaces.workspace_files import copy_file, entries_below, open_file
 from midwatch_tools.git import Worktree, git
+from midwatch_tools.tree import IGNORED
 
 MAX_NAMES = 300
 
@@ -86,6 +88,91 @@ async def file_changes(workspace: Workspace, source: Path | None) -> tuple[FileC
     names = await _new_names(worktree)
     new = await asyncio.to_thread(lambda: [new_file(workspace.folder, name) for name in names])
     return tuple(sorted([*tracked, *new], key=lambda each: each.name))
+
+
+_MAX_BYTES = 1_000_000
+"""Without git, of a larger file the content is not compared line by line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFile:
+    """One file that is other than in the folder that it was copied from, with its lines; `None`
+    where it has none to show."""
+
+    name: str
+    old: list[str] | None
+    new: list[str] | None
+
+    @property
+    def change(self) -> FileChange:
+        """By how many lines."""
+        if self.old is None or self.new is None:
+            return FileChange(name=self.name, binary=True)
+        lines = [*unified_diff(self.old, self.new, n=0)][2:]
+        return FileChange(
+            name=self.name,
+            added=sum(line.startswith("+") for line in lines),
+            removed=sum(line.startswith("-") for line in lines),
+        )
+
+    @property
+    def text(self) -> str:
+        """As git shows it."""
+        head = f"diff --git a/{self.name} b/{self.name}\n"
+        if self.old is None or self.new is None:
+            return f"{head}(binary, or too large to be shown)\n"
+        old, new = (f"a/{self.name}", f"b/{self.name}")
+        return head + "".join(
+            line if line.endswith("\n") else f"{line}\n"
+            for line in unified_diff(self.old, self.new, old, new)
+        )
+
+
+def changed_in(source: Path | None, folder: Path) -> Iterator[ChangedFile]:
+    """The files that are not the same in both, by name; without a source all that there are."""
+    names = set(names_below(folder)) | set(names_below(source) if source else ())
+    for name in sorted(names):
+        old = _content(source, name) if source else b""
+        new = _content(folder, name)
+        if old != new or (old is None and not _same_size(source, folder, name)):
+            yield ChangedFile(name=name, old=_lines(old), new=_lines(new))
+
+
+def new_file(folder: Path, name: str) -> FileChange:
+    """A file that was not there before."""
+    return ChangedFile(name=name, old=[], new=_lines(_content(folder, name))).change
+
+
+def names_below(folder: Path) -> Iterator[str]:
+    """The files below a folder without rubbish, by their names there."""
+    for entry in entries_below(folder, hidden=IGNORED):
+        name = Path(entry.path).relative_to(folder).as_posix()
+        if not entry.is_dir(follow_symlinks=False) and not is_rubbish(name):
+            yield name
+
+
+def _content(folder: Path, name: str) -> bytes | None:
+    """Empty where there is no such file; `None` for one that is too large."""
+    path = folder / name
+    if path.is_symlink():
+        return bytes(path.readlink())
+    try:
+        with open_file(folder, name) as opened:
+            content = opened.read(_MAX_BYTES + 1)
+    except OSError:
+        return b""
+    return content if len(content) <= _MAX_BYTES else None
+
+
+def _same_size(source: Path | None, folder: Path, name: str) -> bool:
+    sizes = {(each / name).lstat().st_size for each in (source, folder) if each is not None}
+    return len(sizes) == 1 and source is not None
+
+
+def _lines(content: bytes | None) -> list[str] | None:
+    if content is None or b"\0" in content:
+        return None
+    return content.decode(errors="replace").splitlines(keepends=True)
 
 
 NUMSTAT = ("--numstat", "--no-renames", "-z")

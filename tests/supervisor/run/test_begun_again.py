@@ -27,6 +27,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_stage.acting import DONE, REPORT, put, putting, script, task_file
+from midwatch_stage.command import new_attempt, new_task
 from midwatch_stage.factories import call, draft, ended, intervention, task_transition, turn
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.learning.run_learning import RunLearning
@@ -275,11 +276,8 @@ async def test_only_its_own_program_can_begin_an_agent_again_that_is_only_watche
     harness: RunHarness,
 ) -> None:
     at = datetime.now(UTC)
-    run = await harness.journal.add_run(source="mine.py", settings="{}", at=at)
-    of = await harness.journal.add_task(run=run.id, name="mine", title="", spec="{}", at=at)
-    attempt = await harness.journal.add_attempt(
-        task=of.id, number=1, worker="w", model="m", node="n", workspace="", at=at
-    )
+    of = await new_task(harness.journal, "mine", at=at)
+    attempt = await new_attempt(harness.journal, of, at=at)
     await harness.say(ended())
     await end(harness, of.id, Lifecycle.COMPLETED)
     with pytest.raises(UsageError, match="only the program that it runs in"):

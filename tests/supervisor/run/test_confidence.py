@@ -7,6 +7,7 @@ from midwatch_monitor.config.settings import ReflectSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import Alert, Change, Commit, Ending
 from midwatch_stage.acting import DONE, script, task_file
+from midwatch_stage.command import new_attempt, new_task
 from midwatch_stage.factories import call, draft, ended, reflecting, turn
 from midwatch_stage.harness import RunHarness
 
@@ -23,10 +24,8 @@ async def worked_before(harness: RunHarness, at: datetime) -> None:
     """Forty attempts of the model, of which every other one succeeded, whatever it stated."""
     journal = harness.journal
     for number in range(40):
-        run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
-        task = await journal.add_task(run=run.id, name=f"t{number}", title="", spec="{}", at=at)
-        whose = {"worker": "worker", "model": MODEL, "node": "here", "workspace": "w"}
-        attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
+        task = await new_task(journal, f"t{number}", at=at)
+        attempt = await new_attempt(journal, task, at=at, worker="worker", model=MODEL)
         records = (
             reflecting(1, 40, 60 + 10 * (number // 2 % 4)),
             ended(Ending.STUCK if number % 2 else Ending.DONE),

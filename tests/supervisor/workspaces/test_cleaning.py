@@ -22,6 +22,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_stage.command import new_attempt
 from midwatch_stage.matrix import DATABASES
 from midwatch_stage.repository import new_repository
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
@@ -62,14 +63,8 @@ class Home:
     async def attempt(self, task: Task, number: int, *, bare: bool = False) -> Attempt:
         """An attempt with saved work."""
         folder = self.path / "work" / LABEL / f"{task.name}-{number}"
-        attempt = await self.journal.add_attempt(
-            task=task.id,
-            number=number,
-            worker="coder",
-            model="m",
-            node="a",
-            workspace=str(folder),
-            at=self.now,
+        attempt = await new_attempt(
+            self.journal, task, number, at=self.now, node="a", workspace=str(folder)
         )
         source = None if bare else self.clone
         workspace = await prepare(folder, source, branch=branch_of(folder), merges=())

@@ -12,6 +12,7 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt
+from midwatch_stage.command import new_attempt, new_task
 from midwatch_stage.repository import new_repository
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import WorktreeOrigin
@@ -64,17 +65,9 @@ class Yard:
 
 
 async def yard(journal: Journal, origin: Path, home: Path, at: datetime) -> Yard:
-    run = await journal.add_run(source="", settings="{}", at=at)
-    task = await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
-    attempt = await journal.add_attempt(
-        task=task.id,
-        number=1,
-        worker="coder",
-        model="m",
-        node="a",
-        workspace=str(home / "a" / "work" / "r1" / "fix-1"),
-        at=at,
-    )
+    workspace = str(home / "a" / "work" / "r1" / "fix-1")
+    task = await new_task(journal, "fix", at=at)
+    attempt = await new_attempt(journal, task, at=at, node="a", workspace=workspace)
     base = (await git(origin, "rev-parse", "main")).strip()
     return Yard(journal=journal, attempt=attempt, origin=origin, home=home, base=base)
 

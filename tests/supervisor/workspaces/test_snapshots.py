@@ -14,6 +14,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Snapshot
+from midwatch_stage.command import new_attempt, new_task
 from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, fetch
@@ -101,24 +102,10 @@ async def nodes(tmp_path: Path, journal: Journal, repository: Path) -> tuple[Nod
     return fleet(tmp_path, journal, repository, base, FleetSettings())
 
 
-@pytest.fixture
-async def attempt(journal: Journal, tmp_path: Path, at: datetime) -> Attempt:
-    return await attempt_at(journal, "fix", tmp_path / "a" / "work" / "r1" / "fix-1", at)
-
-
 async def attempt_at(journal: Journal, name: str, workspace: Path, at: datetime) -> Attempt:
     runs = await journal.runs()
-    run = runs[-1] if runs else await journal.add_run(source="", settings="{}", at=at)
-    task = await journal.add_task(run=run.id, name=name, title="", spec="{}", at=at)
-    return await journal.add_attempt(
-        task=task.id,
-        number=1,
-        worker="coder",
-        model="m",
-        node="a",
-        workspace=str(workspace),
-        at=at,
-    )
+    task = await new_task(journal, name, run=runs[-1].id if runs else None, at=at)
+    return await new_attempt(journal, task, at=at, node="a", workspace=str(workspace))
 
 
 def seen(folder: Path) -> dict[str, object]:

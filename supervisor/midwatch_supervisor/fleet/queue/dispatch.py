@@ -4,12 +4,11 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.util import find_spec
-from typing import Any
 
 from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.fleet import FleetSettings
@@ -367,9 +366,15 @@ async def dispatch(
         _dispatcher(journal, location, settings, clock) as dispatcher,
         bus.subscribe() as hints,
     ):
-        trouble = ""
+        failing = False
         while True:
-            trouble = await _look(dispatcher.look(), trouble)
+            try:
+                await dispatcher.look()
+                failing = False
+            except JournalError as error:  # the next look tries again
+                if not failing:
+                    log.warning("nothing is handed out at present: %s", error)
+                failing = True
             await asyncio.sleep(_BREATH)
             await wait_for_hint(hints, _LOOK_SECONDS - _BREATH)
 
@@ -382,17 +387,6 @@ async def wait_for_hint(hints: Subscription, seconds: float) -> None:
             while not hints.closed:
                 if any(hint.kind in kinds for hint in await hints.wait()):
                     return
-
-
-async def _look(look: Coroutine[Any, Any, None], trouble: str) -> str:
-    """Look; why that failed, which is told where it was not the `trouble` before."""
-    try:
-        await look
-    except JournalError as error:  # the next look tries again
-        if not trouble:
-            log.warning("nothing is handed out at present: %s", error)
-        return str(error)
-    return ""
 
 
 async def dispatch_once(
