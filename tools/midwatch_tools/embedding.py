@@ -15,9 +15,9 @@ from pydantic_ai.messages import TextContent, UserContent
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.recorder import Clock, Recorder, working_transition
 from midwatch_monitor.records import Action, Change, Keeper, Lifecycle, Plan, PlanStep, Run, Task
+from midwatch_monitor.records.work import EMBEDDED
 from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.observation import cut_line
 from midwatch_tools.tools.facts import Facts

@@ -167,6 +167,10 @@ class Run:
     keeper: Keeper = Keeper.PROCESS
 
 
+EMBEDDED = "{}"
+"""The specification of a task that came without a task file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One task as the journal knows it. `name` is the id that its owner wrote in the task file."""
@@ -179,6 +183,11 @@ class Task:
     """The task's whole specification as JSON, so that a run resumes without its file."""
     project: str = ""
     """What lessons, guidelines and facts of it belong to; empty if nothing is learned from it."""
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it came without a task file: of an agent that Midwatch did not start."""
+        return self.spec == EMBEDDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

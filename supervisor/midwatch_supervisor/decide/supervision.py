@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.policy import PersonSettings, Unanswered, Unapproved
 from midwatch_monitor.config.settings import Mode, Settings
-from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
@@ -135,14 +134,12 @@ class Supervision:
         bus: Bus,
         settings: Settings,
         run: int,
-        tasks: Mapping[int, TaskSpec],
-        supervisors: Mapping[int, Supervisor],
         clock: Callable[[], datetime],
         guards: Guards | None = None,
         hire: Callable[[Task], Supervisor] | None = None,
         calibrator: Calibrator | None = None,
     ) -> None:
-        """Decide with `supervisors`, by task, or with whom `hire` finds; else by the policy.
+        """Decide with the supervisor that `hire` finds for a task; without it, by the policy.
 
         Without guards, everything of the run is answered.
         """
@@ -150,8 +147,6 @@ class Supervision:
         self._bus = bus
         self._settings = settings
         self._run = run
-        self._tasks = tasks
-        self._supervisors = supervisors
         self._clock = clock
         self._guards = guards or Unguarded()
         self._hire = hire
@@ -272,14 +267,13 @@ class Supervision:
             asyncio.get_running_loop().call_later(seconds, self._wake)
 
     async def _reading_of(self, task: int, attempt: int) -> AttemptReading:
-        """What is known of an attempt; tasks that came later are found in the journal."""
-        spec = self._tasks.get(task) or wanted_in(await self._journal.task(task))
+        spec = wanted_in(await self._journal.task(task))
         return await AttemptReading.read(
             self._journal, await self._journal.attempt(attempt), spec, self._settings
         )
 
     async def _supervisor(self, task: int) -> Supervisor:
-        found = self._supervisors.get(task) or self._hired.get(task)
+        found = self._hired.get(task)
         if found is None and self._hire is not None:
             found = self._hired[task] = self._hire(await self._journal.task(task))
         return Supervisor(None, self._settings.supervisor) if found is None else found

@@ -16,7 +16,6 @@ from midwatch_monitor.errors import (
     UsageError,
 )
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry, Keeper, Run, Task, TaskTransition
 from midwatch_supervisor.learning.archive import archive
@@ -124,7 +123,7 @@ async def last_tasks(journal: Journal, run: int) -> list[Task]:
     begun = [each for each in await journal.tasks(run) if each.id in last]
     for task in sorted(begun, key=lambda each: last[each.id].id):
         state = last[task.id].record
-        if task.spec == EMBEDDED:
+        if task.embedded:
             continue
         if not (isinstance(state, TaskTransition) and state.lifecycle.over):
             return []

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import Awaited
@@ -72,7 +71,7 @@ def task_waits_for(task: TaskState) -> str:
     latest = task.latest
     if task.over:
         return ""
-    if task.interrupted and task.task.spec == EMBEDDED:
+    if task.interrupted and task.task.embedded:
         return f"`midwatch cancel --run {task.task.run}`: its process is gone"
     asks = latest is not None and latest.needed_since is not None and not latest.goes_on
     if task.interrupted and not asks:

@@ -30,8 +30,6 @@ async def supervision(
         bus=bus,
         settings=settings,
         run=run,
-        tasks={},
-        supervisors={},
         clock=clock,
         hire=lambda task: supervisor,
     )

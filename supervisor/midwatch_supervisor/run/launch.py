@@ -17,7 +17,6 @@ from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import now
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
@@ -157,7 +156,7 @@ async def _store_task(resources: RunResources, assignment: Assignment, at: datet
 
 async def job_again(resources: RunResources, task: Task, *, built: bool = True) -> Job:
     """One task of a run as the journal holds it; its agents are built at once only if `built`."""
-    if task.spec == EMBEDDED:
+    if task.embedded:
         started = f"run {task.run} was not started by `midwatch run`"
         raise UsageError(f"{started}, so it cannot be resumed")
     journal, assignment = resources.journal, assignment_in(task)
@@ -243,8 +242,6 @@ async def _conduct(
         bus=resources.bus,
         settings=resources.settings,
         run=resources.run.id,
-        tasks={},
-        supervisors={},
         clock=resources.clock,
         hire=lambda task: runner.jobs[task.name].agents.supervisor,
     )

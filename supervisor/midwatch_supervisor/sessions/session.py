@@ -33,7 +33,7 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
-from midwatch_monitor.records.work import SESSION
+from midwatch_monitor.records.work import EMBEDDED, SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.foreign import JsonNode, TraceItem
 from midwatch_monitor.traces.json_stream import Damage
@@ -130,7 +130,7 @@ class SessionJournal:
             run=run.id,
             name=name.task,
             title=title_of(heading.prompt) or name.task,
-            spec="{}",
+            spec=EMBEDDED,
             project=str(await asyncio.to_thread(main_worktree, root)) if root else "",
             at=at,
         )

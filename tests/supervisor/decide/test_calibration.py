@@ -7,7 +7,6 @@ import pytest
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings, SupervisorSettings
-from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.metrics.calibration import Sample, calibrate
 from midwatch_monitor.records import (
@@ -173,9 +172,8 @@ async def test_the_supervisor_is_told_what_the_confidence_is_worth(
         bus=bus,
         settings=Settings(),
         run=6,
-        tasks={attempt.task: TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))},
-        supervisors={attempt.task: script.supervisor(SupervisorSettings())},
         clock=lambda: at,
+        hire=lambda task: script.supervisor(SupervisorSettings()),
     )
     await supervision.settle()
     told = next(line for line in script.asked[0].splitlines() if line.startswith("stated"))

@@ -14,7 +14,6 @@ from pydantic_ai.models import Model
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.config.settings import Mode, MonitorSettings, Settings, SupervisorSettings
-from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
@@ -56,6 +55,7 @@ from midwatch_stage.factories import (
     intervention,
     transition,
 )
+from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.decide.reading import concurrent
@@ -64,7 +64,6 @@ from midwatch_supervisor.decide.supervision import Supervision
 T = TypeVar("T")
 Write = Callable[[Record], Awaitable[int]]
 
-TASK = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
 OVER = ended()
 MORE = BudgetRequest(wanted=Grant(requests=10), reason="two tests are left")
 REVISION = PlanCheck(
@@ -92,9 +91,8 @@ class Scene:
 
     async def join(self, name: str) -> Attempt:
         """Begin a task of another name on one project, and its attempt."""
-        task = await self.journal.add_task(
-            run=1, name=name, title="", spec='{"workspace": "/project"}', at=self.now
-        )
+        spec = assigned(name, workspace="/project").model_dump_json()
+        task = await self.journal.add_task(run=1, name=name, title="", spec=spec, at=self.now)
         return await self.journal.add_attempt(
             task=task.id, number=1, worker="w", model="m", node="n", workspace="/w", at=self.now
         )
@@ -119,16 +117,14 @@ class Scene:
 
     @asynccontextmanager
     async def supervised(self) -> AsyncGenerator[None]:
-        tasks = {each.id: TASK for each in await self.journal.tasks(1)}
         moments = chain([self.began], iter(lambda: self.now, None))
         supervision = Supervision(
             journal=self.journal,
             bus=LocalBus(),
             settings=self.settings,
             run=1,
-            tasks=tasks,
-            supervisors={self.attempt.task: Supervisor(self.model, SupervisorSettings(tries=1))},
             clock=lambda: next(moments),
+            hire=lambda task: Supervisor(self.model, SupervisorSettings(tries=1)),
         )
         helper = asyncio.create_task(supervision.run())
         try:
@@ -148,6 +144,11 @@ class Scene:
             while len(found := await self.told(kind, attempt=attempt)) < count:
                 await nothing.wait(0.01)
         return found[count - 1]
+
+
+@pytest.fixture
+async def attempt(journal: Journal, at: datetime) -> Attempt:
+    return await PastAttempts(journal, at).attempt(task=assigned(goal="Fix it."))
 
 
 @pytest.fixture

@@ -67,8 +67,6 @@ class Boss:
             bus=self.bus,
             settings=settings,
             run=1,
-            tasks={},
-            supervisors={},
             clock=lambda: next(self.moments, at + timedelta(hours=1)),
             guards=self.leases,
             hire=self._hired,

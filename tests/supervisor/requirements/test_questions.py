@@ -19,7 +19,7 @@ from pydantic_ai.run import AgentRunResult
 from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.bus import CAPACITY, LocalBus, Subscription
 from midwatch_monitor.config.settings import MonitorSettings, Settings
-from midwatch_monitor.config.tasks import Role, TaskFile, TaskSpec
+from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.records import (
@@ -180,8 +180,6 @@ async def test_requirement_14_without_a_supervisor_it_is_kept_and_answered_once_
         bus=LocalBus(),
         settings=Settings(monitor=MonitorSettings(poll_seconds=0.01)),
         run=1,
-        tasks={attempt.task: TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))},
-        supervisors={},
         clock=lambda: at,
     )
     helper = asyncio.create_task(supervision.run())

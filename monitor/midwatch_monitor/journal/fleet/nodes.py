@@ -30,7 +30,7 @@ from midwatch_monitor.journal.core.encoding import kind_of, pass_over, rows_of
 from midwatch_monitor.journal.core.engine import database_time, parts
 from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method, write_method
 from midwatch_monitor.journal.core.tables import REVISION
-from midwatch_monitor.journal.fleet.watches import EMBEDDED, NOBODY
+from midwatch_monitor.journal.fleet.watches import NOBODY
 from midwatch_monitor.records import (
     LOST_AFTER_SECONDS,
     AttemptTransition,
@@ -40,6 +40,7 @@ from midwatch_monitor.records import (
     NodeStatus,
     name_of,
 )
+from midwatch_monitor.records.work import EMBEDDED
 
 _ALIVE = [each for each in NodeState if not each.gone]
 MISSED = 2

@@ -10,8 +10,8 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import tables, work
 from midwatch_monitor.journal.core.encoding import kind_of
 from midwatch_monitor.journal.core.engine import parts
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Keeper, Lifecycle, Run, TaskTransition
+from midwatch_monitor.records.work import EMBEDDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from midwatch_monitor.journal.core.engine import database_time, parts
 from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method
 from midwatch_monitor.journal.core.tables import UtcTime
 from midwatch_monitor.records import AttemptTransition, Hint, Keeper
+from midwatch_monitor.records.work import EMBEDDED
 
 NOBODY = ""
 """The holder of an attempt that nobody needs to look after any more."""
@@ -54,10 +55,6 @@ class _Term:
     def until(self, now: datetime) -> datetime:
         """When a lease runs out that is taken at a moment."""
         return now + timedelta(seconds=self.seconds)
-
-
-EMBEDDED = "{}"
-"""What stands for the assignment of a task that came without a task file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Fault,
@@ -211,7 +210,7 @@ async def _unfinished(
 
 def _open_to_nodes(state: TaskState) -> bool:
     """Whether nodes have something to do for it; of an agent that came by itself they have not."""
-    return state.task.spec != EMBEDDED and not state.lifecycle.over
+    return not state.task.embedded and not state.lifecycle.over
 
 
 def lost_lines(

@@ -24,7 +24,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.engine import is_url
 from midwatch_monitor.journal.core.run_lock import forget_lock, hold_run, refuse_held
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry, Keeper, Run
@@ -256,7 +255,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
 
 async def _is_begun_by_us(journal: Journal, run: Run) -> bool:
     """Whether a run has task files; an agent in somebody's program only that program begins."""
-    return any(task.spec != EMBEDDED for task in await journal.tasks(run.id))
+    return not all(task.embedded for task in await journal.tasks(run.id))
 
 
 def stay(opened: Opened, *, settings: Settings, journal: str | None, output: Output) -> int:
@@ -383,8 +382,9 @@ class Reporter:
 
     async def see_to_end(self, resources: RunResources, jobs: tuple[Job, ...]) -> int:
         """Conduct a run, and print what happens; its exit code."""
-        for line in () if self._json or self._quiet else about(resources, jobs):
-            write_line(line)
+        if not (self._json or self._quiet):
+            for line in about(resources, jobs):
+                write_line(line)
         try:
             return await conduct(resources, jobs, self.follow)
         except ProviderRefusedError:

@@ -12,7 +12,6 @@ from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.guards import Guards
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.records import Hint, Run, Task
 from midwatch_supervisor.decide.agent import Supervisor
@@ -94,8 +93,6 @@ class RunMonitor:
             bus=self._relay,
             settings=self._settings,
             run=run.id,
-            tasks={},
-            supervisors={},
             clock=clock,
             guards=guards,
             hire=self._supervisor_for,
@@ -125,7 +122,7 @@ class RunMonitor:
             guards=guards,
             calibrator=calibrator,
             clock=clock,
-            embedded=all(task.spec == EMBEDDED for task in tasks),
+            embedded=all(task.embedded for task in tasks),
         )
         await watch.monitor.look()
         watch.attempts |= watch.known

@@ -56,7 +56,7 @@ class ReadyTasks:
     def meet(self, tasks: Iterable[Task]) -> None:
         """Take in tasks of the run. What was not made by `submit` is never handed out."""
         for task in tasks:
-            if task.spec == "{}":
+            if task.embedded:
                 self._strange.add(task.id)
             elif task.id not in self._items:
                 try:

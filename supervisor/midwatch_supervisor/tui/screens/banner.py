@@ -8,7 +8,6 @@ from rich.text import Text
 from textual.widgets import Static
 
 from midwatch_monitor.journal.core.run_lock import is_interrupted
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.text_line import NODE, because, one_line
 from midwatch_supervisor.present.waiting import monitor_absent
@@ -95,7 +94,7 @@ def interrupted_run(board: FleetBoard, journal: str) -> Trouble | None:
         if run is not None and is_interrupted(journal, id):
             since = board.last_at or run.started_at
             remedy = f"`midwatch resume --run {id}` continues it"
-            if any(each.run == id and each.spec == EMBEDDED for each in board.tasks.values()):
+            if any(each.run == id and each.embedded for each in board.tasks.values()):
                 remedy = f"`midwatch cancel --run {id}` puts it away"
             return Trouble(what=f"no process works on run {id}", since=since, remedy=remedy)
     return None

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import (
     Actor,
     Alert,
@@ -359,7 +358,7 @@ class FleetBoard:
 
     def _shared(self, task: Task) -> bool:
         # An agent that somebody watches in a process of their own has no task file.
-        return task.run in self._fleet and task.spec != EMBEDDED
+        return task.run in self._fleet and not task.embedded
 
     @property
     def open_since(self) -> datetime | None:

@@ -11,8 +11,8 @@ from textual.widgets import TabbedContent
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.run_lock import hold_run
-from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Fault, Lifecycle, Severity, Step
+from midwatch_monitor.records.work import EMBEDDED
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
 from midwatch_stage.factories import AT, alert, plan, reflecting, transition
 from midwatch_stage.harness import assigned
