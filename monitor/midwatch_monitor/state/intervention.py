@@ -88,6 +88,8 @@ class InterventionState:
     status: InterventionStatus
     stamp: Delivery | None = None
     """The newest one."""
+    settled: Delivery | None = None
+    """The one that approved or rejected it."""
     stamped_at: datetime | None = None
     report: OutcomeReport | None = None
 
@@ -115,6 +117,8 @@ class InterventionState:
         elif self.status.under_way:
             self.status = InterventionStatus(news.state.value)
             self.stamp, self.stamped_at = news, at
+            if said_by_person(news):
+                self.settled = news
 
     @property
     def action(self) -> Action:

@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.attempt import AlertStatus
-from midwatch_monitor.state.intervention import WorkerRequest
+from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
 from midwatch_supervisor.present.numbers import amount, count_noun, grant_text, steps_text
 from midwatch_supervisor.present.text_line import (
     SEVERITY_SIGNS,
@@ -205,9 +205,19 @@ def _intervention_parts(issued: Intervention) -> Parts:
 def delivery_text(stamp: Delivery, about: Intervention | None) -> TextLine:
     """What became of an intervention on its way."""
     sign, tone, state = _DELIVERIES[stamp.state]
-    text = f"{_name(about)} {state}{by(stamp.author)}{because(stamp.comment)}"
+    text = f"{_name(about)} {_stamp_text(stamp)}"
     parts = ((state, text), *(_intervention_parts(about) if about else ()))
     return TextLine(sign, stamp.state.value, text, tone, parts)
+
+
+def fate_text(state: InterventionState) -> str:
+    """How far an intervention has come; by whom it was approved or rejected, and why."""
+    stamps = dict.fromkeys(filter(None, (state.settled, state.stamp)))
+    return "; ".join(map(_stamp_text, stamps)) or state.status.value
+
+
+def _stamp_text(stamp: Delivery) -> str:
+    return f"{_DELIVERIES[stamp.state][2]}{by(stamp.author)}{because(stamp.comment)}"
 
 
 def outcome_text(report: OutcomeReport, about: Intervention | None) -> TextLine:

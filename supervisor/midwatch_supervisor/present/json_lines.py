@@ -138,6 +138,8 @@ def _intervention_fields(about: InterventionState) -> JsonLine:
         "state": about.status,
         "outcome": about.outcome,
         "reason": about.reason,
+        "settled_by": about.settled.author if about.settled else "",
+        "comment": about.settled.comment if about.settled else "",
         "answers": _rules(issued.answers),
         "diagnosis": None if issued.diagnosis is Diagnosis.UNKNOWN else issued.diagnosis,
         "terms": terms_text(issued.terms),

@@ -38,7 +38,12 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.present.intervention_text import action_text, alert_text, author_text
+from midwatch_supervisor.present.intervention_text import (
+    action_text,
+    alert_text,
+    author_text,
+    fate_text,
+)
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
 from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.lookup import (
@@ -297,5 +302,5 @@ def intervention_lines(
             continue
         outcome = f", {each.outcome}{because(each.reason)}" if each.outcome else ""
         act = action_text(what.action, what.terms)
-        yield f"{each.id} {act} by {author_text(what)}: {each.status}{outcome}"
+        yield f"{each.id} {act} by {author_text(what)}: {fate_text(each)}{outcome}"
         yield from (f"  {text}" for text in what.message.splitlines())

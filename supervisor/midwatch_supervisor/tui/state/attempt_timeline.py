@@ -33,6 +33,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.attempt import AlertStatus, AttemptState
 from midwatch_monitor.state.intervention import Interventions, InterventionState
+from midwatch_supervisor.present.intervention_text import fate_text
 from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import TextLine
@@ -105,7 +106,7 @@ def intervention_detail(state: InterventionState) -> str:
     """All that there is to say of an intervention and what came of it."""
     parts = [line(state.intervention).detail]
     if state.stamp is not None:
-        parts.append(f"then:\n{line(state.stamp, state.intervention).text}")
+        parts.append(f"then:\n{state.action} {fate_text(state)}")
     if state.outcome is not None:
         reason = f": {state.reason}" if state.reason else ""
         parts.append(f"outcome:\n{state.outcome.value}{reason}")

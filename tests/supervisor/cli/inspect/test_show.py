@@ -186,6 +186,40 @@ async def test_the_outcome_of_a_restart_stands_with_the_restart(
     assert f"    {id} restart by policy: issued, no effect\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("state", "author", "comment", "said"),
+    [
+        (
+            *(DeliveryState.REJECTED, "Ann", "Keep the first approach"),
+            "rejected by Ann: Keep the first approach",
+        ),
+        (
+            *(DeliveryState.APPROVED, "policy", "nobody answered within 5 minutes"),
+            "approved by policy: nobody answered within 5 minutes; delivered",
+        ),
+    ],
+)
+async def test_who_approved_or_rejected_an_intervention_and_why_stands_with_it(
+    journal: Journal,
+    at: datetime,
+    capsys: Capture,
+    state: DeliveryState,
+    author: str,
+    comment: str,
+    said: str,
+) -> None:
+    attempt = await new_attempt(journal, await task_of(journal))
+    held = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
+    await write(journal, attempt, at, held)
+    id = await journal.last_id()
+    stamp = Delivery(intervention=id, state=state, author=author, comment=comment)
+    arrived = Delivery(intervention=id, state=DeliveryState.DELIVERED)
+    await write(journal, attempt, at, stamp, *([arrived] if "delivered" in said else []))
+    assert f"    {id} restart by policy: {said}" in await read(capsys, "show", "totals")
+    *_, shown = [line for line in await ask(capsys, "show", "totals") if "outcome" in line]
+    assert (shown["settled_by"], shown["comment"]) == (author, comment)
+
+
 @pytest.mark.parametrize(("id", "run"), [("tot", 2), ("labels", 1), ("totals", 2)])
 async def test_the_latest_run_that_has_it_counts(
     journal: Journal, at: datetime, capsys: Capture, id: str, run: int
