@@ -17,23 +17,39 @@ HINTS = (
     r"[\"'`\\]{0,8}\s{0,9}(?:=>|:=|=|:|is\s)\s{0,9}\\{0,7}[\"'`]?[^\s\"'`,;)}\]\\=:]{4}"
     r"|\b(?:pw|pwd|pass(?:word|wd|phrase)|secret|token|credential"
     r"|(?:api|access|secret|private)[\s_-]?key)s?\s"
+    r"|--?(?:[a-z]{1,20}-)*(?:pass(?:word|wd|phrase)?|secret|token|key)[\"'\\]{1,8},\s"
     r"|\b(?:bearer|basic)\s+[\w.~+/=-]{16,}"
 )
 """Where this is not in a text, nothing in it is called a secret, and it is not looked for. RE2."""
 _BEFORE, _AFTER, _LONGEST = 24, 100, 600
 """Characters around a hint that are looked at, and of the longest value."""
 _SPACE = re.compile(r"\s")
+_VALUE = r"""
+    \\{0,7}(?P<quote>["'`])?
+    (?P<value>(?P<word>[^\s"'`,;)}\]\\]{4,500})
+       (?(quote)(?:[^"'`\n\\]{1,200}(?=\\{0,7}(?P=quote)))?))
+"""
+"""A word, and what stands with it between the same quotes."""
 _NAMED = re.compile(
     r"""(?:(?<![A-Za-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))
     (?P<name>(?:(?:pg)?password|passwd|passphrase|pwd|secret|token|api[_-]?key|apikey
        |access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|credentials?
        |(?:db|(?:my)?sql|smtp|user)_pass|(?-i:[A-Z0-9_]{1,40}_(?:KEY|PASS|AUTH))))
     (?:["'`\\]{0,8}\s{0,9}(?P<sign>=>|:=|=(?!=)|:(?!:))\s{0,9}|\s{1,9}is\s{1,9}(?=["'`]))
-    \\{0,7}(?P<quote>["'`]?)(?P<value>[^\s"'`,;)}\]\\]{4,500})
-    """,
+    """
+    + _VALUE,
     re.IGNORECASE | re.VERBOSE,
 )
 """Something called a secret, and what it is set to."""
+_OPTION = re.compile(
+    r"""(?<![\w-])--?(?:[a-z]{1,20}-){0,3}
+    (?:password|passwd|passphrase|pass|secret|token|(?:api|access|secret|private)-?key)
+    (?:\s{1,9}|["'\\]{1,8},\s{1,9})
+    """
+    + _VALUE,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""An option of a command and its value, as in a shell or as two items of a list."""
 _SAID = re.compile(
     r"""(?<![A-Za-z0-9])
     (?P<name>(?:passwords?|passwd|passphrase|pwd|pw|secret|token|credentials?
@@ -113,7 +129,13 @@ _ABOUT = re.compile(
 
 def named_values(text: str) -> Iterator[tuple[int, int]]:
     """Where the values stand that a text gives to what it calls a secret."""
-    tests = ((_NAMED, _assigned), (_SAID, _told), (_BESIDE, _beside), (_BEARER, _borne))
+    tests = (
+        (_NAMED, _assigned),
+        (_OPTION, _passed),
+        (_SAID, _told),
+        (_BESIDE, _beside),
+        (_BEARER, _borne),
+    )
     for begin, end in _surroundings(text):
         for pattern, holds in tests:
             for found in pattern.finditer(text, begin, end):
@@ -152,15 +174,25 @@ def is_placeholder(value: str) -> bool:
 
 def _assigned(found: re.Match[str]) -> bool:
     """Whether what is called a secret is set to one, and not to a word of prose or a variable."""
-    value = found["value"].rstrip(".")
+    value = found["word"].rstrip(".")
     if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
         return False  # `password=password` hands on a variable
-    if found["name"].casefold().endswith(("_pass", "client_secret")) and _made_up(value):
+    bare = found.string[found.end("name") : found.start("value")] == "="  # no name in code
+    known = found["name"].casefold().endswith(("_pass", "client_secret"))
+    if (known or bare or found["quote"]) and _made_up(value):
         return True
     password = found["name"].casefold().endswith(("password", "passwd", "passphrase", "pwd"))
     if found["quote"] or (password and found["sign"] != ":"):
         return len(value) >= 4 and (password or _random(value) or _mixed(value))
     return _random(value) or (password and _mixed(value))
+
+
+def _passed(found: re.Match[str]) -> bool:
+    """Whether an option is given a secret: not another option, where it stands, or a word."""
+    value = found["word"].rstrip(".")
+    if is_placeholder(value) or value.startswith(("@", "env:", "file:")):
+        return False
+    return _made_up(value) or _drawn(value)
 
 
 def _told(found: re.Match[str]) -> bool:
