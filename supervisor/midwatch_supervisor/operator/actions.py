@@ -11,6 +11,7 @@ from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageEr
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock
 from midwatch_monitor.journal.core.encoding import hint_of
+from midwatch_monitor.journal.core.run_lock import remember_lock
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Action,
@@ -34,6 +35,7 @@ from midwatch_monitor.records import (
     GuidelinesMark,
     GuidelinesState,
     Intervention,
+    Keeper,
     KnownFact,
     KnownGuidelines,
     KnownLesson,
@@ -194,6 +196,8 @@ class OperatorActions:
         order = replace(self._order(Action.RESTART, message), answers=tuple(about))
         at = await self._now()
         self._publish(await store_reopening(self._journal, what, order, step=step, at=at))
+        if what.run.keeper is Keeper.PROCESS:
+            remember_lock(self._journal.name, what.run.id)
         return what
 
     async def settle(

@@ -39,6 +39,12 @@ async def hold_run(journal: str, run: int) -> AsyncGenerator[None]:
         os.close(lock)
 
 
+def remember_lock(journal: str, run: int) -> None:
+    """Make the file of a run that is begun again: until a process takes it, nobody works on it."""
+    if (file := _file(journal, run)) is not None:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+
+
 def forget_lock(journal: str, run: int) -> None:
     """Remove the file of a run that is over."""
     if (file := _file(journal, run)) is not None:

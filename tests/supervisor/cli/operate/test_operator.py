@@ -8,6 +8,7 @@ import pytest
 
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.run_lock import hold_run
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -269,12 +270,16 @@ async def test_who_speaks_to_an_attempt_that_is_over_hears_how_it_is_begun_again
     )
 
 
-async def test_a_task_that_is_begun_again_waits_for_its_turn(
+async def test_a_task_that_is_begun_again_waits_for_its_turn_or_for_resume_if_its_run_is_over(
     journal: Journal, at: datetime, capsys: Capture, task_spec: str
 ) -> None:
     await over_in(journal, at, task_spec)
     await midwatch("tell", "fix", "Go day by day.", "--restart")
-    (line,) = await ask(capsys, "status")
+    async with hold_run(journal.name, 1):
+        (line,) = await ask(capsys, "status")
     assert (line["status"], line["waits_for"]) == ("submitted", "its turn")
+    (line,) = await ask(capsys, "status")
+    left = "`midwatch resume`: no process works on it"
+    assert (line["interrupted"], line["waits_for"]) == (True, left)
     assert await midwatch("show", "fix") == 0
     assert "begun again by ada: Go day by day." in capsys.readouterr().out
