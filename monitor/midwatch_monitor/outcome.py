@@ -46,7 +46,7 @@ class InterventionTrial:
     intervention: int
     answers: tuple[AlertKey, ...]
     severities: Mapping[AlertKey, Severity]
-    """Of every alert that fired at the delivery, answered or not."""
+    """Of every alert that fired at the delivery, answered or not; of a restart, not answered."""
     delivered_step: int
     unchecked: bool = False
     """Whether edits from before the delivery were not checked yet: what broke may be theirs."""

@@ -164,9 +164,21 @@ class WatchedAttempt:
             silent = asked is not None and asked.silent and asked.id == answered
             self.begin_trial(found.id, answers, fresh=silent)
 
-    def begin_trial(self, id: int, answers: tuple[AlertKey, ...], *, fresh: bool) -> None:
-        """Watch what an intervention does from now on."""
-        firing = {k: alert.severity for k, alert in self.state.alerts.items() if alert.firing}
+    def begin_trial(
+        self,
+        id: int,
+        answers: tuple[AlertKey, ...],
+        *,
+        fresh: bool,
+        before: Iterable[Alert] = (),
+    ) -> None:
+        """Watch what an intervention does from now on.
+
+        `before` are the alerts of an attempt before: what fires on, such as of the task's budget,
+        is no news. What was answered is judged anew.
+        """
+        firing = {each.key: each.severity for each in before if each.key not in answers}
+        firing |= {k: alert.severity for k, alert in self.state.alerts.items() if alert.firing}
         self.trials[id] = InterventionTrial(
             intervention=id,
             answers=answers,
@@ -292,8 +304,9 @@ class WatchedAttempt:
         if found is not None:
             del self.state.interventions.by_id[found.id]
             successor.state.interventions.by_id[found.id] = found
-            if found.intervention.answers:  # else there is nothing to judge it by
-                successor.begin_trial(found.id, found.intervention.answers, fresh=True)
+            if answers := found.intervention.answers:  # else there is nothing to judge it by
+                left = self.state.unresolved
+                successor.begin_trial(found.id, answers, fresh=True, before=left)
 
 
 def _of_conflict(key: AlertKey) -> bool:

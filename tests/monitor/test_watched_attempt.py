@@ -231,3 +231,22 @@ def test_a_restart_that_answers_no_alert_is_judged_by_nothing() -> None:
     view, successor = folded(replace(RESTART, answers=()), delivery(1)), folded()
     view.hand_over(successor)
     assert (view.restart, successor.trials) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("rule", "severity", "worse"),
+    [
+        ("budget_burn", Severity.WARNING, ""),
+        ("budget_burn", Severity.CRITICAL, "budget_burn rose to critical"),
+        ("silence", Severity.WARNING, "silence fires as well"),
+    ],
+)
+def test_what_fired_at_the_end_of_the_attempt_before_is_not_held_against_its_restart(
+    rule: str, severity: Severity, worse: str
+) -> None:
+    burning = alert("budget_burn")
+    ended = replace(burning, state=AlertState.RESOLVED, resolution=Resolution.ENDED)
+    view, successor = folded(ALERT, burning, RESTART, delivery(3), ended), folded()
+    view.hand_over(successor)
+    successor.fold(*entries(alert(rule, severity=severity)))
+    assert successor.trials[3].worse == worse
