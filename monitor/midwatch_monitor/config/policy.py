@@ -1,7 +1,7 @@
 """What may be done about alerts, in what order, how often, and what needs a person."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,28 @@ from midwatch_monitor.config.section import Section
 from midwatch_monitor.records import Action, Diagnosis, Severity
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Decidable = Literal[
+    Action.OBSERVE,
+    Action.NUDGE,
+    Action.REPLAN,
+    Action.GRANT_BUDGET,
+    Action.SWITCH_MODEL,
+    Action.RESTART,
+    Action.SPLIT,
+    Action.ASK_OPERATOR,
+    Action.STOP,
+]
+"""What a decision can be, in rising order of force. The other actions are a person's own."""
+Approvable = Literal[
+    Action.NUDGE,
+    Action.REPLAN,
+    Action.GRANT_BUDGET,
+    Action.SWITCH_MODEL,
+    Action.RESTART,
+    Action.SPLIT,
+    Action.STOP,
+]
+"""What can wait for a person: to observe touches nobody, to ask a person is itself the question."""
 
 
 class PolicyRow(Section):
@@ -21,7 +43,7 @@ class PolicyRow(Section):
     """How much its alert matters."""
     diagnosis: Diagnosis | None = None
     """The cause, as the supervisor reads it."""
-    actions: Annotated[tuple[Action, ...], Field(min_length=1)]
+    actions: Annotated[tuple[Decidable, ...], Field(min_length=1)]
     """In order: the next if the last did not help."""
 
     def fits(self, rule: str, severity: Severity, diagnosis: Diagnosis) -> bool:
@@ -63,7 +85,7 @@ class PersonSettings(Section):
 class PolicySettings(Section):
     """What may be done, in what order, how often. The supervisor agent is bound by it too."""
 
-    ladder: tuple[Action, ...] = (
+    ladder: tuple[Decidable, ...] = (
         Action.NUDGE,
         Action.REPLAN,
         Action.SWITCH_MODEL,
@@ -72,7 +94,7 @@ class PolicySettings(Section):
         Action.STOP,
     )
     """The order of actions where nothing else fits: the next if the last did not help."""
-    rules: dict[RuleName, tuple[Action, ...]] = Field(
+    rules: dict[RuleName, tuple[Decidable, ...]] = Field(
         default_factory=lambda: {
             "explicit_escalation": (Action.NUDGE, Action.ASK_OPERATOR, Action.STOP),
             "low_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
@@ -125,7 +147,7 @@ class PolicySettings(Section):
 
     Rows that name a rule go before `rules`, rows that name none after it and before `ladder`.
     """
-    needs_approval: tuple[Action, ...] = ()
+    needs_approval: tuple[Approvable, ...] = ()
     """Actions that an operator must approve even in `mode: act`."""
     person: PersonSettings = PersonSettings()
     hand_over_at: Share = 0.5

@@ -94,7 +94,7 @@ class Scope:
         own = path[len(self.prefix) :]
         if kind == "extra_forbidden":
             return "unknown key", nearest_to(str(detail["loc"][-1]), _keys(self.model, own[:-1]))
-        if kind == "enum":
+        if kind in {"enum", "literal_error"}:
             words = re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected", "")))
             listed = ", ".join(words)
             return f"must be one of {listed}; is {_show_value(value)}", nearest_to(

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from itertools import pairwise
 from math import ceil, floor
+from typing import get_args
 
-from midwatch_monitor.config.policy import PolicySettings
+from midwatch_monitor.config.policy import Decidable, PolicySettings
 from midwatch_monitor.config.settings import Mode
 from midwatch_monitor.config.tasks import BudgetSpec
 from midwatch_monitor.escalation import REPORTING
@@ -114,18 +115,8 @@ def _share(meter: Meter) -> float:
     return meter.used / meter.limit if meter.limit else 0.0
 
 
-ACTIONS = (
-    Action.OBSERVE,
-    Action.NUDGE,
-    Action.REPLAN,
-    Action.GRANT_BUDGET,
-    Action.SWITCH_MODEL,
-    Action.RESTART,
-    Action.SPLIT,
-    Action.ASK_OPERATOR,
-    Action.STOP,
-)
-"""What a decision can be, in rising order of force. The others are a person's own."""
+ACTIONS: tuple[Action, ...] = get_args(Decidable)
+"""What a decision can be, in rising order of force."""
 
 CONFIDENCE_RULES = frozenset({"low_confidence", "declining_confidence"})
 """What a worker says of its confidence is weak evidence: never the only ground for force."""

@@ -121,6 +121,21 @@ def test_a_wrong_variable_is_named(name: str, value: str, problem: str) -> None:
     [
         ("rulez: {}", "a.yaml:1: rulez: unknown key (did you mean `rules`?)"),
         (
+            "policy: {ladder: [pause]}",
+            "a.yaml:1: policy.ladder[0]: must be one of observe, nudge, replan, grant_budget, "
+            "switch_model, restart, split, ask_operator, stop; is 'pause'",
+        ),
+        (
+            "policy: {table: [{rule: cycle, actions: [nudge, resume]}]}",
+            "a.yaml:1: policy.table[0].actions[1]: must be one of observe, nudge, replan, "
+            "grant_budget, switch_model, restart, split, ask_operator, stop; is 'resume'",
+        ),
+        (
+            "policy: {needs_approval: [ask_operator]}",
+            "a.yaml:1: policy.needs_approval[0]: must be one of nudge, replan, grant_budget, "
+            "switch_model, restart, split, stop; is 'ask_operator'",
+        ),
+        (
             "mode: of",
             "a.yaml:1: mode: must be one of off, advise, act; is 'of' (did you mean `off`?)",
         ),

@@ -69,9 +69,8 @@ def test_the_table_is_keyed_by_rule_and_diagnosis(
 def test_a_row_that_names_the_rule_goes_before_the_rules_own_order_and_that_before_the_rest() -> (
     None
 ):
-    stop, ask = (Action.STOP,), (Action.ASK_OPERATOR,)
-    any_rule = PolicyRow(diagnosis=Diagnosis.UNKNOWN, actions=ask)
-    critical = PolicyRow(rule="cycle", severity=Severity.CRITICAL, actions=stop)
+    any_rule = PolicyRow(diagnosis=Diagnosis.UNKNOWN, actions=(Action.ASK_OPERATOR,))
+    critical = PolicyRow(rule="cycle", severity=Severity.CRITICAL, actions=(Action.STOP,))
     policy = PolicySettings(rules={"cycle": TALK}, table=(any_rule, critical))
     orders = [
         order_for(rule, severity, Diagnosis.UNKNOWN, policy)
@@ -81,7 +80,7 @@ def test_a_row_that_names_the_rule_goes_before_the_rules_own_order_and_that_befo
             ("monologue", Severity.CRITICAL),
         )
     ]
-    assert orders == [stop, TALK, ask]
+    assert orders == [critical.actions, TALK, any_rule.actions]
 
 
 def test_a_row_never_makes_stated_confidence_a_ground_for_force() -> None:
