@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from midwatch_agents.model_choice import OLLAMA, ollama_address
+from midwatch_agents.model_choice import OLLAMA, PROVIDERS, ollama_address
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import MissingExtraError, UsageError
 
@@ -85,6 +85,8 @@ def _infer(spec: ModelSpec) -> "Model":
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
 
+    for key in [key for each in PROVIDERS for key in each.keys if os.environ.get(key) == ""]:
+        del os.environ[key]  # of some, pydantic-ai only asks whether they are there
     try:
         known = not spec.name.startswith(OLLAMA) or os.environ.get("OLLAMA_BASE_URL")
         model = infer_model(spec.name) if known else infer_model(spec.name, _ollama)

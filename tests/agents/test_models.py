@@ -24,7 +24,15 @@ def model(spec: ModelSpec | None) -> Model | None:
 @contextmanager
 def environment(**values: str) -> Generator[None]:
     before = dict(os.environ)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_BASE_URL", "OLLAMA_HOST", KEY):
+    for name in (
+        "OPENAI_API_KEY",
+        "GOOGLE_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENAI_BASE_URL",
+        "OLLAMA_BASE_URL",
+        "OLLAMA_HOST",
+        KEY,
+    ):
         os.environ.pop(name, None)
     os.environ.update(values)
     try:
@@ -80,9 +88,15 @@ def test_a_key_without_a_server_is_refused() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_provider_without_its_key_says_which_to_set() -> None:
-    with environment(), pytest.raises(UsageError, match="OPENAI_API_KEY") as caught:
-        model(ModelSpec(name="openai:gpt-5"))
+@pytest.mark.parametrize("empty", [{}, {"OPENAI_API_KEY": "", "GOOGLE_API_KEY": ""}])
+@pytest.mark.parametrize(
+    ("name", "key"), [("openai:gpt-5", "OPENAI_API_KEY"), ("google:gemini", "GOOGLE_API_KEY")]
+)
+def test_a_provider_without_its_key_says_which_to_set(
+    name: str, key: str, empty: dict[str, str]
+) -> None:
+    with environment(**empty), pytest.raises(UsageError, match=key) as caught:
+        model(ModelSpec(name=name))
     assert "test" not in str(caught.value)
 
 
