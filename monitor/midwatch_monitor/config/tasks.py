@@ -202,6 +202,11 @@ class TaskSpec(Section):
         return self.title or self.id
 
     @property
+    def files_wanted(self) -> tuple[str, ...]:
+        """The files that its acceptance checks name."""
+        return tuple(each.file for each in self.acceptance if isinstance(each, FileCheck))
+
+    @property
     def origin(self) -> str:
         """The workspace if it is a git URL; else empty."""
         return self.workspace if self.workspace and _URL.match(self.workspace) else ""

@@ -28,7 +28,7 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.workspaces.changes import changes, list_files
+from midwatch_supervisor.workspaces.changes import changes, left_behind, list_files
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_supervisor.workspaces.workspace_files import open_file
 
@@ -145,6 +145,9 @@ async def finish(
         done = completion(assignment, work, checks, accepted=False, doubts=(reason,))
         return Ended(ending=Ending.UNACCEPTED, reason=reason, checks=checks, findings=(done,))
     done = completion(assignment, work, checks, accepted=True)
+    if left := await left_behind(workspace, assignment.task.files_wanted):
+        said = f"no merge takes {', '.join(left)}: git ignores it; copy it, or change .gitignore"
+        done = replace(done, flag="; ".join(filter(None, [said, done.flag])))
     if not assignment.task.review:
         return _end_completed(checks, done)
     return await _review(resources, assignment, workspace, done, checks, reviewer)

@@ -1,6 +1,7 @@
 """What is in a workspace, and what its attempt has changed, read without touching anything."""
 
 import asyncio
+import posixpath
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,13 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Record, Step, Writer
 from midwatch_supervisor.present.file_changes import FileChange
-from midwatch_supervisor.workspaces.rubbish import NEW_FILES, committed_rubbish, is_rubbish, without
+from midwatch_supervisor.workspaces.rubbish import (
+    NEW_FILES,
+    committed_rubbish,
+    is_rubbish,
+    rubbish_in,
+    without,
+)
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
 from midwatch_supervisor.workspaces.workspace_files import copy_file, entries_below, open_file
 from midwatch_tools.git import Worktree, git
@@ -218,6 +225,21 @@ async def changed_names(worktree: Worktree) -> tuple[str, ...]:
     tracked = await git(worktree, "diff", "--no-renames", "--name-only", "-z", base, "--", *paths)
     new = await _new_names(worktree)
     return tuple(sorted({*filter(None, tracked.split("\0")), *new}))
+
+
+async def left_behind(workspace: Workspace, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of these files that are there, and that no merge takes: new, and ignored by git or
+    rubbish. None where there is no git."""
+    worktree = workspace.worktree
+    inside = [each for each in map(posixpath.normpath, names) if not each.startswith(("/", ".."))]
+    there = [each for each in inside if await asyncio.to_thread((workspace.folder / each).is_file)]
+    if worktree is None or not there:
+        return ()
+    base = await base_commit(worktree)
+    known = (await git(worktree, "ls-tree", "-r", "--name-only", "-z", base, "--", *there)).split(
+        "\0"
+    )
+    return tuple(await rubbish_in(worktree, (each for each in there if each not in known)))
 
 
 def begin(reflog: Iterable[str]) -> str:

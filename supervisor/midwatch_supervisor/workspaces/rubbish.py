@@ -45,11 +45,14 @@ async def committed_rubbish(at: Path | Worktree, begun: str, tip: str = "") -> t
     said = await git(
         *(at, "diff", "--no-renames", "--diff-filter=A", "--name-only", "-z"), *range, "--"
     )
-    names = [name for name in said.split("\0") if name]
-    if not names:
-        return ()
-    ignored = await asyncio.to_thread(_ignored_names, at, names)
-    return tuple(dict.fromkeys(top for name in names if (top := _topmost(name, ignored))))
+    return tuple(dict.fromkeys((await rubbish_in(at, filter(None, said.split("\0")))).values()))
+
+
+async def rubbish_in(at: Path | Worktree, names: Iterable[str]) -> dict[str, str]:
+    """Those of these names that are rubbish or ignored, each with the topmost path that is."""
+    wanted = tuple(names)
+    ignored = await asyncio.to_thread(_ignored_names, at, wanted) if wanted else frozenset[str]()
+    return {name: top for name in wanted if (top := _topmost(name, ignored))}
 
 
 def _topmost(name: str, ignored: frozenset[str]) -> str:

@@ -1,6 +1,7 @@
 """The workspace that holds a task's result, found for whoever looks at it after its run."""
 
 import asyncio
+import filecmp
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,13 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.assignment import Assignment, branch_of, folder_of, whole_of
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.lookup import assignment_of
-from midwatch_supervisor.workspaces.changes import NUMSTAT, diff_from, file_changes, numstat
+from midwatch_supervisor.workspaces.changes import (
+    NUMSTAT,
+    diff_from,
+    file_changes,
+    left_behind,
+    numstat,
+)
 from midwatch_supervisor.workspaces.merge import merged_before
 from midwatch_supervisor.workspaces.placement import workspace_of
 from midwatch_supervisor.workspaces.workspace import Workspace
@@ -75,6 +82,21 @@ class TaskWorkspace:
             return await diff_from(workspace, self.source), files
         merged = await self.find_merge()
         return await diff_between(*merged) if merged else None
+
+    async def only_here(self, workspace: Workspace) -> tuple[str, ...]:
+        """The files that a check of the task names, that no merge takes, and that are not the same
+        where the work was taken from."""
+        wanted = self.assignment.task.files_wanted if self.assignment else ()
+        found = await left_behind(workspace, wanted)
+        return tuple([each for each in found if not await asyncio.to_thread(self._in_source, each)])
+
+    def _in_source(self, name: str) -> bool:
+        try:
+            return self.source is not None and filecmp.cmp(
+                self.source / name, self.folder / name, shallow=False
+            )
+        except OSError:
+            return False
 
     async def find_merge(self) -> tuple[Path, str, str] | None:
         """The repository that took its branch, and the commits with which that began and ended.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.config.tasks import AcceptanceSpec, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Draft, Keeper, Record, Task
 from midwatch_stage.factories import AT, WHOSE
@@ -46,9 +46,11 @@ async def ask(
     return objects(capsys)
 
 
-def assignment(task: str = "fix", **fields: Any) -> Assignment:
+def assignment(
+    task: str = "fix", *, acceptance: tuple[AcceptanceSpec, ...] = ("true",), **fields: Any
+) -> Assignment:
     """What is stored of a task that is to pass one check, in a new folder."""
-    wanted = TaskSpec(id=task, goal="x", acceptance=("true",))
+    wanted = TaskSpec(id=task, goal="x", acceptance=acceptance)
     told: dict[str, Any] = {"worker": "w", "spec": WorkerSpec(), "models": {}, "workspace": None}
     return Assignment(task=wanted, **{**told, **fields})
 

@@ -94,6 +94,18 @@ async def test_a_task_builds_on_the_work_of_those_it_depends_on(
     assert (repository / "out.txt").read_text() == "zero"
 
 
+async def test_a_result_that_git_ignores_counts_with_that_reservation(
+    harness: RunHarness, tmp_path: Path
+) -> None:
+    new_repository(tmp_path / "project", {".gitignore": "*.txt\n"})
+    item = "id: write, goal: Do it., acceptance: [file: out.txt], workspace: project"
+    assert await harness.run(tasks(item)) == 0
+    assert (await harness.last(AttemptTransition)).reason == (
+        "every acceptance check passed, with reservations: no merge takes out.txt: git ignores it; "
+        "copy it, or change .gitignore"
+    )
+
+
 async def test_dependencies_that_contradict_each_other_fail_the_task_with_that_reason(
     harness: RunHarness, repository: Path
 ) -> None:

@@ -152,9 +152,18 @@ async def _clean_up(plan: Merge, result: TaskWorkspace, *, run_over: bool) -> No
         write_line(f"kept {workspace.branch}: its run is not over; `midwatch clean` removes it")
     elif await uncommitted(workspace):
         write_line(f"kept {workspace.folder}: it holds files that are not committed")
+    elif names := await result.only_here(workspace):
+        write_line(
+            f"kept {workspace.folder}: {_ignored_text(names)}; copy it from there, then "
+            f"`midwatch clean {result.name}` removes the rest"
+        )
     else:
         await remove_workspace(workspace)
         write_line(f"removed the branch and its worktree {workspace.folder}")
+
+
+def _ignored_text(names: Sequence[str]) -> str:
+    return f"no merge takes {brief(', '.join(names))}, which git ignores"
 
 
 async def plan_of(journal: "Journal", result: TaskWorkspace) -> Merge:
@@ -277,6 +286,10 @@ async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:
         if lost and not named:
             write_line(f"kept {left.name}: {changes_text(lost)} not merged")
             return False
+        ignored = await left.at.only_here(workspace)
+        if ignored and not named:
+            write_line(f"kept {left.name}: {_ignored_text(ignored)}; copy it from {left.at.folder}")
+            return False
         if not dry_run:
             await remove_workspace(workspace)
     except MidwatchError as error:
@@ -284,6 +297,7 @@ async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:
         return False
     done = "would remove" if dry_run else "removed"
     branch = f"the branch {workspace.branch} and " if workspace.branch else ""
-    why = f"{changes_text(lost)} thrown away" if lost else "nothing in it is unmerged"
+    gone = ", ".join([*([changes_text(lost)] if lost else []), *ignored])
+    why = f"{gone} thrown away" if gone else "nothing in it is unmerged"
     write_line(f"{done} {left.name}: {branch}{left.at.folder} ({why})")
     return True

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.config.tasks import AcceptanceSpec, FileCheck
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -80,11 +81,13 @@ async def finish(
     workspace: Path,
     lifecycle: Lifecycle = Lifecycle.COMPLETED,
     source: Path | None = None,
+    acceptance: tuple[AcceptanceSpec, ...] = ("true",),
 ) -> None:
     """A task `totals` whose only attempt worked in `workspace` and has ended."""
     folder = source or workspace.parents[3] / "repository"
     made = workspace.name == "totals-1"
-    spec = assignment("totals", workspace=folder if made else None).model_dump_json()
+    place = folder if made else None
+    spec = assignment("totals", acceptance=acceptance, workspace=place).model_dump_json()
     task = await new_task(journal, "totals", spec=spec)
     attempt = await new_attempt(journal, task, workspace=str(workspace))
     state = AttemptTransition(lifecycle=lifecycle, ending=Ending.DONE)
@@ -128,6 +131,25 @@ async def test_what_its_owner_merged_by_hand_is_removed(
     assert capsys.readouterr().out == (
         f"{BRANCH} is in main already\nremoved the branch and its worktree {worktree}\n"
     )
+
+
+async def test_a_file_that_a_check_names_and_git_ignores_is_kept_until_it_is_copied(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    commit(worktree, ".gitignore", "*.txt\n")
+    (worktree / "good.txt").write_text("good\n")
+    await finish(journal, worktree, acceptance=(FileCheck(file="good.txt"),))
+    assert (await read(capsys, "merge", "totals"))[-1] == (
+        f"kept {worktree}: no merge takes good.txt, which git ignores; copy it from there, then "
+        "`midwatch clean totals` removes the rest"
+    )
+    assert (await read(capsys, "clean"))[0] == (
+        "kept totals#1 of run 1: no merge takes good.txt, which git ignores; "
+        f"copy it from {worktree}"
+    )
+    (repository / "good.txt").write_text("good\n")
+    assert (await read(capsys, "clean"))[0].startswith("removed totals#1 of run 1: ")
+    assert worktree.name not in git(repository, "worktree", "list")
 
 
 RUBBISH = ("__pycache__/a.pyc", ".venv/bin/python", "web/node_modules/x/y.js", ".pytest_cache/v")
