@@ -290,6 +290,7 @@ class _TaskLinks(BaseModel):
     worker: Annotated[str, _Readable] = ""
     other_workers: Annotated[tuple[str, ...], _Readable] = ()
     depends_on: Annotated[tuple[str, ...], _Readable] = ()
+    acceptance: Annotated[tuple[object, ...], _Readable] = ()
 
 
 class _Links(BaseModel):
@@ -313,6 +314,10 @@ def contradictions(raw: dict[str, object]) -> Iterator[Refusal]:
         yield from _unknown(
             "worker", task.other_workers, links.workers, ("tasks", at, "other_workers")
         )
+        for position, check in enumerate(task.acceptance):
+            # Not in TaskSpec, by which older journals are read: their tasks may have such a check.
+            if isinstance(check, str) and not check.strip():
+                yield Refusal("must not be empty", at=("tasks", at, "acceptance", position))
         if task.worker and task.worker not in links.workers:
             yield _there_is_no("worker", task.worker, links.workers, ("tasks", at, "worker"))
         if not task.worker and len(links.workers) > 1:

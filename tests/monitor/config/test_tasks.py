@@ -82,6 +82,10 @@ def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
         ("tasks:\n", [":1: tasks: must be a list; is empty"]),
         ("tasks: [\n", [":2: is not YAML: while parsing a flow node, expected the node content, "
                         "but found '<stream end>'"]),
+        (
+            "tasks:\n  - {id: a, goal: x, acceptance: [' ']}\n",
+            [":2: tasks[0].acceptance[0]: must not be empty"],
+        ),
         ("tasks:\n  - x\n", [":2: tasks[0]: must be a mapping: `key: value`; is 'x'"]),
         (
             "tasks:\n  - id: a\n    goal: x\n    acceptance:\n      - fil: x\n",

@@ -61,6 +61,8 @@ def run_request(
         raise UsageError(f"{text} is a folder: name a task file, or say a goal as in {_EXAMPLE}")
     if not text.strip() or not (checks or re.search(r"\s", text.strip())):
         raise UsageError(f"{text!r} is no file, and one word is no goal; as in {_EXAMPLE}")
+    if not all(each.strip() for each in checks):
+        raise UsageError("--check is empty: it would pass whatever was done")
     return _of_goal(" ".join(text.split()), checks=checks, model=model, environ=environ)
 
 
