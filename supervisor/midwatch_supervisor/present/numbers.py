@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from midwatch_monitor.metrics.statistics import Share
 
 _AMOUNT = re.compile(r"\s*\$?\s*(\d+(?:\.\d+)?)\s*([km](?![a-z]))?\s*(?:us )?([a-z]*?)s?")
+MOST_GRANTED = 1_000_000_000
+"""Of any resource, in one grant."""
 _SCALES = {None: 1, "k": 1_000, "m": 1_000_000}
 _RESOURCES = {
     "": "requests",
@@ -49,7 +51,7 @@ def amount(value: float) -> str:
         if value >= least:
             scaled = value / size
             return f"{scaled:.0f} {unit}" if scaled >= 10 else f"{scaled:.1f} {unit}"
-    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
+    return f"{value:,.0f}" if value >= 100 or value % 1 == 0 else f"{value:.1f}"
 
 
 def dollars(value: float) -> str:
@@ -161,7 +163,9 @@ def parse_grant(text: str) -> Grant | None:
             return None
         amounts[resource] += round(float(found[1]) * _SCALES[found[2]], 4)
     requests, tokens = amounts["requests"], amounts["tokens"]
-    if not (any(amounts.values()) and requests.is_integer() and tokens.is_integer()):
+    if max(amounts.values()) > MOST_GRANTED or not (
+        any(amounts.values()) and requests.is_integer() and tokens.is_integer()
+    ):
         return None
     return Grant(
         requests=int(requests),

@@ -59,6 +59,18 @@ async def test_a_grant_is_an_operators_intervention_about_what_fires(
 
 
 @pytest.mark.parametrize(
+    "amount", ["--minutes=nan", "--minutes=inf", "--cost-usd=1e308", "--requests=9999999999999"]
+)
+async def test_an_amount_that_is_no_sensible_number_is_refused(
+    amount: str, journal: Journal, write: Write, capsys: Capture
+) -> None:
+    last = await write(FIRING)
+    assert await midwatch("grant", "fix", amount) == 2
+    assert capsys.readouterr().err == "each amount must be a number, at most 1,000,000,000\n"
+    assert await written(journal, last) == []
+
+
+@pytest.mark.parametrize(
     ("argv", "given"), [((), Grant(requests=20)), (("--tokens", "900"), Grant(tokens=900))]
 )
 async def test_a_grant_answers_what_the_worker_asked_for(
