@@ -5,6 +5,8 @@ Pure: the text of a file in, its new text out. Everything else in it stays, in i
 
 import json
 import re
+import shlex
+from pathlib import Path
 from typing import cast
 
 from midwatch_agents.hooks.adapters import HookAdapter
@@ -102,9 +104,14 @@ def _command_of(adapter: HookAdapter) -> str:
 
 
 def _is_ours(hook: object, adapter: HookAdapter) -> bool:
-    command = JsonNode(hook)["command"].text
-    # The path to the program may be quoted.
-    return bool(re.search(rf"midwatch['\"]? hook {re.escape(adapter.name)}(?![\w-])", command))
+    """Whether its command is one program named `midwatch`, quoted or not, with our words alone."""
+    called, _, none_behind = JsonNode(hook)["command"].text.partition(f" hook {adapter.name}")
+    try:
+        (program,) = shlex.split(called)
+    except ValueError:  # other words, or a quote that does not end
+        return False
+    ways = {shlex.quote(program), f'"{program}"', f"'{program}'"}
+    return not none_behind and called in ways and Path(program).name == "midwatch"
 
 
 def _calls_us(group: object, adapter: HookAdapter) -> bool:

@@ -1,11 +1,12 @@
 """The settings of an agent with our entries put in, and taken out again."""
 
 import json
+import shlex
 
 import pytest
 
 from midwatch_agents.hooks.adapters import ADAPTERS
-from midwatch_agents.hooks.settings_file import install_hooks, uninstall_hooks
+from midwatch_agents.hooks.settings_file import are_installed, install_hooks, uninstall_hooks
 from midwatch_monitor.errors import UsageError
 
 CLAUDE, GEMINI, CODEX = ADAPTERS["claude-code"], ADAPTERS["gemini"], ADAPTERS["codex"]
@@ -83,11 +84,30 @@ def test_a_group_that_somebody_shares_with_us_keeps_theirs() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["midwatch hook claude-code-2", "midwatch hook codex", "notmidwatch.sh hook", ""]
+    "command",
+    [
+        *("midwatch hook claude-code-2", "midwatch hook codex", "notmidwatch.sh hook", ""),
+        *("~/audit.sh; midwatch hook claude-code", "echo midwatch hook claude-code"),
+        *("my-midwatch hook claude-code", "true;/opt/midwatch hook claude-code"),
+        *("midwatch hook claude-code --audit", "midwatch hook claude-code; audit.sh"),
+        *("/usr/bin/logger about-to-run-midwatch hook claude-code", "'midwatch hook claude-code"),
+        *("/opt/$(audit)/midwatch hook claude-code", "midwatch hook claude-code >> log"),
+    ],
 )
 def test_what_only_looks_like_ours_stays(command: str) -> None:
     text = json.dumps({"hooks": {"Stop": [{"hooks": [{"command": command}]}, "odd"]}})
     assert uninstall_hooks(text, CLAUDE) == text
+    assert json.dumps(command) in install_hooks(text, CLAUDE, COMMAND)
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["midwatch", "/opt/midwatch", '"/old place/midwatch"', shlex.quote("/it's $HOME/midwatch")],
+)
+def test_ours_is_a_path_to_midwatch_quoted_or_not(program: str) -> None:
+    text = install_hooks("", CLAUDE, f"{program} hook claude-code")
+    assert are_installed(text, CLAUDE)
+    assert uninstall_hooks(text, CLAUDE) == ""
 
 
 @pytest.mark.parametrize(
