@@ -6,8 +6,9 @@ with exit code 0 whatever happens, and says nothing but the answer.
 A connection carries one line each way. There: `{"v":1,"agent":AGENT,"event":OBJECT}`, or
 `{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for what is no JSON object, or has more than
 8 MiB though its long texts were cut.
-Back, within 0.4 s and at most 1 MiB: `{"print":TEXT}`. There once more, an empty line: the
-answer has come in time, and is printed.
+Back, within 0.4 s and at most 1 MiB: `{"print":TEXT}`, with `"keep":true` for an event that the
+listener does not watch: it is put in the inbox. There once more, an empty line: the answer has
+come in time, and is printed.
 """
 
 import json
@@ -68,8 +69,8 @@ def _print(answer: bytes) -> None:
 def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
     """Tell the listener of an event; what the agent is to be answered, empty for nothing.
 
-    `now` is in seconds since 1970. Where nobody listens, the event is put in the inbox; of one
-    whose transcript can be read, only where that is. Raises OSError where `folder` is unusable.
+    `now` is in seconds since 1970. Where nobody listens to it, the event is put in the inbox; of
+    one whose transcript can be read, only where that is. Raises OSError where `folder` is unusable.
     """
     event, size = _object(payload), len(payload)
     if event is not None and size > MAX_PAYLOAD:
@@ -80,8 +81,10 @@ def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
         answer = _ask(path, _line(agent, payload, event, size))
         if answer is not None:
             _note(path, now, late=not answer)
-            text = (_object(answer) or {}).get("print")
-            return text if isinstance(text, str) else ""
+            said = _object(answer) or {}
+            if said.get("keep") is not True:
+                text = said.get("print")
+                return text if isinstance(text, str) else ""
     put_in_inbox(folder, _line(agent, payload, _shorten(event), size))
     return ""
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from midwatch_agents.hooks.adapters import HookEvent
@@ -51,6 +52,14 @@ class SessionSources:
     """Session files, and folders with such files that were written lately."""
     since: datetime
     """What "lately" begins with."""
+
+
+class Unheard(StrEnum):
+    """Why nothing came of what a hook sent."""
+
+    SAYS_NOTHING = "says nothing"
+    NOT_WATCHED = "not watched"
+    """It is for another watch."""
 
 
 class SessionWatch:
@@ -182,33 +191,44 @@ class SessionWatch:
 
     # -- hooks -----------------------------------------------------------------------------
 
-    async def hear(self, line: bytes) -> tuple[ForeignSession, Reply] | None:
-        """Take in what a hook sent, and what it is to be answered; `None` for what says nothing.
-
-        Raises JournalError.
-        """
+    async def hear(self, line: bytes) -> tuple[ForeignSession, Reply] | Unheard:
+        """Take in what a hook sent; what it is to be answered. Raises JournalError."""
         sent = object_of(line)
         event = None if isinstance(sent, str) else read_event(sent["agent"].text, sent["event"])
         if event is None:
             if not isinstance(sent, str) and sent["damaged"]:
                 log.warning("a step is missing: a hook told %d bytes, unread", sent["size"].count)
-            return None
+            return Unheard.SAYS_NOTHING
+        if not self._is_watched(event):
+            return Unheard.NOT_WATCHED
         session, reply = self._session_of(event), Reply()
         with self._letting_go(session):
             reply = await session.hear(event)
         return session, reply
 
+    def _is_watched(self, event: HookEvent) -> bool:
+        if any(each.agent == event.agent for each in self._wanted.agents):
+            return True
+        at = _transcript_of(event)
+        paths = [each.resolve() for each in self._wanted.paths]
+        return at is not None and any(at.is_relative_to(each) for each in paths)
+
     def _session_of(self, event: HookEvent) -> ForeignSession:
         name = SessionName(agent=event.agent, id=event.session, folder=event.folder)
-        # Other than `Path.is_file` it takes every text.
-        is_file = os.path.isfile(event.transcript)  # noqa: PTH113
-        found = self._follow(Path(event.transcript).resolve()) if is_file else None
+        at = _transcript_of(event)
+        found = None if at is None else self._follow(at)
         found = found or self._by_name.get(name)
         if found is None:
             reader = claude_code.ClaudeCodeSession()
             found = ForeignSession(name, tail=None, reader=reader, journal=self._journal)
             self._by_name[name] = found
         return found
+
+
+def _transcript_of(event: HookEvent) -> Path | None:
+    # Other than `Path.is_file` it takes every text.
+    is_file = os.path.isfile(event.transcript)  # noqa: PTH113
+    return Path(event.transcript).resolve() if is_file else None
 
 
 def _read_heading(path: Path, reader: Callable[[Path], SessionReader]) -> Heading:
@@ -275,10 +295,11 @@ async def _attend(
         async with asyncio.timeout(_PATIENCE):
             line = await reader.readline()
         heard = await watch.hear(line)
-        text = "" if heard is None else heard[1].text
-        writer.write(json.dumps({"print": text}).encode() + b"\n")
+        text = "" if isinstance(heard, Unheard) else heard[1].text
+        kept = {"keep": True} if heard is Unheard.NOT_WATCHED else {}
+        writer.write(json.dumps({"print": text, **kept}).encode() + b"\n")
         await writer.drain()
-        if heard is None or not text:
+        if isinstance(heard, Unheard) or not text:
             return
         session, reply = heard
         async with asyncio.timeout(_PATIENCE):

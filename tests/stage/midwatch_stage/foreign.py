@@ -17,7 +17,7 @@ from midwatch_stage.factories import draft, intervention
 from midwatch_stage.sessions import NOON, Dialect, Lines
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.sessions.session import Reply, SessionJournal
-from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
+from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch, Unheard
 
 FILES = {
     "claude-code": ".claude/projects/-repo/s1.jsonl",
@@ -68,18 +68,21 @@ class ForeignAgents:
         self.now = datetime.now(UTC)
         self.watch = self._watch(())
 
-    def another_watch(self, *paths: Path) -> SessionWatch:
-        """A watch that knows only what the journal knows, as after a crash."""
+    def another_watch(self, *paths: Path, agents: Sequence[str] = ()) -> SessionWatch:
+        """A watch that knows only what the journal knows, as after a crash.
+
+        It is of these paths and programs; of all programs without any.
+        """
         self.watch.close()
-        self.watch = self._watch(paths)
+        self.watch = self._watch(paths, agents)
         return self.watch
 
-    def _watch(self, paths: Sequence[Path]) -> SessionWatch:
+    def _watch(self, paths: Sequence[Path], agents: Sequence[str] = ()) -> SessionWatch:
         desk = SessionJournal(
             journal=self.journal, settings=Settings(), bus=LocalBus(), clock=lambda: self.now
         )
         sources = SessionSources(
-            agents=() if paths else tuple(KEPT.values()),
+            agents=tuple(KEPT[each] for each in agents or (() if paths else KEPT)),
             paths=tuple(paths),
             since=self.now - timedelta(hours=1),
         )
@@ -103,7 +106,7 @@ class ForeignAgents:
         """What a hook of Claude Code is answered, by which nothing is delivered yet."""
         event = {"session_id": "s1", "cwd": "/repo", **said}
         heard = await self.watch.hear(json.dumps({"agent": "claude-code", "event": event}).encode())
-        assert heard is not None
+        assert not isinstance(heard, Unheard)
         self.heard, reply = heard
         return reply
 

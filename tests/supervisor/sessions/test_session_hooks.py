@@ -15,7 +15,7 @@ from midwatch_monitor.records.verdict import verdict_of
 from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON
-from midwatch_supervisor.sessions.session_watch import listen_for_hooks
+from midwatch_supervisor.sessions.session_watch import Unheard, listen_for_hooks
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 Fields = dict[str, object]
@@ -138,7 +138,8 @@ async def test_a_call_of_which_only_the_result_is_told_is_a_step(agents: Foreign
 async def test_that_a_hook_told_what_cannot_be_read_is_logged(
     agents: ForeignAgents, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert await agents.watch.hear(b'{"v":1,"agent":"codex","damaged":true,"size":9000000}') is None
+    line = b'{"v":1,"agent":"codex","damaged":true,"size":9000000}'
+    assert await agents.watch.hear(line) is Unheard.SAYS_NOTHING
     assert "a step is missing: a hook told 9000000 bytes" in caplog.text
 
 
@@ -200,6 +201,36 @@ async def test_a_hook_asks_over_the_socket_and_its_word_is_delivered(
         )
     assert "Read the error." in answer
     assert len(await agents.records(Delivery)) == 1
+
+
+async def test_a_hook_of_a_program_that_is_not_watched_waits_for_another_watch(
+    agents: ForeignAgents, folder: Path
+) -> None:
+    watch = agents.another_watch(agents=["claude-code"])
+    payload = json.dumps({"session_id": "s1", **before(1)}).encode()
+    async with listen_for_hooks(folder / "hook.sock", watch):
+        for agent in ("codex", "claude-code"):
+            now = agents.now.timestamp()
+            await asyncio.to_thread(hand_over, agent, payload, folder=folder, now=now)
+    assert [each.name.agent for each in watch.sessions] == ["claude-code"]
+    (line,) = take_inbox(folder)
+    heard = await agents.another_watch().hear(line)
+    assert not isinstance(heard, Unheard)
+    assert heard[0].name.agent == "codex"
+
+
+@pytest.mark.parametrize("watched", [SESSION, ".claude"], ids=["a file", "a folder"])
+async def test_a_watch_of_a_path_hears_only_the_hooks_of_its_sessions(
+    agents: ForeignAgents, transcript: str, watched: str
+) -> None:
+    watch = agents.another_watch(agents.home / watched)
+    await agents.hook(hook("PreToolUse", transcript))
+    other = agents.write("elsewhere/s2.jsonl", asked(CLAUDE))
+    for path in (str(other), "", "\0", "\ud800"):
+        event = {"session_id": "s2", **hook("PreToolUse", path)}
+        line = json.dumps({"agent": "claude-code", "event": event}).encode()
+        assert await watch.hear(line) is Unheard.NOT_WATCHED
+    assert len(watch.sessions) == 1
 
 
 @pytest.mark.parametrize(

@@ -169,8 +169,8 @@ async def _watch(
 
     Raises UsageError where hooks cannot be heard.
     """
-    from midwatch_agents.hooks.inbox import socket_path, state_folder, take_inbox
-    from midwatch_supervisor.sessions.session_watch import SessionWatch, listen_for_hooks
+    from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder, take_inbox
+    from midwatch_supervisor.sessions.session_watch import SessionWatch, Unheard, listen_for_hooks
 
     watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
     stack.callback(watch.close)
@@ -182,8 +182,11 @@ async def _watch(
         if at is None:
             raise PermissionError(EACCES, "it is no folder of yours")
         await stack.enter_async_context(listen_for_hooks(at, watch))
-        for line in take_inbox(folder):  # what hooks left behind while nobody listened
-            await watch.hear(line)
+        # What hooks left behind while nobody listened; what is for another watch stays.
+        lines = take_inbox(folder)
+        kept = [line for line in lines if await watch.hear(line) is Unheard.NOT_WATCHED]
+        for line in kept:
+            put_in_inbox(folder, line + b"\n")
     except OSError as error:
         raise UsageError(
             f"hooks cannot be heard in {folder} ({error.strerror or error}): "

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
+from midwatch_agents.hooks.inbox import put_in_inbox
 from midwatch_stage.collector import tool_span, tracing
 from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch
 from midwatch_stage.foreign import FILES, asked, loop
@@ -66,6 +67,20 @@ async def test_what_cannot_reach_a_session_is_refused_with_what_would_help(
     assert await midwatch("attach", "--once") == 0
     assert await midwatch("tell", "repo-s1", "Read the error.") == 2
     assert "midwatch hook install claude-code" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("home", "named_by_the_environment")
+async def test_what_the_hooks_of_another_program_left_stays_for_its_own_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "state"
+    monkeypatch.setenv("MIDWATCH_STATE", str(folder))
+    event = '{"session_id":"s2","cwd":"/other","hook_event_name":"PostToolUse","tool_use_id":"c1"}'
+    assert put_in_inbox(folder, f'{{"v":1,"agent":"codex","event":{event}}}\n'.encode())
+    assert await midwatch("attach", "claude-code", "--once") == 0
+    assert [each["task"] for each in await ask(capsys, "status")] == ["repo-s1"]
+    assert await midwatch("attach", "codex", "--once") == 0
+    assert [each["task"] for each in await ask(capsys, "status")] == ["repo-s1", "other-s2"]
 
 
 async def test_an_unknown_program_is_refused_with_those_that_are_known(
