@@ -150,8 +150,8 @@ def operator_name(name: str | None = None) -> str:
 
 
 class OperatorActions:
-    """The operator's side of the journal. It decides nothing, and checks only that what a worker
-    asked for has no answer yet: raises UsageError where it has. All else callers check."""
+    """The operator's side of the journal. It decides nothing, and checks only that what waits for
+    an answer has none yet: raises UsageError where it has. All else callers check."""
 
     def __init__(
         self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock | None = None

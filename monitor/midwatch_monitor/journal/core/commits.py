@@ -378,9 +378,9 @@ TURNS: tuple[type[Record], ...] = (TaskTransition, AttemptTransition, Interventi
 """The records by which it shows what can be done about a task."""
 
 
-def answers(draft: Draft) -> int | None:
-    """What of a worker's a draft answers, by journal id; `None` if nothing. Pure."""
-    return draft.record.petition if isinstance(draft.record, Intervention) else None
+def is_answer(draft: Draft) -> bool:
+    """Whether a draft answers a worker, or says whether an intervention may take effect. Pure."""
+    return _petition(draft.record) is not None or _settles(draft.record) is not None
 
 
 def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | None:
@@ -390,26 +390,53 @@ def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | N
     """
     rejected = {each for draft in what.drafts if (each := _rejects(draft.record)) is not None}
     for draft in what.drafts:
-        petition = answers(draft)
+        petition, held = _petition(draft.record), _settles(draft.record)
         if petition is not None and _answered(connection, draft, petition, rejected):
+            return None
+        if held is not None and _stamped(connection, draft, held):
             return None
     return commit(connection, what)
 
 
 def _answered(connection: Connection, draft: Draft, petition: int, rejected: set[int]) -> bool:
-    entry = tables.entry
-    kinds = [kind_of(Intervention), kind_of(Delivery)]
-    query = select(entry.c.id, entry.c.kind, entry.c.body).where(
-        entry.c.attempt == draft.attempt, entry.c.id > petition, entry.c.kind.in_(kinds)
-    )
     stands = set[int]()
-    for row in connection.execute(query.order_by(entry.c.id)):
-        record = record_in(connection, f"entry {row.id}", row.kind, row.body)
+    for id, record in _since(connection, draft, petition):
         if isinstance(record, Intervention) and record.petition == petition:
-            stands.add(row.id)
+            stands.add(id)
         elif (turned_down := _rejects(record)) is not None:
             stands.discard(turned_down)
     return bool(stands - rejected)
+
+
+def _stamped(connection: Connection, draft: Draft, held: int) -> bool:
+    """Whether an intervention waits no more."""
+    since = _since(connection, draft, held)
+    return any(isinstance(each, Delivery) and each.intervention == held for _, each in since)
+
+
+def _since(connection: Connection, draft: Draft, id: int) -> list[tuple[int, Record | None]]:
+    """What was said to the attempt of a draft since an entry, and became of it; with ids."""
+    entry = tables.entry
+    kinds = [kind_of(Intervention), kind_of(Delivery)]
+    query = select(entry.c.id, entry.c.kind, entry.c.body).where(
+        entry.c.attempt == draft.attempt, entry.c.id > id, entry.c.kind.in_(kinds)
+    )
+    return [
+        (row.id, record_in(connection, f"entry {row.id}", row.kind, row.body))
+        for row in connection.execute(query.order_by(entry.c.id))
+    ]
+
+
+def _petition(record: Record) -> int | None:
+    """What of a worker's a record answers."""
+    return record.petition if isinstance(record, Intervention) else None
+
+
+def _settles(record: Record) -> int | None:
+    """The intervention that a record approves or turns down."""
+    if isinstance(record, Delivery) and record.state is DeliveryState.APPROVED:
+        return record.intervention
+    return _rejects(record)
 
 
 def _rejects(record: object) -> int | None:

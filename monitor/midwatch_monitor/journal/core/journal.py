@@ -200,7 +200,7 @@ class Journal:
 
     async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
         """Commit unless that answers what was answered already; `None` where it does."""
-        if any(commits.answers(draft) is not None for draft in commit.drafts):
+        if any(commits.is_answer(draft) for draft in commit.drafts):
             return await self.write(commits.commit_answer, commit)
         return await self.commit(commit)
 

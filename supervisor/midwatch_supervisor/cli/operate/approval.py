@@ -7,6 +7,7 @@ from cyclopts import Parameter
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
+    Attempt,
     AttemptTransition,
     BudgetRequest,
     Delivery,
@@ -84,19 +85,34 @@ async def settle(
     """
     number, of = find_question(await question_states(journal), id)
     attempt = await journal.attempt(of)
-    task = await journal.task(attempt.task)
-    state = (await task_state(journal, task)).attempts[attempt.id]
-    asked = state.interventions.get(number) or state.asked[number][1]
-    what = f"{question_name(asked)} {number} for {task.name}#{attempt.number}"
-    _require_waiting(what, number, asked, state)
+    what, asked, state = await _find_waiting(journal, attempt, number)
     done = "approved" if agreed else "rejected"
     if dry_run:
         return f"would make {what} {done}"
     async with operator_in(journal, author) as operator:
-        await operator.settle(
-            attempt, number, asked, agreed=agreed, comment=comment, step=state.last_step
-        )
+        try:
+            await operator.settle(
+                attempt, number, asked, agreed=agreed, comment=comment, step=state.last_step
+            )
+        except UsageError:  # what somebody else answered meanwhile says more
+            await _find_waiting(journal, attempt, number)
+            raise
     return f"{done} {what}"
+
+
+async def _find_waiting(
+    journal: Journal, attempt: Attempt, id: int
+) -> tuple[str, OpenQuestion, AttemptState]:
+    """What it is called, what it asks for, and where its attempt stands.
+
+    Raises UsageError where it does not wait.
+    """
+    task = await journal.task(attempt.task)
+    state = (await task_state(journal, task)).attempts[attempt.id]
+    asked = state.interventions.get(id) or state.asked[id][1]
+    what = f"{question_name(asked)} {id} for {task.name}#{attempt.number}"
+    _require_waiting(what, id, asked, state)
+    return what, asked, state
 
 
 async def question_states(journal: Journal) -> RunState:

@@ -12,6 +12,7 @@ from midwatch_monitor.records import (
     Actor,
     Attempt,
     BudgetRequest,
+    Delivery,
     DeliveryState,
     Grant,
     Intervention,
@@ -49,6 +50,30 @@ async def test_a_second_answer_is_refused(
     with pytest.raises(UsageError, match="somebody else has answered that just now"):
         await desk.settle(attempt, id, ASKS, agreed=False, comment="No.", step=1)
     assert await said(journal) == ["ada"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("second", [True, False])
+async def test_what_waits_for_approval_is_settled_once(
+    journal: Journal,
+    desk: OperatorActions,
+    attempt: Attempt,
+    write: Write,
+    *,
+    first: bool,
+    second: bool,
+) -> None:
+    nudge = intervention(Action.NUDGE, Actor.SUPERVISOR, needs_approval=True)
+    id = await write(nudge)
+    (entry,) = await journal.entries(id - 1, limit=1)
+    seen = InterventionState.begin(entry, nudge)
+    await desk.settle(attempt, id, seen, agreed=first, step=1)
+    with pytest.raises(UsageError, match="somebody else has answered that just now"):
+        await desk.settle(attempt, id, seen, agreed=second, step=1)
+    with pytest.raises(UsageError, match="somebody else has answered that just now"):
+        await desk.modify(attempt, id, nudge, "In other words.", step=1)
+    (stamp,) = await records_of(journal, Delivery)
+    assert stamp.state is (DeliveryState.APPROVED if first else DeliveryState.REJECTED)
 
 
 async def test_a_rejected_answer_is_none(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.run_lock import hold_run
 from midwatch_monitor.records import (
@@ -20,6 +21,7 @@ from midwatch_monitor.records import (
     DeliveryState,
     Draft,
     Ending,
+    Entry,
     Intervention,
     Lifecycle,
     Record,
@@ -28,6 +30,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
+from midwatch_supervisor.cli.operate.approval import settle
 from midwatch_supervisor.present.assignment import assignments
 
 Capture = pytest.CaptureFixture[str]
@@ -119,6 +122,24 @@ async def test_what_does_not_wait_is_neither_approved_nor_rejected(
         assert await midwatch(command, "3") == 2
         assert capsys.readouterr().err == f"{said}\n"
     assert await written(journal, last) == []
+
+
+async def test_of_two_who_answer_at_the_same_moment_one_hears_what_the_other_said(
+    journal: Journal, location: str, write: Write, capsys: Capture
+) -> None:
+    id = await write(HELD)
+
+    class Slower(Journal):
+        async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
+            assert await midwatch("approve", str(id)) == 0
+            return await super().answer(commit)
+
+    async with await Slower.open(location) as slower:
+        with pytest.raises(UsageError, match=f"restart {id} for fix#1 is approved already"):
+            await settle(slower, id, author="eve", agreed=False)
+    assert await written(journal, id) == [
+        Delivery(intervention=id, state=DeliveryState.APPROVED, author="ada")
+    ]
 
 
 @pytest.mark.parametrize(
