@@ -15,6 +15,7 @@ from midwatch_monitor.records import (
     AttemptTransition,
     Entry,
     Feedback,
+    Origin,
     Record,
     Step,
     Task,
@@ -53,6 +54,8 @@ class _Course:
     state: AttemptTransition | None = None
     verdict: Entry | None = None
     """The entry that was asked for as the verdict, if it is one of this attempt's."""
+    accepted: int = 0
+    """The entry by which a person accepted the result last."""
 
     def take(self, entry: Entry) -> None:
         """Take in the attempt's next entry."""
@@ -69,6 +72,8 @@ class _Course:
                 self.checks[check.check] = check
             case AttemptTransition() as state:
                 self.state = state
+            case Feedback(accepted=True, origin=Origin.EXPLICIT):
+                self.accepted = entry.id
             case _:
                 pass
 
@@ -102,7 +107,7 @@ async def case_of(
         verdict=verdict,
         verdict_id=about if verdict is not None else None,
         interventions=await _interventions(journal, attempt),
-        known=await _known_lessons(journal, task, attempt, verdict),
+        known=await _known_lessons(journal, task, attempt, verdict, course.accepted),
     )
 
 
@@ -153,15 +158,20 @@ async def _interventions(journal: Journal, attempt: Attempt) -> tuple[CaseInterv
 
 
 async def _known_lessons(
-    journal: Journal, task: Task, attempt: Attempt, verdict: Feedback | None
+    journal: Journal, task: Task, attempt: Attempt, verdict: Feedback | None, accepted: int
 ) -> tuple[str, ...]:
     """The lessons that the task has, with those of the attempt that are out of date.
 
-    A person's verdict is not held to be known from what the checks said: it weighs more.
+    A person's verdict is not held to be known from what the checks said: it weighs more. What was
+    taken back when a person `accepted` the result may be learned anew.
     """
     least = weight(verdict.origin) if verdict is not None else 0
     learned = Learned(journal)
-    own = await learned.lessons(attempt=attempt.id)
+    own = [
+        each
+        for each in await learned.lessons(attempt=attempt.id)
+        if not (each.obsolete and (each.lesson.verdict or accepted) < accepted)
+    ]
     same = await learned.candidates(Wanted(project=task.project, task=task.name))
     found = {each.id: each for each in own} | {each.known.id: each.known for each in same}
     return tuple(

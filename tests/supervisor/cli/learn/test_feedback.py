@@ -7,6 +7,7 @@ import pytest
 
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
@@ -95,6 +96,24 @@ async def test_r6_a_rejection_becomes_a_lesson_in_the_same_process(
     assert capsys.readouterr().out.endswith(f"lesson {entry.id} was drawn from it\n")
     assert isinstance(entry.record, Lesson)
     assert (entry.record.origin, COMMENT in entry.record.text) == (Origin.EXPLICIT, True)
+
+
+async def test_what_is_rejected_again_after_it_was_accepted_is_learned_again(
+    journal: Journal, attempted: Attempted, capsys: Capture
+) -> None:
+    await attempted(DONE)
+    reject = ("feedback", "totals", "reject", "--comment", COMMENT)
+    for argv in (reject, ("feedback", "totals", "accept"), reject):
+        assert await midwatch(*argv) == 0
+    old, new = await journal.entries(kinds=(Lesson,))
+    assert capsys.readouterr().out.endswith(f"lesson {new.id} was drawn from it\n")
+    assert isinstance(old.record, Lesson)
+    assert isinstance(new.record, Lesson)
+    assert old.record.text == new.record.text
+    known = await Learned(journal).lessons()
+    assert {each.id: each.obsolete for each in known} == {old.id: True, new.id: False}
+    assert await midwatch(*reject) == 0
+    assert "no lesson: a lesson that says the same is known already" in capsys.readouterr().out
 
 
 async def test_r19_the_answer_names_the_verdict_and_the_lesson(
