@@ -130,8 +130,9 @@ def check_draft(draft: PlanDraft) -> PlanDraft:
             )
         outside = [path for path in step.files if inside(path) is None]
         if outside:
+            lie = "is" if len(outside) == 1 else "are"
             raise ModelRetry(
-                f"Plan step {number}: {', '.join(outside)} is outside the workspace. Paths are "
+                f"Plan step {number}: {', '.join(outside)} {lie} outside the workspace. Paths are "
                 "relative to the workspace."
             )
     return draft

@@ -130,7 +130,8 @@ class InterventionTrial:
         if self.worse:
             return Outcome.MADE_WORSE, self.worse
         if still:
-            return Outcome.NO_EFFECT, f"{', '.join(still)} still fires"
+            fire = "fires" if len(still) == 1 else "fire"
+            return Outcome.NO_EFFECT, f"{', '.join(still)} still {fire}"
         if self.fresh and all(key.rule == "workspace_conflict" for key in self.answers):
             return Outcome.RECOVERED, "the conflict is gone"
         if self.late:

@@ -73,6 +73,7 @@ async def test_it_sees_goal_checks_precedents_and_files_and_the_last_two_are_dat
     [
         ([{**WRITE, "files": ["/etc/passwd"]}], "/etc/passwd is outside the workspace"),
         ([{**WRITE, "files": ["a", "../b"]}], "../b is outside the workspace"),
+        ([{**WRITE, "files": ["/a", "../b"]}], "/a, ../b are outside the workspace"),
         ([{"title": "Think", "confidence": 50}], "Plan step 1 cannot be checked"),
         ([WRITE, {**WRITE, "title": "write it"}], "Several plan steps are called 'Write  it'"),
         ([{**LOOK, "title": f"{n}"} for n in range(13)], "13 plan steps are too many: at most 12"),

@@ -84,6 +84,12 @@ def test_every_answered_alert_must_be_resolved() -> None:
     )
 
 
+def test_several_alerts_that_go_on_still_fire() -> None:
+    alerts = {STALL: FIRING, EDITS: replace(FIRING, key=EDITS)}
+    said = "stalled_progress, repeated_edits still fire"
+    assert trial(STALL, EDITS).verdict(alerts) == (Outcome.NO_EFFECT, said)
+
+
 @pytest.mark.parametrize(
     ("path", "outcome"), [("a.py", Outcome.NO_EFFECT), ("b.py", Outcome.RECOVERED)]
 )
