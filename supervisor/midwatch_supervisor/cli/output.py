@@ -118,9 +118,10 @@ def new_file(target: Path) -> Generator[BinaryIO]:
     """A file that gets its name only once it is whole. Raises UsageError if it cannot be."""
     if target.exists() and not target.is_file():
         raise UsageError(f"{target} is no file")
+    if not target.parent.exists():
+        raise UsageError(f"{target} cannot be written: the folder {target.parent} does not exist")
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         private_file(part)
         with part.open("wb") as stream:
             try:

@@ -29,7 +29,8 @@ Everything = Annotated[
     Path | None,
     Parameter(
         name="--all",
-        help="Write every attempt of the run into this folder instead, as TASK-N.jsonl.",
+        help="Write every attempt of the run into this folder instead, as TASK-N.jsonl. It is "
+        "made where there is none; the one that it is in must be there.",
     ),
 ]
 Force = Annotated[bool, Parameter(negative="", help="Overwrite files that are there already.")]
@@ -63,12 +64,24 @@ async def export(
         for target in wanted:
             if target != "-":
                 refuse_existing(Path(target), force=force)
+        if folder is not None and wanted:
+            _make(folder)
         for target, each in wanted.items():
             with output_stream(target) as stream:
                 steps = await _write(opened, each, stream)
             if target != "-":
                 fields = {"type": "export", "file": target, "attempt": each.id, "steps": steps}
                 write_either(fields, f"wrote {target}: {count_noun(steps, 'step')}", json=json)
+
+
+def _make(folder: Path) -> None:
+    """Make a folder where there is none, and nothing above it. Raises UsageError."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        gone = isinstance(error, FileNotFoundError)
+        why = f"the folder {folder.parent} does not exist" if gone else error.strerror
+        raise UsageError(f"{folder} cannot be made: {why}") from error
 
 
 async def _attempt(journal: Journal, id: str, *, run: int | None) -> Attempt:

@@ -213,9 +213,9 @@ async def test_a_long_attempt_is_written_whole(
     journal: Journal, claim: Claim, capsys: Capture
 ) -> None:
     await (await claim()).record(*[act()] * 450)
-    assert await midwatch("export", "fix#1", "--output", "new/run.jsonl") == 0
-    assert capsys.readouterr() == ("wrote new/run.jsonl: 450 steps\n", "")
-    assert list(open_trace(Path("new/run.jsonl"))) == await told(journal, 1)
+    assert await midwatch("export", "fix#1", "--output", "run.jsonl") == 0
+    assert capsys.readouterr() == ("wrote run.jsonl: 450 steps\n", "")
+    assert list(open_trace(Path("run.jsonl"))) == await told(journal, 1)
 
 
 @pytest.mark.parametrize(("id", "number"), [("fix", 2), ("f", 2), ("fix#1", 1), ("1", 1), ("2", 2)])
@@ -278,9 +278,14 @@ async def test_nothing_is_overwritten_unless_forced(
         (["--all", "x", "--output", "y"], "name either an ATTEMPT"),
         (["none"], "there is no task or attempt `none`; the tasks are: fix\n"),
         (["1", "--run", "7"], "there is no run 7"),
-        (["1", "--output", "file/below"], "file/below cannot be written: File exists\n"),
+        (["1", "--output", "file/below"], "file/below cannot be written: Not a directory\n"),
+        (
+            ["1", "--output", "no/such/x"],
+            "no/such/x cannot be written: the folder no/such does not exist\n",
+        ),
+        (["--all", "no/such"], "no/such cannot be made: the folder no does not exist\n"),
         (["1", "--output", ".", "--force"], ". is no file\n"),
-        (["--all", "file"], "file/fix-1.jsonl cannot be written: File exists\n"),
+        (["--all", "file"], "file cannot be made: File exists\n"),
     ],
 )
 async def test_what_cannot_be_done_is_said_and_exits_with_2(
@@ -290,6 +295,7 @@ async def test_what_cannot_be_done_is_said_and_exits_with_2(
     assert await midwatch("export", *argv) == 2
     out, err = capsys.readouterr()
     assert (out, err[: len(said)]) == ("", said)
+    assert "no" not in names()
 
 
 async def test_a_task_that_has_not_begun_has_nothing_to_export(

@@ -162,6 +162,10 @@ async def test_the_page_goes_to_a_file_that_is_not_overwritten_by_accident(
 ) -> None:
     target = tmp_path / "new" / "report.html"
     words = ("report", "--html", "--output", str(target))
+    assert await midwatch(*words) == 2
+    gone = f"{target} cannot be written: the folder {target.parent} does not exist\n"
+    assert capsys.readouterr().err == gone
+    target.parent.mkdir()
     assert await read(capsys, *words) == [f"wrote {target}"]
     text = target.read_text("utf-8")
     assert text.startswith("<!doctype html>")
