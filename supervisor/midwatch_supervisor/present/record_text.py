@@ -45,6 +45,7 @@ from midwatch_monitor.records import (
     Teller,
 )
 from midwatch_monitor.rules.identity import HELD_BACK, held_back
+from midwatch_monitor.state.attempt_details import ENDED_AS
 from midwatch_supervisor.present.intervention_text import (
     INTERVENTION_TEXTS,
     delivery_text,
@@ -66,7 +67,7 @@ from midwatch_supervisor.present.text_line import (
     LEARNING,
     LIFECYCLE_SIGNS,
     NODE,
-    SPLIT_SIGN,
+    STATUS_SIGNS,
     Parts,
     TextLine,
     Tone,
@@ -129,10 +130,10 @@ def _task(state: TaskTransition) -> TextLine:
 
 
 def _attempt(state: AttemptTransition, about: Intervention | None) -> TextLine:
-    if state.ending is Ending.SPLIT or state.ending is Ending.RESTARTED:
-        sign = SPLIT_SIGN if state.ending is Ending.SPLIT else "↻"
-        text = f"{state.ending.value}{because(state.reason)}"
-        return TextLine(sign, "status", text, Tone.DIM)
+    if state.ending is not None and state.ending in ENDED_AS:
+        status = ENDED_AS[state.ending]
+        text = f"{status}{because(state.reason)}"
+        return TextLine(STATUS_SIGNS[status], "status", text, Tone.DIM)
     ending = "" if state.ending in _PLAIN_ENDINGS else f" ({state.ending})"
     standing = lifecycle_text(state.lifecycle, about)
     return _status(state.lifecycle, f"{standing}{ending}{because(state.reason)}")

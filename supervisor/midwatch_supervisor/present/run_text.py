@@ -22,6 +22,7 @@ from midwatch_monitor.records import (
     Outage,
     Resolution,
     Step,
+    TaskTransition,
 )
 from midwatch_monitor.state.task import TaskState
 from midwatch_monitor.state.usage import Usage, spent_usage
@@ -227,8 +228,9 @@ _WIDTH = 240
 def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = None) -> str | None:
     """One line of progress, its time in `zone` (default: this machine's); `None` for nothing.
 
-    Nothing is said of alerts that do not fire yet or only end with their attempt, nor of an
-    escalation once it is open. The transcript has taken the entry.
+    Nothing is said of a task that ends with its attempt, unless by checks; of alerts that do not
+    fire yet or only end with their attempt; and of an escalation once it is open. The transcript
+    has taken the entry.
     """
     if not _tells(entry):
         return None
@@ -244,6 +246,8 @@ def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = No
 
 def _tells(entry: Entry) -> bool:
     match entry.record:
+        case TaskTransition(total=0) as state:  # its last attempt says how it ended
+            return entry.attempt is None or not state.lifecycle.over
         case Alert() as alert:
             resolved = alert.state is AlertState.RESOLVED
             return alert.firing or (resolved and alert.resolution is not Resolution.ENDED)

@@ -204,12 +204,13 @@ LOST_SIGN = "✗"
 SPLIT_SIGN = "÷"
 """Of an attempt that smaller tasks took over; it is over, and no failure."""
 
-_STATUS_SIGNS: Mapping[AttemptStatus, str] = {
+STATUS_SIGNS: Mapping[AttemptStatus, str] = {
     AttemptStatus.PAUSED: "‖",
     AttemptStatus.SPLIT: SPLIT_SIGN,
     AttemptStatus.RESTARTED: "↻",
     AttemptStatus.ENDED: "○",
 }
+"""Where a lifecycle has no sign that says enough."""
 
 
 def status_text(status: AttemptStatus, *, accepted: bool | None) -> str:
@@ -222,4 +223,4 @@ def standing_sign(state: AttemptState) -> str:
     """Where an attempt stands in one sign; one whose result was not accepted has no tick."""
     if state.rejected:
         return LIFECYCLE_SIGNS[Lifecycle.FAILED]
-    return _STATUS_SIGNS.get(state.status, LIFECYCLE_SIGNS[state.lifecycle])
+    return STATUS_SIGNS.get(state.status, LIFECYCLE_SIGNS[state.lifecycle])

@@ -1,6 +1,6 @@
 """The progress of a run as people read it."""
 
-from datetime import timedelta, timezone
+from datetime import UTC, timedelta, timezone
 
 import pytest
 
@@ -9,6 +9,7 @@ from midwatch_monitor.records import (
     AlertState,
     Change,
     DeliveryState,
+    Ending,
     EscalationState,
     Lifecycle,
     Record,
@@ -60,6 +61,21 @@ def lines(*records: Record, hours: int = 0) -> list[str | None]:
 )
 def test_a_line_says_when_who_and_what(record: Record, text: str) -> None:
     assert lines(record) == [f"20:00:00 {text}"]
+
+
+def test_the_end_of_what_nobody_checked_is_told_once() -> None:
+    transcript = Transcript([make.task(name="repo")], [make.attempt()])
+    why = "the session ended"
+    told = [
+        make.task_transition(Lifecycle.COMPLETED, reason=why),
+        make.ended(Ending.UNCHECKED, reason=why),
+    ]
+    said = list[str | None]()
+    for id, record in enumerate(told, start=1):
+        entry = make.entry(id, record, at=make.AT)
+        transcript.line(entry)
+        said.append(progress_line(entry, transcript, UTC))
+    assert said == [None, "20:00:00 repo#1: ended: the session ended"]
 
 
 def test_an_outage_is_told_when_it_lasts_when_its_reason_changes_and_when_it_is_over() -> None:

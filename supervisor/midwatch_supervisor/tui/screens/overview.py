@@ -109,7 +109,8 @@ def fleet_lines(totals: Totals) -> list[tuple[str, str, str]]:
         ("stuck", str(needs[Need.STUCK]), "bad"),
         ("waiting", str(needs[Need.ANSWER] + needs[Need.APPROVAL]), "warn"),
         ("queued", str(needs[Need.QUEUED]), "dim"),
-        ("completed", str(tasks[Lifecycle.COMPLETED]), "good"),
+        ("completed", str(totals.completed), "good"),
+        *([("ended", str(len(totals.ended)), "dim")] if totals.ended else []),
         ("failed", str(tasks[Lifecycle.FAILED]), "bad"),
         ("canceled", str(canceled), "dim"),
     ]

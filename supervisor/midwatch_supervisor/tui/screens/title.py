@@ -12,7 +12,7 @@ from textual.widgets import Static
 from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.attempt_details import planned
+from midwatch_monitor.state.attempt_details import AttemptStatus, planned
 from midwatch_supervisor.present.learning_text import verdict_text
 from midwatch_supervisor.present.numbers import (
     amount,
@@ -24,6 +24,7 @@ from midwatch_supervisor.present.numbers import (
 from midwatch_supervisor.present.text_line import (
     HEALTH_SIGNS,
     LIFECYCLE_SIGNS,
+    STATUS_SIGNS,
     because,
     brief,
     standing_sign,
@@ -62,6 +63,7 @@ def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette)
         *_health(Health.SUSPECT, needs[Need.SUSPECT], colours),
         *_health(Health.OK, needs[Need.WORKING], colours),
         (_done_text(board), colours.text),
+        *_ended_parts(len(totals.ended), colours),
         *_failed_parts(totals.tasks[Lifecycle.FAILED], colours),
         (count_noun(totals.used.requests, "request"), colours.text),
         (f"${dollars(totals.used.cost_usd)}", colours.text),
@@ -83,8 +85,13 @@ def _health(health: Health, count: int, colours: Palette) -> list[Cell]:
 
 
 def _done_text(board: FleetBoard) -> str:
-    done = board.totals.tasks[Lifecycle.COMPLETED]
-    return f"{LIFECYCLE_SIGNS[Lifecycle.COMPLETED]} {done}/{len(board.tasks)}"
+    return f"{LIFECYCLE_SIGNS[Lifecycle.COMPLETED]} {board.totals.completed}/{len(board.tasks)}"
+
+
+def _ended_parts(count: int, colours: Palette) -> list[Cell]:
+    """What nobody checked, where there is any."""
+    ended = AttemptStatus.ENDED
+    return [(f"{STATUS_SIGNS[ended]} {count} {ended}", colours.text)] if count else []
 
 
 def _failed_parts(count: int, colours: Palette) -> list[Cell]:

@@ -30,7 +30,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.attempt_details import planned
+from midwatch_monitor.state.attempt_details import AttemptStatus, planned
 from midwatch_monitor.state.intervention import Interventions, said_by_person
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.task import refusal
@@ -77,6 +77,8 @@ class Totals:
     """Attempts, and tasks without one."""
     tasks: Counter[Lifecycle] = field(default_factory=Counter[Lifecycle])
     """Those that have moved."""
+    ended: set[int] = field(default_factory=set[int])
+    """Those of them, by id, that ended by themselves and that nobody checked."""
     used: Usage = field(default_factory=Usage)
     """What the workers used."""
     alerts: int = 0
@@ -92,6 +94,11 @@ class Totals:
         self.times.setdefault(time, Counter())[what] += 1
         while len(self.times) > _TIMES:
             del self.times[next(iter(self.times))]
+
+    @property
+    def completed(self) -> int:
+        """How many tasks are completed, and were checked."""
+        return self.tasks[Lifecycle.COMPLETED] - len(self.ended)
 
     @property
     def recovery_rate(self) -> float | None:
@@ -204,6 +211,7 @@ class FleetBoard:
         task = self.tasks[attempt.task]
         self.attempts[attempt.id] = attempt
         self.reopened.discard(task.id)
+        self.totals.ended.discard(task.id)
         self._waiting_tasks.begin(task.id)
         if (waited := self.queued.pop(task.id, None)) is not None:
             self._unplaced = None
@@ -229,6 +237,9 @@ class FleetBoard:
             return
         self._count(row, entry)
         row.fold(entry)
+        ended = row.state.status is AttemptStatus.ENDED
+        if ended and isinstance(entry.record, AttemptTransition):
+            self.totals.ended.add(row.task)
         if isinstance(entry.record, Change) and entry.record.node is not None:
             self._look_for_node(row)
         if _moves(entry.record):
@@ -267,6 +278,7 @@ class FleetBoard:
         counts[state.lifecycle] += 1
         if before is not None:
             counts[before] -= 1
+            self.totals.ended.discard(entry.task)
             if before.over and not state.lifecycle.over:
                 self._reopen(self.tasks[entry.task])
         row = self.queued.get(entry.task)

@@ -11,6 +11,7 @@ from midwatch_monitor.records import (
     Budget,
     Change,
     DeliveryState,
+    Ending,
     Lifecycle,
     Meter,
     Severity,
@@ -21,14 +22,19 @@ from midwatch_stage.factories import (
     attempt,
     away,
     delivery,
+    ended,
     entry,
+    feedback,
     intervention,
     outcome,
     task_transition,
     transition,
 )
 from midwatch_stage.rows import Fleet
+from midwatch_supervisor.tui.screens.overview import fleet_lines
+from midwatch_supervisor.tui.screens.title import title_text
 from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.widgets.palette import palette
 
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED)
@@ -49,6 +55,19 @@ def test_what_needs_a_person_stands_first() -> None:
     assert fleet.lines == [*"dcbea"]
     fleet.say("c", FINE)
     assert fleet.lines == [*"dbcea"]
+
+
+def test_what_nobody_checked_is_not_counted_as_completed() -> None:
+    fleet = Fleet("abc")
+    for name, ending in (("a", Ending.UNCHECKED), ("b", Ending.DONE)):
+        fleet.say(name, task_transition(Lifecycle.COMPLETED))
+        fleet.say(name, ended(ending))
+    fleet.say("a", feedback())
+    assert (fleet.board.totals.completed, len(fleet.board.totals.ended)) == (1, 1)
+    said = str(title_text(fleet.board, 0, AT, palette({})))
+    assert "✓ 1/3  ○ 1 ended  " in said
+    counts = {word: count for word, count, _ in fleet_lines(fleet.board.totals)}
+    assert (counts["completed"], counts["ended"]) == ("1", "1")
 
 
 def test_what_each_needs_is_counted_as_it_changes() -> None:
