@@ -19,12 +19,12 @@ from midwatch_monitor.budget import meters
 from midwatch_monitor.bus import Bus, LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.records import Budget
+from midwatch_monitor.records import Activity, Budget, PermissionRequest
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_tools.data_blocks import code
 from midwatch_tools.final_look import look_again
 from midwatch_tools.gate.gate import gate_of
-from midwatch_tools.gate.permission_request import permitted
-from midwatch_tools.inbox import Inbox
+from midwatch_tools.inbox import Inbox, stamp
 from midwatch_tools.instructions import code_in, protocol, without_reminders
 from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.observation import as_called
@@ -127,10 +127,30 @@ class AttemptWatch(AbstractCapability[Any]):
         return None if self._acts is None else self._acts.session.allowed_budget()
 
     async def permit(self, tool: str, what: str, withdrawn: "asyncio.Future[bool | None]") -> bool:
-        """Whether a person lets the worker do something, as `permitted` says."""
-        if self._acts is None:
+        """Whether a person lets the worker do something; the attempt waits for a person meanwhile.
+
+        What was allowed before an interruption, and is asked again, is allowed once without a
+        question. False where nobody can be asked, and when `withdrawn` is done before an answer.
+        """
+        if self._acts is None or (inbox := self._acts.session.inbox) is None:
             return False
-        return await permitted(self._acts.session, tool, what, withdrawn)
+        session, recorder = self._acts.session, self._acts.session.recorder
+        asked = PermissionRequest(tool=tool, what=what, step=recorder.last_step)
+        asked = recorder.journal.masker.record(asked)  # as the journal has it
+        await inbox.due()
+        if (given := inbox.interventions.allowance(asked)) is not None:
+            await recorder.record(stamp(given.id, recorder.last_step))
+            return True
+        await session.stand_still(f"asks to {asked.what}", asked)
+        answer = await _answer(inbox, withdrawn)
+        if answer is None:
+            await session.go_on(Activity.COMMAND, why="the worker does not ask any more")
+            return False
+        allowed = answer.intervention.permits
+        # A refusal arrives as guidance does, with its words.
+        stamps = (stamp(answer.id, recorder.last_step),) if allowed else ()
+        await session.go_on(Activity.COMMAND, *stamps)
+        return allowed
 
     @property
     def tools(self) -> Collection[str]:
@@ -232,7 +252,7 @@ class AttemptWatch(AbstractCapability[Any]):
             resumed=bool(saved),
             foreign=self._reach.foreign,
             tolerate=self._tolerate,
-            gate=await gate_of(
+            entrance=await gate_of(
                 recorder, self.settings, sees_files=tree is not None, gated=self._reach.gated
             ),
         )
@@ -330,3 +350,18 @@ class AttemptWatch(AbstractCapability[Any]):
     async def _tolerate(self, work: Awaitable[object]) -> None:
         """Do what belongs to the watch."""
         await work
+
+
+async def _answer(
+    inbox: Inbox, withdrawn: "asyncio.Future[bool | None]"
+) -> InterventionState | None:
+    """The answer to the newest question; `None` if it is withdrawn first."""
+    waiting = asyncio.create_task(inbox.wait())
+    try:
+        await asyncio.wait({waiting, withdrawn}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            return None
+        waiting.result()
+    finally:
+        waiting.cancel()
+    return inbox.interventions.answer(inbox.interventions.permission)

@@ -121,10 +121,10 @@ class Acts:
         resumed: bool,
         foreign: bool,
         tolerate: Callable[[Awaitable[object]], Awaitable[None]],
-        gate: Entrance,
+        entrance: Entrance,
     ) -> None:
         self.session = session
-        self.gate = gate
+        self.entrance = entrance
         self._remembered = remembered
         self._tree = tree
         self._tolerate = tolerate
@@ -177,10 +177,10 @@ class Acts:
         self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object]
     ) -> Permission:
         """Whether the call may run. A gate that is broken stops nothing."""
-        if self.gate.is_open:
+        if self.entrance.is_open:
             return ALLOWED
         try:
-            return await self.gate.ask(self._step(ctx, call, args), ctx.messages)
+            return await self.entrance.ask(self._step(ctx, call, args), ctx.messages)
         except Exception:
             log.exception("the gate cannot judge a call of %s; it runs", call.tool_name)
             return ALLOWED

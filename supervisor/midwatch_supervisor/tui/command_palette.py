@@ -3,42 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, runtime_checkable
 
-from textual import on
-from textual.await_complete import AwaitComplete
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.markup import escape
-from textual.message import Message
 from textual.types import IgnoreReturnCallbackType
-from textual.widgets import Button, Input, OptionList
 
 from midwatch_supervisor.tui.keys import ACTS, LIST, Key, all_keys, key_text
-
-
-class OnceCommandPalette(CommandPalette):
-    """Textual's command palette; it closes once too, and a command is carried out once."""
-
-    def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close, if that is not done yet."""
-        return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
-
-    @on(Input.Submitted)
-    @on(Button.Pressed)
-    @on(OptionList.OptionSelected)
-    def _pass_over(self, message: Message) -> None:
-        if not self.is_active:
-            message.prevent_default()
-            message.stop()
-
-
-@runtime_checkable
-class Refusing(Protocol):
-    """An app that says which of its commands make no sense now."""
-
-    def why_not(self, key: str) -> str:
-        """Why the command of a key, by the key's id, makes no sense now; empty if it does."""
-        ...
+from midwatch_supervisor.tui.operator_keys import OperatorApp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,4 +69,4 @@ class ConsoleCommands(Provider):
 
     def _why_not(self, key: Key) -> str:
         app = self.app
-        return app.why_not(key.id) if key in ACTS and isinstance(app, Refusing) else ""
+        return app.why_not(key.id) if key in ACTS and isinstance(app, OperatorApp) else ""

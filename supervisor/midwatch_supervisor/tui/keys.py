@@ -219,30 +219,28 @@ def next_theme(name: str) -> str:
     return THEME_NAMES[place % len(THEME_NAMES)]
 
 
-def check_console(settings: ConsoleSettings, place: FilePosition = IN_FORCE) -> None:
+def check_console(settings: ConsoleSettings) -> None:
     """Raise ConfigError if there is no such theme, act or key, or if keys clash.
 
     Acts under an old name are taken, with a warning.
     """
-    problems = _wrong_theme(settings.theme, place) if settings.theme not in THEME_NAMES else []
     for old in OLD_IDS.keys() & settings.keys.keys():
-        log.warning("%s: `%s.%s` is now `%s`", place, _SECTION, old, OLD_IDS[old])
-    try:
-        check_keys(with_new_ids(settings.keys), all_keys(), place)
-    except ConfigError as error:
-        problems += error, *error.others
+        log.warning("%s: `%s.%s` is now `%s`", IN_FORCE, _SECTION, old, OLD_IDS[old])
+    problems = key_problems(with_new_ids(settings.keys), all_keys())
+    if settings.theme not in THEME_NAMES:
+        problems = [*_wrong_theme(settings.theme), *problems]
     if problems:
         raise ConfigError.of(problems)
 
 
-def _wrong_theme(name: str, place: FilePosition) -> list[ConfigError]:
+def _wrong_theme(name: str) -> list[ConfigError]:
     from textual.theme import BUILTIN_THEMES  # only for one who asks for a theme of Textual's
 
     if name in BUILTIN_THEMES:
         return []
     known = [*THEME_NAMES, *BUILTIN_THEMES]
     problem = f"there is no theme {name!r}; ours are {', '.join(THEME_NAMES)}"
-    return [ConfigError(place, "console.theme", problem, nearest=_nearest(name, known))]
+    return [ConfigError(IN_FORCE, "console.theme", problem, nearest=_nearest(name, known))]
 
 
 def with_new_ids(wanted: Mapping[str, str]) -> dict[str, str]:
@@ -250,13 +248,10 @@ def with_new_ids(wanted: Mapping[str, str]) -> dict[str, str]:
     return {OLD_IDS.get(id, id): keys for id, keys in wanted.items()}
 
 
-def check_keys(wanted: Mapping[str, str], known: Iterable[Key], place: FilePosition) -> None:
-    """Raise ConfigError with everything that is wrong in a key map: ids, keys, clashes."""
-    keys = list({key.id: key for key in known}.values())
-    problems = [*_unknown(wanted, keys, place), *_unreadable(wanted, place)]
-    problems = problems or _clashes(wanted, keys, place)
-    if problems:
-        raise ConfigError.of(problems)
+def key_problems(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
+    """Everything that is wrong in a key map: ids and keys, else clashes."""
+    problems = [*_unknown(wanted, keys), *_unreadable(wanted)]
+    return problems or _clashes(wanted, keys)
 
 
 def in_force(key: Key, wanted: Mapping[str, str]) -> tuple[str, ...]:
@@ -306,21 +301,19 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(name, list(known), n=1)), "")
 
 
-def _unknown(
-    wanted: Mapping[str, str], keys: Sequence[Key], place: FilePosition
-) -> list[ConfigError]:
+def _unknown(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
     ids = [key.id for key in keys]
     problem = "there is no such act; the help (`?`) of the console lists them"
     return [
-        ConfigError(place, f"{_SECTION}.{id}", problem, nearest=_nearest(id, ids))
+        ConfigError(IN_FORCE, f"{_SECTION}.{id}", problem, nearest=_nearest(id, ids))
         for id in wanted
         if id not in ids
     ]
 
 
-def _unreadable(wanted: Mapping[str, str], place: FilePosition) -> list[ConfigError]:
+def _unreadable(wanted: Mapping[str, str]) -> list[ConfigError]:
     return [
-        ConfigError(place, f"{_SECTION}.{id}", f"`{key}` is no key")
+        ConfigError(IN_FORCE, f"{_SECTION}.{id}", f"`{key}` is no key")
         for id, keys in wanted.items()
         for key in _split(keys)
         if not _is_key(key)
@@ -332,9 +325,7 @@ def _is_key(key: str) -> bool:
     return name in _NAMED or bool(_character(name))
 
 
-def _clashes(
-    wanted: Mapping[str, str], keys: Sequence[Key], place: FilePosition
-) -> list[ConfigError]:
+def _clashes(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
     """Keys that mean two things; where a default is used twice, the screens differ."""
     problems: list[ConfigError] = []
     for one, other in combinations(keys, 2):
@@ -343,5 +334,5 @@ def _clashes(
         for key in sorted(both):
             id, taken = (one, other) if one.id in wanted else (other, one)
             problem = f"`{key_text(key)}` is the key of `{taken.id}` already ({taken.does})"
-            problems.append(ConfigError(place, f"{_SECTION}.{id.id}", problem))
+            problems.append(ConfigError(IN_FORCE, f"{_SECTION}.{id.id}", problem))
     return problems

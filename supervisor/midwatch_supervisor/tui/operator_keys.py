@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 from textual import on
 from textual.app import App
 from textual.binding import BindingType
 from textual.dom import DOMNode
+from textual.widget import Widget
 from textual.widgets import TabbedContent
 from textual.worker import Worker
 
@@ -23,7 +24,6 @@ from midwatch_supervisor.operator.tasks import alerts_answered, is_held, questio
 from midwatch_supervisor.present.intervention_text import action_text, request_text, terms_text
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.text_line import because, one_line
-from midwatch_supervisor.tui.command_palette import OnceCommandPalette
 from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.operator_command import (
     Offer,
@@ -40,7 +40,7 @@ from midwatch_supervisor.tui.operator_command import (
 )
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.widgets.dialogs import dialog
+from midwatch_supervisor.tui.widgets.dialogs import OnceCommandPalette, dialog
 from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.line_list import LineList
 
@@ -51,40 +51,30 @@ _LONGEST = 300
 """Characters of a notification."""
 
 
-@runtime_checkable
-class Chooser(Protocol):
-    """Whatever on the screen has chosen a row: the keys act on that."""
+class RowChooser(Widget):
+    """Whatever on the screen may have chosen a row: the keys act on that. As a second base."""
 
     @property
-    def chosen(self) -> Row | None: ...
-
-
-@runtime_checkable
-class Explainer(Protocol):
-    """A chooser that may know why it has chosen no row."""
+    def chosen(self) -> Row | None:
+        return None
 
     @property
     def unchosen(self) -> str:
         """Why no row is chosen, for a person; empty if there is no more to say."""
-        ...
-
-
-@runtime_checkable
-class Slipping(Protocol):
-    """A chooser whose rows come under the cursor by themselves, too."""
+        return ""
 
     def slip(self, glance: float) -> str:
-        """Why no act is taken on the chosen row; empty if it stood there for `glance` seconds."""
-        ...
+        """Why no act is taken on a row that came under the cursor by itself.
 
-
-@runtime_checkable
-class DecisionReader(Protocol):
-    """A screen that tells what waits as it has read it, perhaps later than the board."""
+        Empty if it stood there for `glance` seconds.
+        """
+        del glance
+        return ""
 
     def shows(self, waiting: int) -> bool:
-        """Whether the decision or the request of a journal id is the one that it tells of."""
-        ...
+        """Whether it tells of the decision or request of a journal id, as far as it has read."""
+        del waiting
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +132,7 @@ class OperatorApp(App[int]):
         """What can be done about the chosen row now; nothing while the cursor follows."""
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
-        if row is None or (isinstance(chooser, Slipping) and chooser.slip(0)):
+        if chooser is None or row is None or chooser.slip(0):
             return ()
         return offers(row, pausing=row.attempt in self._pauses)
 
@@ -168,8 +158,8 @@ class OperatorApp(App[int]):
             command = OperatorCommand.RESUME
         return self._refusal(_Pending(command=command, row=row, waiting=question_for(command, row)))
 
-    def _chooser(self) -> Chooser | None:
-        return next((each for each in self._places() if isinstance(each, Chooser)), None)
+    def _chooser(self) -> RowChooser | None:
+        return next((each for each in self._places() if isinstance(each, RowChooser)), None)
 
     def _places(self) -> Iterator[DOMNode]:
         # What a dialog or the palette is about stands below it.
@@ -227,19 +217,19 @@ class OperatorApp(App[int]):
         """Begin a command on the chosen row, or say why it makes no sense."""
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
-        if row is None:
-            why = chooser.unchosen if isinstance(chooser, Explainer) else ""
+        if chooser is None or row is None:
+            why = "" if chooser is None else chooser.unchosen
             self.notify(why or NOTHING_CHOSEN, severity="warning")
         elif why := self._unread(chooser):
             self.notify(why, severity="warning")
         else:
             self.begin(OperatorCommand(name), row)
 
-    def _unread(self, chooser: Chooser | None) -> str:
+    def _unread(self, chooser: RowChooser) -> str:
         """Why nobody can have read yet what the chosen row says; empty if somebody can."""
         if monotonic() - self.brought_at < self.glance_seconds:
             return "this attempt has just come in front: look at it first"
-        return chooser.slip(self.glance_seconds) if isinstance(chooser, Slipping) else ""
+        return chooser.slip(self.glance_seconds)
 
     def action_pause(self) -> None:
         """Hold the chosen attempt, or let it go on."""
@@ -289,7 +279,7 @@ class OperatorApp(App[int]):
         # A person must be able to have read what is approved; a dialog shows it itself.
         if command is OperatorCommand.APPROVE and pending.id is not None and not answered:
             screen = self.screen
-            if isinstance(screen, DecisionReader) and not screen.shows(pending.id):
+            if isinstance(screen, RowChooser) and not screen.shows(pending.id):
                 return "what waits has changed just now: look at it first"
         return ""
 

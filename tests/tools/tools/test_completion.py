@@ -9,6 +9,7 @@ from midwatch_monitor.config.settings import CompletionSettings, Unproven
 from midwatch_monitor.records import Acceptance, Claim, ClaimState, Completion
 from midwatch_tools.tools.completion import (
     GOAL,
+    Deeds,
     PlanStepEvidence,
     Presence,
     StepClaim,
@@ -18,7 +19,9 @@ from midwatch_tools.tools.completion import (
 SETTINGS = CompletionSettings()
 SAID = StepClaim(goal="mend it", files=("a.py",), confidence=80)
 THERE = Presence(path="a.py")
-EVIDENCE = PlanStepEvidence(files=(THERE,), edited=frozenset({"a.py"}), passed=("pytest tests",))
+DEEDS = Deeds(edited={"a.py"}, passed={"pytest tests": None})
+UNSHOWN = replace(DEEDS, passed={})
+EVIDENCE = PlanStepEvidence(files=(THERE,), deeds=DEEDS)
 
 
 def claim(what: str, state: ClaimState = ClaimState.PASSED, reason: str = "") -> Claim:
@@ -75,7 +78,8 @@ def test_an_acceptance_command_that_fails_is_refused_with_what_it_printed_first(
 def test_an_acceptance_command_that_cannot_be_run_is_proved_by_its_last_run(
     ran: str, state: str
 ) -> None:
-    evidence = replace(EVIDENCE, passed=(ran,) if ran else (), unrun=("make test",))
+    done = replace(DEEDS, passed={ran: None})
+    evidence = replace(EVIDENCE, deeds=done, unrun=("make test",))
     assert states(judged(evidence=evidence)) == ["passed", state]
 
 
@@ -92,13 +96,13 @@ def test_an_acceptance_command_that_cannot_be_run_is_proved_by_its_last_run(
 )
 def test_structure_is_proved_by_files_that_were_changed_or_read(what: str, state: str) -> None:
     said = replace(SAID, structural=(claim(what),))
-    evidence = replace(EVIDENCE, seen=frozenset({"lib/read.py"}))
+    evidence = replace(EVIDENCE, deeds=replace(DEEDS, seen={"lib/read.py"}))
     assert states(judged(said, evidence)) == ["passed", state]
 
 
 def test_requirement_16_a_claim_without_evidence_lowers_confidence_and_leaves_a_flag() -> None:
     said = replace(SAID, functional=(claim("all tests pass"),))
-    done = judged(said, replace(EVIDENCE, passed=()))
+    done = judged(said, replace(EVIDENCE, deeds=UNSHOWN))
     assert (done.accepted, done.confidence) == (True, 60)
     assert done.flag == (
         "unproven: all tests pass: no test or program that shows it was run and passed after the "
@@ -108,7 +112,7 @@ def test_requirement_16_a_claim_without_evidence_lowers_confidence_and_leaves_a_
 
 def test_requirement_16_or_it_is_refused() -> None:
     said = replace(SAID, functional=(claim("all tests pass"),))
-    done = judged(said, replace(EVIDENCE, passed=()), unproven=Unproven.REFUSE)
+    done = judged(said, replace(EVIDENCE, deeds=UNSHOWN), unproven=Unproven.REFUSE)
     assert (done.accepted, done.flag, len(done.doubts)) == (False, "", 1)
 
 
@@ -124,10 +128,10 @@ def test_requirement_16_where_nothing_at_all_is_proved_it_is_refused(unproven: U
     "evidence",
     [
         PlanStepEvidence(files=(THERE,), planned=frozenset({"a.py"})),
-        PlanStepEvidence(seen=frozenset({"a.py"})),
-        PlanStepEvidence(used=frozenset({"lookup"})),
-        PlanStepEvidence(edited=frozenset({"a.py"})),
-        PlanStepEvidence(passed=("make",)),
+        PlanStepEvidence(deeds=Deeds(seen={"a.py"})),
+        PlanStepEvidence(deeds=Deeds(used={"lookup"})),
+        PlanStepEvidence(deeds=Deeds(edited={"a.py"})),
+        PlanStepEvidence(deeds=Deeds(passed={"make": None})),
         PlanStepEvidence(acceptance=(Acceptance(check="make", passed=True),)),
     ],
 )
@@ -150,7 +154,9 @@ def test_low_confidence_is_a_flag(confidence: int, flag: str) -> None:
 
 
 def test_what_nobody_can_look_at_is_unproven() -> None:
-    evidence = PlanStepEvidence(files=(Presence(path="a.py", known=False),), passed=("make",))
+    evidence = PlanStepEvidence(
+        files=(Presence(path="a.py", known=False),), deeds=Deeds(passed={"make": None})
+    )
     assert states(judged(evidence=evidence)) == ["unproven"]
 
 
@@ -160,14 +166,14 @@ def test_what_nobody_can_look_at_is_unproven() -> None:
 @pytest.mark.parametrize(
     ("named", "evidence", "state"),
     [
-        ("a.py", PlanStepEvidence(edited=frozenset({"a.py"})), "passed"),
-        ("./a.py", PlanStepEvidence(seen=frozenset({"a.py"})), "passed"),
-        ("lib/a.py", PlanStepEvidence(seen=frozenset({"a.py"})), "passed"),
-        ("a.py", PlanStepEvidence(seen=frozenset({"/repo/a.py"})), "passed"),
-        ("docs/*.md", PlanStepEvidence(edited=frozenset({"docs/a.md"})), "passed"),
+        ("a.py", PlanStepEvidence(deeds=Deeds(edited={"a.py"})), "passed"),
+        ("./a.py", PlanStepEvidence(deeds=Deeds(seen={"a.py"})), "passed"),
+        ("lib/a.py", PlanStepEvidence(deeds=Deeds(seen={"a.py"})), "passed"),
+        ("a.py", PlanStepEvidence(deeds=Deeds(seen={"/repo/a.py"})), "passed"),
+        ("docs/*.md", PlanStepEvidence(deeds=Deeds(edited={"docs/a.md"})), "passed"),
         ("a.py", PlanStepEvidence(planned=frozenset({"a.py"})), "passed"),
-        ("a.py", PlanStepEvidence(edited=frozenset({"lib/a.py"})), "unproven"),
-        ("a.py", PlanStepEvidence(used=frozenset({"lookup"})), "unproven"),
+        ("a.py", PlanStepEvidence(deeds=Deeds(edited={"lib/a.py"})), "unproven"),
+        ("a.py", PlanStepEvidence(deeds=Deeds(used={"lookup"})), "unproven"),
     ],
 )
 def test_a_file_that_is_there_proves_something_only_if_it_was_worked_on_or_is_expected(
@@ -179,7 +185,7 @@ def test_a_file_that_is_there_proves_something_only_if_it_was_worked_on_or_is_ex
 
 def test_a_file_that_is_merely_there_proves_no_structure() -> None:
     said = replace(SAID, structural=(claim("Everything is rewritten"),))
-    evidence = PlanStepEvidence(files=(THERE,), used=frozenset({"lookup"}))
+    evidence = PlanStepEvidence(files=(THERE,), deeds=Deeds(used={"lookup"}))
     assert states(judged(said, evidence)) == ["unproven", "unproven"]
 
 
@@ -199,7 +205,7 @@ FUNCTIONAL = replace(SAID, functional=(claim("all tests pass"),))
         ),
         (
             FUNCTIONAL,
-            replace(EVIDENCE, passed=()),
+            replace(EVIDENCE, deeds=UNSHOWN),
             claim(GOAL, ClaimState.UNPROVEN, "unproven: all tests pass"),
         ),
         (
@@ -217,6 +223,6 @@ def test_the_goal_is_passed_failed_or_unproven_by_all_that_is_claimed_of_it(
 
 @pytest.mark.parametrize("unproven", Unproven)
 def test_reading_ends_a_plan_step_with_a_flag(unproven: Unproven) -> None:
-    done = judged(evidence=PlanStepEvidence(seen=frozenset({"a.py"})), unproven=unproven)
+    done = judged(evidence=PlanStepEvidence(deeds=Deeds(seen={"a.py"})), unproven=unproven)
     flag = "unproven: the goal: nothing was run that shows it"
     assert (done.accepted, done.confidence, done.flag) == (True, 80, flag)

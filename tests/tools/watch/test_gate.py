@@ -195,7 +195,7 @@ class Unhinged(AttemptWatch):
         await super()._begin(ctx, recorder)
         assert self._acts is not None
         gate = Gate(self.settings.errors, self.settings.plan, attempt=1)
-        self._acts.gate = Broken(recorder.journal, recorder.attempt.id, gate)
+        self._acts.entrance = Broken(recorder.journal, recorder.attempt.id, gate)
 
 
 async def test_a_broken_gate_stops_nothing(

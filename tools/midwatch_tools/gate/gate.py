@@ -4,10 +4,9 @@ Pure: the gate is fed the records of its attempt in the order of the journal, an
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import tenacity
 from pydantic_ai.messages import ModelMessage
 
 from midwatch_monitor.config.settings import ErrorSettings, Mode, PlanSettings, Settings
@@ -369,12 +368,7 @@ def _ask_for_analysis(why: str) -> Permission:
 
 def backoff(number: int, errors: ErrorSettings) -> float:
     """Seconds before that try, counted from 1: doubling, up to the longest wait."""
-    state = tenacity.RetryCallState(tenacity.AsyncRetrying(), None, (), {})
-    state.attempt_number = number
-    wait: Callable[[tenacity.RetryCallState], float] = tenacity.wait_exponential(
-        multiplier=errors.backoff_seconds, max=errors.max_backoff_seconds
-    )
-    return wait(state)
+    return min(errors.backoff_seconds * 2 ** (number - 1), errors.max_backoff_seconds)
 
 
 log = logging.getLogger(__name__)
@@ -389,9 +383,9 @@ class Entrance:
     def __init__(
         self, journal: Journal, attempt: int, gate: Gate, *, is_open: bool = False
     ) -> None:
+        self.gate = gate
         self._journal = journal
         self._attempt = attempt
-        self._gate = gate
         self.is_open = is_open
         """Whether every call may run."""
         self._early: list[Entry] | None = []
@@ -421,7 +415,7 @@ class Entrance:
     def _take(self, entries: Sequence[Entry]) -> None:
         try:
             for entry in entries:
-                self._gate.observe(entry)
+                self.gate.observe(entry)
                 self._delivered += isinstance(entry.record, Delivery)
         except Exception:
             log.exception("the gate of attempt %s is open from here on", self._attempt)
@@ -436,7 +430,7 @@ class Entrance:
         # As it would be recorded: what it is compared with is masked.
         step = self._journal.masker.record(step)
         turn = last_response(messages)
-        return self._gate.may(step, statements_in(turn.tool_calls if turn else ()))
+        return self.gate.may(step, statements_in(turn.tool_calls if turn else ()))
 
     async def _look_up(self) -> None:
         """Read who issued what was delivered: others than the recorder write that."""
@@ -449,11 +443,6 @@ class Entrance:
         new = [entry for entry in entries if entry.id > self._foreign]
         self._foreign = max((entry.id for entry in new), default=self._foreign)
         self._take(new)
-
-    @property
-    def last_failure(self) -> LastFailure | None:
-        """The last act of the attempt that failed."""
-        return self._gate.last_failure
 
 
 async def gate_of(

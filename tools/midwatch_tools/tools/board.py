@@ -179,8 +179,6 @@ def _checkpoint(said: Checkpoint) -> str:
 
 
 class ReadBoard:
-    """Holds `read_board`."""
-
     def __init__(self, board: Board) -> None:
         self._board = board
 

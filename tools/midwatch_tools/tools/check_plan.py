@@ -22,7 +22,7 @@ from midwatch_tools.plan_change import change, revisions_made, with_remaining
 from midwatch_tools.session import Session
 from midwatch_tools.tool_calls import Acts
 from midwatch_tools.tools.arguments import SomeTexts, TextArgument, Texts
-from midwatch_tools.tools.toolset import WorkerTool
+from midwatch_tools.tools.toolset import WorkerTool, unanswered
 
 _CHECKED = (
     "This plan step's check is in: go on with the work. If the plan does not hold any more, {how}, "
@@ -31,8 +31,6 @@ _CHECKED = (
 
 
 class CheckPlan(WorkerTool):
-    """Holds `check_plan`."""
-
     async def check_plan(
         self,
         ctx: RunContext[Any],
@@ -79,7 +77,7 @@ async def _ask_once(acts: Acts, proposed: tuple[str, ...]) -> None:
         return
     if acts.session.settings.plan.approval is not Approver.SUPERVISOR:
         raise ModelRetry(_CHECKED.format(how="say so with `set_plan`"))
-    if pending(entries):
+    if unanswered(entries, _is_pending):
         raise ModelRetry(
             "Your supervisor has not answered your last proposal yet: until then go on with "
             "the present plan."
@@ -88,15 +86,8 @@ async def _ask_once(acts: Acts, proposed: tuple[str, ...]) -> None:
         raise ModelRetry(_CHECKED.format(how="propose another one here, as `remaining`"))
 
 
-def pending(entries: Sequence[Entry]) -> bool:
-    """Whether a proposal waits for its answer."""
-    asked = {
-        entry.id
-        for entry in entries
-        if isinstance(entry.record, PlanCheck) and entry.record.ruling is Ruling.PENDING
-    }
-    told = {entry.record.petition for entry in entries if isinstance(entry.record, Intervention)}
-    return bool(asked - told)
+def _is_pending(record: Record) -> bool:
+    return isinstance(record, PlanCheck) and record.ruling is Ruling.PENDING
 
 
 def answered(entries: Sequence[Entry], plan_step: int) -> bool:

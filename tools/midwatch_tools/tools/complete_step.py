@@ -30,8 +30,6 @@ from midwatch_tools.tools.toolset import WorkerTool
 
 
 class CompleteStep(WorkerTool):
-    """Holds `complete_step`."""
-
     async def complete_step(
         self,
         ctx: RunContext[Any],
@@ -102,10 +100,7 @@ async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> PlanSt
     return PlanStepEvidence(
         files=tuple(_settle_presence(each, done) for each in await session.site.look(named)),
         planned=frozenset(step.files),
-        edited=frozenset(done.edited),
-        seen=frozenset(done.seen),
-        used=frozenset(done.used),
-        passed=tuple(done.passed),
+        deeds=done,
         acceptance=results,
         unrun=() if runs else step.acceptance,
     )

@@ -57,6 +57,56 @@ class Presence:
     """Off where nobody can look: then nothing is known of it."""
 
 
+WORK: tuple[type[Record], ...] = (Step, Plan)
+"""The records of which deeds are made."""
+_MASKING = re.compile(r"(?<!&)&(?![&>\d])|[|;\n]")
+"""Where the exit code need not be that of each command: `pytest | tail`, `pytest; date`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Deeds:
+    """The worker's deeds within one plan step, in the order in which they are taken in."""
+
+    edited: set[str] = field(default_factory=set[str])
+    """The files that it changed."""
+    gone: set[str] = field(default_factory=set[str])
+    """Those of them that are deleted."""
+    seen: set[str] = field(default_factory=set[str])
+    """The files that it named in acts that succeeded."""
+    used: set[str] = field(default_factory=set[str])
+    """The tools that succeeded."""
+    passed: dict[str, None] = field(default_factory=dict[str, None])
+    """The commands, or tools that test, which succeeded after the last edit, oldest first."""
+
+    def take(self, step: Step) -> None:
+        if step.kind is not StepKind.TOOL or step.tool in NO_WORK:
+            return
+        edits = [edit for edit in step.edits if edit.writer is Writer.WORKER]
+        for edit in edits:
+            self.edited.add(edit.path)
+            (self.gone.add if edit.deleted else self.gone.discard)(edit.path)
+        if edits:
+            self.passed.clear()
+        line = command(step)
+        name = line or step.tool
+        self.passed.pop(name, None)
+        if has_failed(step) is not False:
+            return
+        self.used.add(step.tool)
+        if step.path:
+            self.seen.add(step.path)
+        self.seen.update(FILE.findall(line))
+        if ((line and step.exit_code == 0) or runs_tests(step.tool, line)) and not _masked(
+            step, line
+        ):
+            self.passed[name] = None
+
+
+def _masked(step: Step, line: str) -> bool:
+    """Whether a command that exits well tells of a failure that its exit code may not be of."""
+    return _MASKING.search(line) is not None and bool(failure_lines(step.output))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStepEvidence:
     """What is known of the work on a plan step."""
@@ -65,14 +115,8 @@ class PlanStepEvidence:
     """Those that are named and those that the plan step expects."""
     planned: frozenset[str] = frozenset()
     """Those that the plan step expects."""
-    edited: frozenset[str] = frozenset()
-    """What the worker changed within the plan step."""
-    seen: frozenset[str] = frozenset()
-    """What it read within the plan step."""
-    used: frozenset[str] = frozenset()
-    """The tools of its work that succeeded within the plan step."""
-    passed: tuple[str, ...] = ()
-    """Commands, or tools that test, which succeeded in the plan step after its last edit."""
+    deeds: Deeds = field(default_factory=Deeds)
+    """What the worker did within the plan step."""
     acceptance: tuple[Acceptance, ...] = ()
     """The plan step's own checks that were run."""
     unrun: tuple[str, ...] = ()
@@ -85,11 +129,12 @@ class PlanStepEvidence:
             each.known and not each.fault for each in self.files if each.path in self.planned
         )
         proved = any(each.passed for each in self.acceptance)
-        return not (there or proved or self.edited or self.seen or self.used or self.passed)
+        done = self.deeds
+        return not (there or proved or done.edited or done.seen or done.used or done.passed)
 
     def touched(self, path: str) -> bool:
         """Whether a file, or any of a pattern, was changed or read within the plan step."""
-        return any(_is(path, known) for known in self.edited | self.seen)
+        return any(_is(path, known) for known in self.deeds.edited | self.deeds.seen)
 
 
 def judge_completion(
@@ -156,7 +201,7 @@ def _acceptance(evidence: PlanStepEvidence) -> Iterable[Claim]:
         state = ClaimState.PASSED if check.passed else ClaimState.FAILED
         yield Claim(what=f"`{check.check}`", state=state, reason=_first_line(check))
     for line in evidence.unrun:
-        ran = _plain(line) in {_plain(each) for each in evidence.passed}
+        ran = _plain(line) in {_plain(each) for each in evidence.deeds.passed}
         yield Claim(
             what=f"`{line}`",
             state=ClaimState.PASSED if ran else ClaimState.UNPROVEN,
@@ -165,7 +210,7 @@ def _acceptance(evidence: PlanStepEvidence) -> Iterable[Claim]:
 
 
 def _structure(claim: Claim, evidence: PlanStepEvidence) -> Claim:
-    known = evidence.edited | evidence.seen
+    known = evidence.deeds.edited | evidence.deeds.seen
     named = FILE.findall(f"{claim.what} {claim.reason}")
     if any(_same(path, name) for path in known for name in named):
         proved = True
@@ -179,7 +224,7 @@ def _structure(claim: Claim, evidence: PlanStepEvidence) -> Claim:
 def _behaviour(claim: Claim, evidence: PlanStepEvidence) -> Claim:
     text = f"{claim.what} {claim.reason}"
     proved = any(each.passed for each in evidence.acceptance)
-    proved = proved or any(shows(command, text) for command in evidence.passed)
+    proved = proved or any(shows(command, text) for command in evidence.deeds.passed)
     return _as_proved(claim, _UNSHOWN, proved=proved)
 
 
@@ -230,57 +275,6 @@ def _flag(own: str, doubts: Sequence[str], confidence: int, least: int) -> str:
 
 def _claim_words(claim: Claim) -> str:
     return f"{claim.what}: {claim.reason}" if claim.reason else f"{claim.what} {claim.state}"
-
-
-WORK: tuple[type[Record], ...] = (Step, Plan)
-"""The records of which deeds are made."""
-_MASKING = re.compile(r"(?<!&)&(?![&>\d])|[|;\n]")
-"""Where the exit code need not be that of each command: `pytest | tail`, `pytest; date`."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Deeds:
-    """The worker's deeds within one plan step, in the order in which they are taken in."""
-
-    edited: set[str] = field(default_factory=set[str])
-    """The files that it changed."""
-    gone: set[str] = field(default_factory=set[str])
-    """Those of them that are deleted."""
-    seen: set[str] = field(default_factory=set[str])
-    """The files that it named in acts that succeeded."""
-    used: set[str] = field(default_factory=set[str])
-    """The tools that succeeded."""
-    passed: dict[str, None] = field(default_factory=dict[str, None])
-    """The commands, or tools that test, which succeeded after the last edit, oldest first."""
-
-    def take(self, step: Step) -> None:
-        """Take in one step."""
-        if step.kind is not StepKind.TOOL or step.tool in NO_WORK:
-            return
-        edits = [edit for edit in step.edits if edit.writer is Writer.WORKER]
-        for edit in edits:
-            self.edited.add(edit.path)
-            (self.gone.add if edit.deleted else self.gone.discard)(edit.path)
-        if edits:
-            self.passed.clear()
-        line = command(step)
-        name = line or step.tool
-        self.passed.pop(name, None)
-        if has_failed(step) is not False:
-            return
-        self.used.add(step.tool)
-        if step.path:
-            self.seen.add(step.path)
-        self.seen.update(FILE.findall(line))
-        if ((line and step.exit_code == 0) or runs_tests(step.tool, line)) and not _masked(
-            step, line
-        ):
-            self.passed[name] = None
-
-
-def _masked(step: Step, line: str) -> bool:
-    """Whether a command that exits well tells of a failure that its exit code may not be of."""
-    return _MASKING.search(line) is not None and bool(failure_lines(step.output))
 
 
 def deeds(entries: Iterable[Entry]) -> Deeds:

@@ -94,7 +94,6 @@ class Facts:
 
     @property
     def project(self) -> str:
-        """What the facts are about."""
         return self._task.project
 
     async def count(self) -> int:
@@ -229,8 +228,6 @@ def line(known: KnownFact) -> str:
 
 
 class SearchFacts(WorkerTool):
-    """Holds `search_facts`."""
-
     def __init__(self, facts: Callable[[], Facts], present: Callable[[], Acts]) -> None:
         super().__init__(present)
         self._facts = facts
@@ -249,8 +246,6 @@ class SearchFacts(WorkerTool):
 
 
 class RecordFact(WorkerTool):
-    """Holds `record_fact`."""
-
     def __init__(self, facts: Callable[[], Facts], present: Callable[[], Acts]) -> None:
         super().__init__(present)
         self._facts = facts

@@ -37,8 +37,6 @@ NAMES = (
 
 
 class OwnTools(WorkerTool):
-    """The two tools, `reflect` and `set_plan`."""
-
     async def reflect(
         self,
         ctx: RunContext[Any],

@@ -14,8 +14,6 @@ from midwatch_tools.tools.toolset import WorkerTool
 
 
 class ReportFailure(WorkerTool):
-    """Holds `report_error`."""
-
     async def report_error(
         self,
         ctx: RunContext[Any],
@@ -35,7 +33,7 @@ class ReportFailure(WorkerTool):
         )
         if lacks := report.lacks():
             raise ToolFailed(f"{lacks}.")
-        failure = acts.gate.last_failure
+        failure = acts.entrance.gate.last_failure
         analysis = Analysis(
             what=what_happened,
             cause=category,

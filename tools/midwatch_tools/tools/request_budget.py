@@ -1,29 +1,16 @@
 """The tool `request_budget`: a worker asks for more than its task was given."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.records import (
-    Budget,
-    BudgetRequest,
-    Entry,
-    Grant,
-    Intervention,
-    Record,
-)
+from midwatch_monitor.records import Budget, BudgetRequest, Grant, Intervention
 from midwatch_tools.tools.arguments import AmountArgument, CountArgument, TextArgument
-from midwatch_tools.tools.toolset import WorkerTool
-
-ASKING: tuple[type[Record], ...] = (BudgetRequest, Intervention)
-"""The records that tell whether a request is open."""
+from midwatch_tools.tools.toolset import WorkerTool, unanswered
 
 
 class RequestBudget(WorkerTool):
-    """Holds `request_budget`."""
-
     async def request_budget(
         self,
         ctx: RunContext[Any],
@@ -39,7 +26,8 @@ class RequestBudget(WorkerTool):
         wanted = Grant(requests=requests, tokens=tokens, cost_usd=cost_usd, minutes=minutes)
         if not limited(session.recorder.budget, wanted):
             raise ToolFailed("Ask for more of something that is limited, and say how much.")
-        if is_open(await session.all_of(ASKING)):
+        entries = await session.all_of((BudgetRequest, Intervention))
+        if unanswered(entries, lambda record: isinstance(record, BudgetRequest)):
             raise ToolFailed("You have asked already; go on until the answer comes.")
         acts.report(ctx, reason, BudgetRequest(wanted=wanted, reason=reason))
         return "Your supervisor is asked. Go on meanwhile as if the answer were no."
@@ -56,14 +44,3 @@ def limited(budget: Budget, wanted: Grant) -> bool:
             (wanted.minutes, budget.minutes),
         )
     )
-
-
-def is_open(entries: Iterable[Entry]) -> bool:
-    """Whether a request of an attempt has no answer yet."""
-    asked: set[int] = set()
-    for entry in entries:
-        if isinstance(entry.record, BudgetRequest):
-            asked.add(entry.id)
-        elif isinstance(entry.record, Intervention) and entry.record.petition is not None:
-            asked.discard(entry.record.petition)
-    return bool(asked)

@@ -1,12 +1,13 @@
 """What the tools of Midwatch have in common: one run that they belong to, and one guard."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from pydantic_ai import FunctionToolset
 from pydantic_ai.tools import RunContext
 from pydantic_ai.toolsets import ToolsetTool
 
+from midwatch_monitor.records import Entry, Intervention, Record
 from midwatch_tools.tool_calls import UNWATCHED, Acts
 from midwatch_tools.tools.arguments import FlatSchema
 
@@ -79,6 +80,17 @@ def useful(*, gated: bool, limited: bool, others: bool, facts: bool, known: bool
         "search_facts": known,
     }
     return frozenset(name for name, use in wanted.items() if use)
+
+
+def unanswered(entries: Iterable[Entry], asks: Callable[[Record], bool]) -> bool:
+    """Whether any of the records that ask for something has no answer yet."""
+    asked: set[int] = set()
+    for entry in entries:
+        if asks(entry.record):
+            asked.add(entry.id)
+        elif isinstance(entry.record, Intervention) and entry.record.petition is not None:
+            asked.discard(entry.record.petition)
+    return bool(asked)
 
 
 class WorkerTool:

@@ -49,7 +49,7 @@ from midwatch_supervisor.tui.learned.lists import (
 )
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.operator_command import Offer
-from midwatch_supervisor.tui.operator_keys import STORING
+from midwatch_supervisor.tui.operator_keys import STORING, RowChooser
 from midwatch_supervisor.tui.state.learning import (
     LearningCounts,
     LearningView,
@@ -70,7 +70,7 @@ _OF_GUIDELINES = (Guidelines, GuidelinesMark)
 _SHOWN = (*_OF_GUIDELINES, Lesson, LessonMark, Fact, FactMark, Recall)
 
 
-class LearnedPane(Vertical, DetailTabs):
+class LearnedPane(Vertical, DetailTabs, RowChooser):
     """Lessons, facts, guidelines, statistics. The journal is read beside the keys, never for one.
 
     Lessons and facts are read while they are looked at; the guidelines always, because a proposed
@@ -151,11 +151,6 @@ class LearnedPane(Vertical, DetailTabs):
             for key in LEARNED
             if key.id in MARKS and not refusal(LearningMark(str(*parse(key.action)[2])), known)
         )
-
-    @property
-    def chosen(self) -> None:
-        """No line is an attempt."""
-        return
 
     def observe(self, entries: Iterable[Entry], *, again: bool = False) -> None:
         """Learn whether new entries change what is shown; `again` after a lost connection."""

@@ -20,6 +20,7 @@ from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.present.lookup import assignment_of, given_by
 from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
+from midwatch_supervisor.tui.operator_keys import RowChooser
 from midwatch_supervisor.tui.screens.attempt_tabs import (
     TimelineTab,
     alerts_tab,
@@ -49,7 +50,7 @@ _DIFF_SECONDS = 2.0
 """How often the diff is read again at most while it is looked at."""
 
 
-class AttemptScreen(Screen[None], DetailTabs):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
+class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
     """One attempt, from its first entry on and then as it goes. It only reads the journal."""
 
     CSS = """
@@ -130,7 +131,6 @@ class AttemptScreen(Screen[None], DetailTabs):  # pyright: ignore[reportIncompat
         return self._row
 
     def shows(self, waiting: int) -> bool:
-        """Whether what waits, as far as the journal was read, is this decision or request."""
         state = self.timeline.state
         held = state.interventions.held
         return waiting == held[0].id if held else waiting in state.open_requests

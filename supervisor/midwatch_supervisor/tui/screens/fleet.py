@@ -11,6 +11,7 @@ from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt_details import planned
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import HEALTH_SIGNS, one_line, standing_sign
+from midwatch_supervisor.tui.operator_keys import RowChooser
 from midwatch_supervisor.tui.screens.preview import trend_style, why
 from midwatch_supervisor.tui.screens.title import NEEDED
 from midwatch_supervisor.tui.state.board import FleetBoard
@@ -172,7 +173,7 @@ _NOTHING = (
 )
 
 
-class FleetPane(Table[FleetLine]):
+class FleetPane(Table[FleetLine], RowChooser):
     """The fleet as a table, with its filter, and headings that fold."""
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime], nothing: str = "") -> None:

@@ -9,6 +9,7 @@ from itertools import takewhile
 from midwatch_monitor.records import Course, NodeState, NodeStatus
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import LOST_SIGN, blocker_words, one_line
+from midwatch_supervisor.tui.operator_keys import RowChooser
 from midwatch_supervisor.tui.screens.preview import LOW
 from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, collapse
 from midwatch_supervisor.tui.state.board import STREAM, FleetBoard, Report
@@ -30,7 +31,7 @@ _SIGNS: Mapping[NodeState, tuple[str, str]] = {
 """Each with its style, in the order of the lines."""
 
 
-class AttentionPane(Table[QueueItem]):
+class AttentionPane(Table[QueueItem], RowChooser):
     """The queue, the most urgent first."""
 
     def __init__(
@@ -113,7 +114,7 @@ def since(reports: Sequence[Report], last: Report | None) -> list[Report]:
     return new
 
 
-class CheckpointsPane(Table[Report]):
+class CheckpointsPane(Table[Report], RowChooser):
     """What the workers say of themselves; the cursor follows the end until a line is picked."""
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
@@ -264,7 +265,7 @@ def hosts(board: FleetBoard) -> list[Host]:
     return sorted(found, key=lambda host: [*_SIGNS].index(host.status.state))
 
 
-class NodesPane(Table[Host]):
+class NodesPane(Table[Host], RowChooser):
     """The nodes; a line opens the attempts that are, or were, at work there."""
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
@@ -290,10 +291,6 @@ class NodesPane(Table[Host]):
             key=lambda host: host.status.name,
         )
         self._board = board
-
-    @property
-    def chosen(self) -> None:
-        return
 
     @property
     def node(self) -> str | None:

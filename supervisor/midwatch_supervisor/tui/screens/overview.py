@@ -11,6 +11,7 @@ from rich.text import Text
 from midwatch_monitor.records import Actor, Lifecycle, Outcome
 from midwatch_supervisor.present.numbers import amount, count_noun
 from midwatch_supervisor.present.text_line import one_line
+from midwatch_supervisor.tui.operator_keys import RowChooser
 from midwatch_supervisor.tui.state.board import FleetBoard, Totals
 from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Need
@@ -199,7 +200,7 @@ def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
     return f"{ends[0]}{ends[1]:>{room}}" if room > len(ends[1]) else " to ".join(ends)
 
 
-class OverviewPane(ScrollingText):
+class OverviewPane(ScrollingText, RowChooser):
     def __init__(
         self, board: FleetBoard, now: Callable[[], datetime], about: Sequence[str]
     ) -> None:
@@ -208,11 +209,6 @@ class OverviewPane(ScrollingText):
         self._now = now
         self._about = about
         self._drawn: tuple[Text, Palette] | None = None
-
-    @property
-    def chosen(self) -> None:
-        """No line, so no attempt."""
-        return
 
     def close_filter(self) -> bool:
         return False

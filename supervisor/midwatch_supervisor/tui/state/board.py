@@ -61,7 +61,6 @@ class Report:
 
     row: Row
     at: datetime
-    step: int
     checkpoint: Checkpoint
     change: int | None
     """Of the confidence since the attempt's last checkpoint."""
@@ -303,13 +302,12 @@ class FleetBoard:
         """Count what an entry adds to what the row has been until now."""
         totals, state = self.totals, row.state
         match entry.record:
-            case Step(checkpoint=Checkpoint() as checkpoint, number=step):
+            case Step(checkpoint=Checkpoint() as checkpoint):
                 before = state.confidence
                 change = None if before is None else checkpoint.confidence - before
                 report = Report(
                     row=row,
                     at=entry.at,
-                    step=step,
                     checkpoint=checkpoint,
                     change=change,
                     planned=planned(state.plan_step, state.plan_steps),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 
+from midwatch_monitor.budget import meters
 from midwatch_monitor.records import (
     Alert,
     Attempt,
@@ -53,8 +54,6 @@ class EqualCheckpoints:
     checkpoint: Checkpoint
     first_at: datetime
     last_at: datetime
-    step: int
-    """Of the last one."""
     count: int = 1
     change: int | None = None
     """Of the confidence since what was said before, in percentage points."""
@@ -70,18 +69,15 @@ class CheckpointHistory:
     def __init__(self) -> None:
         self._groups: deque[EqualCheckpoints] = deque(maxlen=KEPT)
 
-    def add(self, checkpoint: Checkpoint, at: datetime, step: int) -> None:
-        """Take in the next one, said `at` a time in a step."""
+    def add(self, checkpoint: Checkpoint, at: datetime) -> None:
         newest = self.newest
         if newest is not None and _says(newest.checkpoint) == _says(checkpoint):
-            self._groups[-1] = replace(newest, last_at=at, step=step, count=newest.count + 1)
+            self._groups[-1] = replace(newest, last_at=at, count=newest.count + 1)
             return
         before = None if newest is None else newest.checkpoint.confidence
         change = None if before is None else checkpoint.confidence - before
         self._groups.append(
-            EqualCheckpoints(
-                checkpoint=checkpoint, first_at=at, last_at=at, step=step, change=change
-            )
+            EqualCheckpoints(checkpoint=checkpoint, first_at=at, last_at=at, change=change)
         )
 
     @property
@@ -171,13 +167,9 @@ class Row:
         )
 
     def fold(self, entry: Entry) -> None:
-        """Take in the next entry of its attempt."""
         self.state.fold(entry)
-        match entry.record:
-            case Step(checkpoint=Checkpoint() as checkpoint, number=step):
-                self.checkpoints.add(checkpoint, entry.at, step)
-            case _:
-                pass
+        if isinstance(entry.record, Step) and entry.record.checkpoint is not None:
+            self.checkpoints.add(entry.record.checkpoint, entry.at)
 
     @property
     def attempt(self) -> int | None:
@@ -257,6 +249,5 @@ class Row:
     @property
     def used(self) -> float | None:
         """The largest share of a limited resource that is used; `None` without limits."""
-        budget = self.state.budget
-        meters = (budget.requests, budget.tokens, budget.cost_usd, budget.minutes)
-        return max((each.used / each.limit for each in meters if each.limit), default=None)
+        found = (each for _, each in meters(self.state.budget))
+        return max((each.used / each.limit for each in found if each.limit), default=None)

@@ -10,10 +10,11 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Button, Static, TextArea
+from textual.widgets import Button, Input, OptionList, Static, TextArea
 
 from midwatch_supervisor.present.text_line import one_line, plain
 from midwatch_supervisor.tui.keys import Key, in_force, key_text
@@ -174,6 +175,18 @@ class ConfirmDialog(QuestionDialog[bool]):
 def dialog(asked: DialogQuestion) -> ConfirmDialog | TextDialog:
     """The dialog of a question: yes or no, or an answer in words."""
     return ConfirmDialog(asked) if asked.confirm else TextDialog(asked)
+
+
+class OnceCommandPalette(CommandPalette, ClosesOnce[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
+    """Textual's command palette; it closes once too, and a command is carried out once."""
+
+    @on(Input.Submitted)
+    @on(Button.Pressed)
+    @on(OptionList.OptionSelected)
+    def _pass_over(self, message: Message) -> None:
+        if not self.is_active:
+            message.prevent_default()
+            message.stop()
 
 
 KeyGroup = tuple[str, Sequence[Key]]

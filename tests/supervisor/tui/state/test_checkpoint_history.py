@@ -16,7 +16,7 @@ def history(*said: Checkpoint) -> CheckpointHistory:
     """One checkpoint a minute."""
     made = CheckpointHistory()
     for number, checkpoint in enumerate(said, start=1):
-        made.add(checkpoint, AT + timedelta(minutes=number), number)
+        made.add(checkpoint, AT + timedelta(minutes=number))
     return made
 
 
@@ -27,7 +27,7 @@ def said(confidence: int, notes: str = "") -> Checkpoint:
 def test_equal_checkpoints_are_one_with_a_count_and_how_long_it_lasted() -> None:
     newest = history(said(50), *[said(24, "No way out.")] * 8).newest
     assert newest is not None
-    assert (newest.count, newest.seconds, newest.step, newest.change) == (8, 7 * 60, 9, -26)
+    assert (newest.count, newest.seconds, newest.change) == (8, 7 * 60, -26)
 
 
 def test_what_differs_in_one_word_is_told_on_its_own() -> None:

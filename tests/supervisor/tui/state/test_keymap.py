@@ -1,18 +1,16 @@
-from pathlib import Path
-
 import pytest
 
 from midwatch_monitor.config.settings import ConsoleSettings
-from midwatch_monitor.errors import ConfigError, FilePosition
+from midwatch_monitor.errors import ConfigError
 from midwatch_supervisor.tui import keys
 from midwatch_supervisor.tui.keys import (
     THEME_NAMES,
     Key,
     all_keys,
     check_console,
-    check_keys,
     in_force,
     key_groups,
+    key_problems,
     key_text,
     next_theme,
     textual_key,
@@ -20,40 +18,37 @@ from midwatch_supervisor.tui.keys import (
 )
 from midwatch_supervisor.tui.widgets.dialogs import help_lines
 
-PLACE = FilePosition(file=Path("midwatch.yaml"))
 UP = Key(id="up", keys="k,up", action="up", does="Go up", short="Up")
 DOWN = Key(id="down", keys="j,down", action="down", does="Go down")
 ELSEWHERE = Key(id="elsewhere", keys="j", action="jump", does="Jump, where there is no down")
 
 
 def refused(wanted: dict[str, str], *keys: Key) -> tuple[str, ...]:
-    with pytest.raises(ConfigError) as caught:
-        check_keys(wanted, keys, PLACE)
-    return caught.value.lines
+    return tuple(line for each in key_problems(wanted, keys) for line in each.lines)
 
 
 @pytest.mark.parametrize("wanted", [{}, {"up": "ctrl+u"}, {"up": "j", "down": "k"}])
 def test_a_map_of_known_acts_to_free_keys_is_taken(wanted: dict[str, str]) -> None:
-    check_keys(wanted, [UP, DOWN], PLACE)
+    assert not key_problems(wanted, [UP, DOWN])
 
 
 def test_an_unknown_act_is_refused_with_the_nearest_one() -> None:
     assert refused({"dwon": "x"}, UP, DOWN) == (
-        "midwatch.yaml: console.keys.dwon: there is no such act; the help (`?`) of the console "
+        "configuration: console.keys.dwon: there is no such act; the help (`?`) of the console "
         "lists them (did you mean `down`?)",
     )
 
 
 @pytest.mark.parametrize("key", ["ctlr+x", "slahs", "", "f25", "ctrl+", "xy"])
 def test_what_is_no_key_is_refused(key: str) -> None:
-    assert refused({"up": key}, UP) == (f"midwatch.yaml: console.keys.up: `{key}` is no key",)
+    assert refused({"up": key}, UP) == (f"configuration: console.keys.up: `{key}` is no key",)
 
 
 @pytest.mark.parametrize(
     "key", ["x", "X", "7", "/", "slash", "?", "ctrl+shift+f5", "hyphen_minus", "space", "é"]
 )
 def test_keys_are_named_as_people_and_textual_name_them(key: str) -> None:
-    check_keys({"up": key}, [UP], PLACE)
+    assert not key_problems({"up": key}, [UP])
 
 
 def test_acts_under_the_names_of_the_version_before_are_taken_with_a_warning(
@@ -61,19 +56,19 @@ def test_acts_under_the_names_of_the_version_before_are_taken_with_a_warning(
 ) -> None:
     old = ConsoleSettings(keys={"roll.down": "x", "guide": "f9"})
     with caplog.at_level("WARNING"), pytest.raises(ConfigError, match="of `stop` already"):
-        check_console(old, PLACE)
-    assert caplog.messages == ["midwatch.yaml: `console.keys.roll.down` is now `list.down`"]
+        check_console(old)
+    assert caplog.messages == ["configuration: `console.keys.roll.down` is now `list.down`"]
     assert with_new_ids(old.keys) == {"list.down": "x", "guide": "f9"}
 
 
 def test_two_acts_on_one_key_are_refused() -> None:
     assert refused({"up": "down"}, UP, DOWN) == (
-        "midwatch.yaml: console.keys.up: `down` is the key of `down` already (Go down)",
+        "configuration: console.keys.up: `down` is the key of `down` already (Go down)",
     )
 
 
 def test_acts_that_share_a_default_key_belong_to_different_screens() -> None:
-    check_keys({"up": "x"}, [UP, DOWN, ELSEWHERE], PLACE)
+    assert not key_problems({"up": "x"}, [UP, DOWN, ELSEWHERE])
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
@@ -104,7 +99,7 @@ def test_the_map_wins_over_the_default() -> None:
 def test_the_consoles_own_keys_have_one_id_each_and_no_clash() -> None:
     ids = [key.id for key in all_keys()]
     assert sorted(set(ids)) == sorted(ids)
-    check_keys({}, all_keys(), PLACE)
+    assert not key_problems({}, all_keys())
 
 
 def test_the_help_says_every_key_with_its_keys_in_force() -> None:
@@ -131,4 +126,4 @@ def test_the_themes_follow_each_other_in_a_circle() -> None:
 
 @pytest.mark.parametrize("theme", [*THEME_NAMES, "nord"])
 def test_our_themes_and_textuals_are_taken(theme: str) -> None:
-    check_console(ConsoleSettings(theme=theme), PLACE)
+    check_console(ConsoleSettings(theme=theme))

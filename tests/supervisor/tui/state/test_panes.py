@@ -28,7 +28,7 @@ AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 def report(name: str = "fix", notes: str = "") -> Report:
     said = Checkpoint(progress_percent=40, confidence=60, blockers=("no key",), notes=notes)
     about = row(name=name)
-    return Report(row=about, at=AT, step=3, checkpoint=said, change=None)
+    return Report(row=about, at=AT, checkpoint=said, change=None)
 
 
 @pytest.mark.parametrize(
