@@ -44,7 +44,6 @@ class DataBlocks:
 
     @classmethod
     def with_new_code(cls) -> "DataBlocks":
-        """Blocks with a new code."""
         return cls(code())
 
     @property

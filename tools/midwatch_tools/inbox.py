@@ -84,7 +84,6 @@ class Inbox:
 
 
 def grants(interventions: Sequence[Numbered]) -> list[Grant]:
-    """What the interventions grant."""
     return [each.terms.grant for _, each in interventions if each.action is Action.GRANT_BUDGET]
 
 

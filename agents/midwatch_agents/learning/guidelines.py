@@ -224,12 +224,8 @@ class ReflectionResult:
     insights: tuple[Insight, ...] = ()
     guidelines: str | None = None
     """The whole new text in Markdown; `None` keeps what is in force."""
-    skipped: bool = False
-    """Whether nothing was asked."""
     reason: str = ""
-    """Why nothing was asked, or why the text stays as it is; empty where there is a new one."""
-    explanation: str = ""
-    """What went well and what did not, and why."""
+    """Why the text stays as it is; empty where there is a new one."""
     dropped: int = 0
     """Insights that were not kept: they quote what does not stand in their attempts."""
     errors: tuple[str, ...] = ()
@@ -239,7 +235,7 @@ class ReflectionResult:
     @property
     def refused(self) -> bool:
         """Whether something was answered, and could not be used."""
-        return not self.skipped and bool(self.reason) and self.reason != NOTHING_NEW
+        return self.reason not in {"", NOTHING_NEW}
 
 
 async def reflect_on_runs(
@@ -259,12 +255,9 @@ async def reflect_on_runs(
     the first fails nothing is kept, and the second is not asked; where the second fails, what the
     first came to is kept. Each may take so many seconds.
     """
-    if reason := gate(summaries, config):
-        return ReflectionResult(skipped=True, reason=reason)
-    chosen = deep(summaries, config)
-    shown = {each.attempt: "\n".join(_lines(each, asides)) for each in chosen}
+    shown = {each.attempt: "\n".join(_lines(each, asides)) for each in summaries}
     try:
-        prompt = reflection_prompt(chosen, asides, blocks=DataBlocks.with_new_code())
+        prompt = reflection_prompt(summaries, asides, blocks=DataBlocks.with_new_code())
         asked = await consult(
             _reflection_agent(), model, prompt, deps=shown, role=Role.REFLECTOR, seconds=seconds
         )
@@ -274,7 +267,6 @@ async def reflect_on_runs(
     seen = ReflectionResult(
         insights=insights,
         reason=NOTHING_SEEN if asked.answer.insights else NOTHING_NEW,
-        explanation=asked.answer.explanation.strip(),
         dropped=len(asked.answer.insights) - len(insights),
         spending=(asked.spending,),
     )

@@ -43,14 +43,12 @@ class PastIntervention:
     """Why the outcome is what it is."""
     by: Actor = Actor.POLICY
     message: str = ""
-    diagnosis: Diagnosis = Diagnosis.UNKNOWN
     terms: Terms = field(default_factory=Terms)
     of_reporting: bool = False
     """Whether it answered alerts about how the worker reports, and none about its work."""
 
     @property
     def helped(self) -> bool:
-        """Whether the attempt recovered."""
         return self.outcome is Outcome.RECOVERED
 
     @property
@@ -68,7 +66,6 @@ def past_intervention(state: InterventionState) -> PastIntervention:
         reason=state.reason,
         by=Actor(issued.by),
         message=issued.message,
-        diagnosis=issued.diagnosis,
         terms=issued.terms,
         of_reporting=bool(issued.answers) and about_reporting(issued.answers),
     )
@@ -133,7 +130,6 @@ class Track:
     _movements: Movements = field(default_factory=Movements, compare=False)
 
     def take(self, step: Step) -> None:
-        """Take in the next step."""
         act = self._acts.act(step)
         moved = self._movements.observe(act).kinds
         if moved & BETTER:

@@ -76,7 +76,6 @@ class History:
         return history
 
     def take(self, entry: Entry) -> None:
-        """Take in the task's next entry. Kinds that do not matter here are passed over."""
         attempt = entry.attempt or 0
         self.interventions.fold(entry)
         match entry.record:
@@ -231,12 +230,10 @@ class AttemptEvidence:
 
     @property
     def plan(self) -> Plan:
-        """The plan in force."""
         return self.state.plan
 
     @property
     def budget(self) -> Budget:
-        """What is used, and what there is."""
         return self.state.budget
 
     @property
@@ -278,11 +275,9 @@ class AttemptEvidence:
 
     @property
     def checkpoints(self) -> tuple[Step, ...]:
-        """The steps that carry a checkpoint."""
         return tuple(step for step in self.steps if step.kind is StepKind.CHECKPOINT)
 
     def timeline(self, first: int, last: int) -> tuple[Step, ...]:
-        """The steps from one number to another."""
         return tuple(step for step in self.steps if first <= step.number <= last)
 
     def output(self, step: int) -> str:

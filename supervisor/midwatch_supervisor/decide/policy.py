@@ -37,13 +37,11 @@ _TIGHT = 0.75
 
 
 def meter(budget: Budget, resource: str) -> Meter:
-    """The meter of one of `RESOURCES`."""
     found: Meter = getattr(budget, resource)
     return found
 
 
 def amount(grant: Grant, resource: str) -> float:
-    """How much of one of `RESOURCES` is granted."""
     found: float = getattr(grant, resource)
     return found
 
@@ -91,12 +89,10 @@ def within(wanted: Grant, most: Grant) -> Grant:
 
 
 def only(grant: Grant, resources: tuple[str, ...]) -> Grant:
-    """The grant of some resources alone."""
     return grant_of({name: amount(grant, name) for name in resources})
 
 
 def together(one: Grant, other: Grant) -> Grant:
-    """Both grants as one."""
     return grant_of({name: amount(one, name) + amount(other, name) for name in RESOURCES})
 
 

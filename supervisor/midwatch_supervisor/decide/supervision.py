@@ -223,7 +223,6 @@ class Supervision:
             self._begin(("petition", id), entry, self._rule, guards)
 
     async def _read(self) -> None:
-        """Read what there is by now."""
         full = True
         while full:
             page = await self._journal.entries(

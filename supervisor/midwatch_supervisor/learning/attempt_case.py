@@ -58,7 +58,6 @@ class _Course:
     """The entry by which a person accepted the result last."""
 
     def take(self, entry: Entry) -> None:
-        """Take in the attempt's next entry."""
         match entry.record:
             case Step() as step:
                 self._step(step)

@@ -36,7 +36,6 @@ from midwatch_monitor.records import (
     StudyState,
     Task,
 )
-from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.learning.chores import (
     ChoreContext,
     ChoreResult,
@@ -50,7 +49,7 @@ from midwatch_supervisor.learning.chores import (
     why,
 )
 from midwatch_supervisor.learning.implied_feedback import scan
-from midwatch_supervisor.learning.reflection import reflect_project
+from midwatch_supervisor.learning.reflection import archive, reflect_project
 from midwatch_supervisor.learning.reflectors import Outages, Reflectors, newest_task
 from midwatch_supervisor.present.text_line import brief
 

@@ -71,7 +71,6 @@ class Revision:
 
     @property
     def by_midwatch(self) -> bool:
-        """Whether Midwatch wrote it."""
         return self.email == EMAIL
 
 

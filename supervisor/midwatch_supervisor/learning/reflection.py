@@ -10,9 +10,10 @@ A watermark says how far summaries were looked at, so that no attempt is used tw
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from pydantic_ai.models import Model
 
@@ -27,7 +28,7 @@ from midwatch_agents.learning.guidelines import (
     reflect_on_runs,
 )
 from midwatch_agents.learning.text_safety import BY_A_MODEL
-from midwatch_monitor.config.learning import GuidelinesSettings
+from midwatch_monitor.config.learning import GuidelinesSettings, LessonSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
@@ -45,12 +46,16 @@ from midwatch_monitor.records import (
     GuidelinesState,
     Intervention,
     KnownGuidelines,
+    KnownLesson,
     KnownSummary,
     Lesson,
+    LessonAct,
+    LessonMark,
     Origin,
     Record,
     Reflection,
 )
+from midwatch_supervisor.present.lesson_history import lesson_marks
 from midwatch_tools.data_blocks import fold_lines
 
 log = logging.getLogger(__name__)
@@ -344,3 +349,41 @@ def _aside_of(attempt: int, entry: Entry) -> AttemptAside | None:
             return AttemptAside(attempt=attempt, kind=f"a person {verdict} the result", text=text)
         case _:
             return None
+
+
+# -- lessons that nobody needs any more ----------------------------------------------------
+
+AUTHOR = "midwatch"
+
+
+async def archive(
+    journal: Journal, projects: Iterable[str], *, settings: LessonSettings, now: datetime
+) -> int:
+    """Archive the lessons of these projects that nobody was given for long; how many that were.
+
+    A lesson that was never given counts from when it was written. That a person restored or rated
+    it counts as a use, or a restored one would be archived again at once. Raises JournalError.
+    """
+    if not (limit := settings.archive_unused_after.seconds):
+        return 0
+    drafts: list[Draft] = []
+    learned = Learned(journal)
+    for project in projects:
+        in_use = partial(_in_use, learned, project)
+        async for known in every(in_use):
+            if (now - (known.last_used or known.at)).total_seconds() < limit:
+                continue
+            # A mark is the last thing that a person said of a lesson.
+            touched = [at async for at, _ in lesson_marks(journal, known)]
+            if touched and (now - touched[-1]).total_seconds() < limit:
+                continue
+            mark = LessonMark(lesson=known.id, act=LessonAct.ARCHIVED, author=AUTHOR)
+            task = (await journal.attempt(known.attempt)).task
+            drafts.append(Draft(record=mark, at=now, task=task, attempt=known.attempt))
+    if drafts:
+        await journal.commit(Commit(drafts=tuple(drafts)))
+    return len(drafts)
+
+
+async def _in_use(learned: Learned, project: str, before: int | None) -> list[KnownLesson]:
+    return await learned.lessons(project=project, obsolete=False, before=before)

@@ -18,9 +18,8 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry, Keeper, Run, Task, TaskTransition
-from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.reflection import reflect_project
+from midwatch_supervisor.learning.reflection import archive, reflect_project
 from midwatch_supervisor.learning.reflectors import Reflectors
 
 log = logging.getLogger(__name__)
@@ -163,7 +162,6 @@ class NightWindow:
     end: datetime
 
     def holds(self, at: datetime) -> bool:
-        """Whether a moment is in it."""
         return self.begin <= at < self.end
 
 

@@ -39,7 +39,6 @@ def reflector_of(assignment: Assignment | None) -> ModelSpec | None:
 
 
 def reflects(assignment: Assignment | None) -> bool:
-    """Whether a task has a reflector."""
     spec = reflector_of(assignment)
     return spec is not None and spec.name != NONE
 

@@ -10,7 +10,6 @@ from midwatch_monitor.records import (
     Attempt,
     Delivery,
     DeliveryState,
-    Diagnosis,
     Grant,
     Intervention,
     Outcome,
@@ -146,14 +145,10 @@ def test_requirement_12_what_came_of_a_split_is_not_split_again() -> None:
     assert found == [True, False, False]
 
 
-def test_a_diagnosis_travels_with_what_was_tried() -> None:
-    nudge = make.intervention(by=Actor.SUPERVISOR, diagnosis=Diagnosis.BUDGET, message="Do less.")
+def test_its_words_travel_with_what_was_tried() -> None:
+    nudge = make.intervention(by=Actor.SUPERVISOR, message="Do less.")
     (earlier,) = history((1, nudge), (1, stamp(1))).earlier()
-    assert (earlier.diagnosis, earlier.by, earlier.message) == (
-        Diagnosis.BUDGET,
-        Actor.SUPERVISOR,
-        "Do less.",
-    )
+    assert (earlier.by, earlier.message) == (Actor.SUPERVISOR, "Do less.")
 
 
 def test_what_a_person_issued_in_other_words_was_not_turned_down() -> None:

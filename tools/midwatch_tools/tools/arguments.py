@@ -113,7 +113,6 @@ class FlatSchema(GenerateToolJsonSchema):
         return self.generate_inner(schema["schema"])
 
     def generate(self, schema: CoreSchema, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
-        """The whole schema."""
         whole = super().generate(schema, mode)
         whole.pop("additionalProperties", None)
         return whole

@@ -59,7 +59,6 @@ class Reported:
     """Those that it changed, and those that its plan expects."""
 
     def take(self, entry: Entry) -> None:
-        """Take in one entry of the attempt."""
         record = entry.record
         if isinstance(record, Step):
             self.files |= {edit.path for edit in record.edits if edit.writer is Writer.WORKER}

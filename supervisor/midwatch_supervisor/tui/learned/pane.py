@@ -142,7 +142,6 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         return None if self.table is None else self.table.current
 
     def offers(self) -> tuple[Offer, ...]:
-        """What can be done about the line of the cursor now."""
         known = self.current
         if known is None:
             return ()

@@ -145,7 +145,6 @@ class LearningCounts:
         self._waiting.append(task)
 
     def fold(self, entry: Entry, name: str) -> None:
-        """Take in the next entry, of an attempt with a name."""
         match entry.record:
             case Feedback() as verdict:
                 told = replace(verdict, diff="")

@@ -219,7 +219,6 @@ class Row:
 
     @property
     def need(self) -> Need:
-        """How much it needs a person."""
         state = self.state
         if state.over:
             return Need.OVER

@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import ask, midwatch, read
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.lessons import LISTED
-from midwatch_supervisor.learning.archive import archive
+from midwatch_supervisor.learning.reflection import archive
 from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
 
 Capture = pytest.CaptureFixture[str]
