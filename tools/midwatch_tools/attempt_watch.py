@@ -32,7 +32,7 @@ from midwatch_tools.pauses import Pause, listen
 from midwatch_tools.plan_change import written
 from midwatch_tools.session import Hold, Session
 from midwatch_tools.site import RunChecks, Site
-from midwatch_tools.tool_calls import Acts, Remembered
+from midwatch_tools.tool_calls import Acts, Remembered, UnderWay
 from midwatch_tools.tools.board import Board, ReadBoard
 from midwatch_tools.tools.check_plan import CheckPlan
 from midwatch_tools.tools.complete_step import CompleteStep
@@ -330,8 +330,9 @@ class AttemptWatch(AbstractCapability[Any]):
             return await handler(args)
         made = as_called(call)
         if made is call:
-            return await self._acts.around(ctx, call, args, handler)
-        return await self._acts.around(ctx, made, made.args_as_dict(), lambda _: handler(args))
+            return await self._acts.around(UnderWay(ctx=ctx, call=call, args=args), handler)
+        act = UnderWay(ctx=ctx, call=made, args=made.args_as_dict())
+        return await self._acts.around(act, lambda _: handler(args))
 
     async def on_tool_validate_error(
         self,

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
@@ -109,6 +109,15 @@ _NOT_RUN = (ApprovalRequired, CallDeferred, SkipToolExecution)
 """With these a call is put off or answered by another; it is recorded once it runs."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnderWay:
+    """A tool call in its run, with its arguments as they are checked."""
+
+    ctx: RunContext[Any]
+    call: ToolCallPart
+    args: dict[str, Any]
+
+
 class Acts:
     """Watches the tool calls of one run, and the files below its workspace."""
 
@@ -154,44 +163,38 @@ class Acts:
             await self._refuse(ctx, call, reason)
         await self.session.before_request(ctx)
 
-    async def around(
-        self, ctx: RunContext[Any], call: ToolCallPart, args: dict[str, Any], handler: ToolHandler
-    ) -> Any:
+    async def around(self, act: UnderWay, handler: ToolHandler) -> Any:
         """Run a tool call once, and record it with what it changed before the model hears of it."""
-        if (key := self._key(call)) in self._remembered:
+        if (key := self._key(act.call)) in self._remembered:
             return self._remembered.give(key)
-        verdict = await self._verdict(ctx, call, args)
+        verdict = await self._verdict(act)
         if verdict.refusal:
-            return await self._turn_away(ctx, call, args, HELD_BACK + verdict.refusal)
+            return await self._turn_away(act, HELD_BACK + verdict.refusal)
         if verdict.wait:
-            await self._wait(call, verdict.wait)
+            await self._wait(act.call, verdict.wait)
         async with self._starting:  # no call of this turn may write before the look is over
-            foreign = await self._foreign_edits(args)
+            foreign = await self._foreign_edits(act.args)
             self._running += 1
         try:
-            return await self._observe(ctx, call, args, foreign, handler)
+            return await self._observe(act, foreign, handler)
         finally:
             self._running -= 1
 
-    async def _verdict(
-        self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object]
-    ) -> Permission:
+    async def _verdict(self, act: UnderWay) -> Permission:
         """Whether the call may run. A gate that is broken stops nothing."""
         if self.entrance.is_open:
             return ALLOWED
         try:
-            return await self.entrance.ask(self._step(ctx, call, args), ctx.messages)
+            return await self.entrance.ask(self._step(act), act.ctx.messages)
         except Exception:
-            log.exception("the gate cannot judge a call of %s; it runs", call.tool_name)
+            log.exception("the gate cannot judge a call of %s; it runs", act.call.tool_name)
             return ALLOWED
 
-    async def _turn_away(
-        self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object], reason: str
-    ) -> str:
+    async def _turn_away(self, act: UnderWay, reason: str) -> str:
         """Answer a call that is not run; no retry of the tool is used up."""
-        step = replace(self._step(ctx, call, args), ok=False, output=reason)
-        kept = keep(self._key(call), returned=reason)
-        if not self._knows(call):
+        step = replace(self._step(act), ok=False, output=reason)
+        kept = keep(self._key(act.call), returned=reason)
+        if not self._knows(act.call):
             await self._tolerate(self.session.record(step, *self.session.act_ended(), results=kept))
         return reason
 
@@ -204,22 +207,15 @@ class Acts:
         doing = cut(self.session.masked(act_words(call)), MAX_DOING)
         await self._tolerate(record(Change(activity=Activity.COMMAND, doing=doing)))
 
-    async def _observe(
-        self,
-        ctx: RunContext[Any],
-        call: ToolCallPart,
-        args: dict[str, Any],
-        foreign: tuple[Edit, ...],
-        handler: ToolHandler,
-    ) -> Any:
+    async def _observe(self, act: UnderWay, foreign: tuple[Edit, ...], handler: ToolHandler) -> Any:
         try:
-            result = await self._run_counted(handler, args)
+            result = await self._run_counted(handler, act.args)
         except _NOT_RUN:
             raise
         except Exception as error:
-            await self._tolerate(self._record(ctx, call, args, foreign, error=error))
+            await self._tolerate(self._record(act, foreign, error=error))
             raise
-        await self._tolerate(self._record(ctx, call, args, foreign, result=result))
+        await self._tolerate(self._record(act, foreign, result=result))
         return result
 
     async def _run_counted(self, handler: ToolHandler, args: dict[str, Any]) -> Any:
@@ -246,7 +242,8 @@ class Acts:
         if self._knows(call):
             return
         args = call.args if isinstance(call.args, str) else canonical(call.args or {})
-        step = replace(self._step(ctx, call, {}), args=args, ok=False, output=reason)
+        act = UnderWay(ctx=ctx, call=call, args={})
+        step = replace(self._step(act), args=args, ok=False, output=reason)
         await self.session.record(step, *self.session.act_ended())
 
     async def _foreign_edits(self, args: Mapping[str, object]) -> tuple[Edit, ...]:
@@ -268,82 +265,65 @@ class Acts:
 
     async def _record(
         self,
-        ctx: RunContext[Any],
-        call: ToolCallPart,
-        args: dict[str, Any],
+        act: UnderWay,
         foreign: tuple[Edit, ...],
         *,
         result: object = None,
         error: Exception | None = None,
     ) -> None:
+        call = act.call
         own = self._stash.pop(call.tool_call_id, None)
-        kept = self._kept_results(call, result, error)
+        kept = keep(self._key(call), returned=result, error=error) if self.session.resumable else ()
         if own is not None:
             records = [
-                self._at_turn(ctx, call, record) if isinstance(record, Step) else record
-                for record in own
+                self._at_turn(act, record) if isinstance(record, Step) else record for record in own
             ]
             await self.session.record(*records, *self.session.act_ended(), results=kept)
             if pace := self.session.pace():
                 await self.session.record(*pace)
             return
-        observed = self._observe_step(ctx, call, args, result, error)
+        observed = self._observe_step(act, result, error)
         if self._tree is None:
-            own_edits = claimed_edits(call.tool_name, args) if observed.ok else ()
+            own_edits = claimed_edits(call.tool_name, act.args) if observed.ok else ()
         else:
-            own_edits = await self._own_edits(self._tree, args)
+            own_edits = await self._own_edits(self._tree, act.args)
         step = replace(observed, edits=(*foreign, *own_edits))
         if not self._knows(call):
             await self.session.record(step, *self.session.act_ended(), results=kept)
 
-    def _kept_results(
-        self, call: ToolCallPart, result: object, error: Exception | None
-    ) -> tuple[Result, ...]:
-        if not self.session.resumable:
-            return ()
-        return keep(self._key(call), returned=result, error=error)
-
-    def _observe_step(
-        self,
-        ctx: RunContext[Any],
-        call: ToolCallPart,
-        args: Mapping[str, object],
-        result: object,
-        error: Exception | None,
-    ) -> Step:
+    def _observe_step(self, act: UnderWay, result: object, error: Exception | None) -> Step:
         reading = read_result(
-            call.tool_name,
+            act.call.tool_name,
             result if error is None else _reason(error),
             failed=error is not None,
             max_chars=self.session.settings.run.max_output_chars,
             masked=self.session.masked,
         )
         return replace(
-            self._step(ctx, call, args),
+            self._step(act),
             ok=reading.ok,
             exit_code=reading.exit_code,
             output=reading.output,
             output_digest=reading.digest,
         )
 
-    def _step(self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object]) -> Step:
+    def _step(self, act: UnderWay) -> Step:
         step = Step(
             number=0,
             kind=StepKind.TOOL,
-            tool=call.tool_name,
-            args=canonical(args),
-            path=named_path(args),
-            call=call.tool_call_id,
+            tool=act.call.tool_name,
+            args=canonical(act.args),
+            path=named_path(act.args),
         )
-        return self._at_turn(ctx, call, step)
+        return self._at_turn(act, step)
 
-    def _at_turn(self, ctx: RunContext[Any], call: ToolCallPart, step: Step) -> Step:
+    def _at_turn(self, act: UnderWay, step: Step) -> Step:
         """The step with its request; the text and the tokens of a turn go to its first call."""
-        response = said_with(ctx.messages, call)
+        response = said_with(act.ctx.messages, act.call)
         return replace(
             step,
             request=self.session.requests,
-            call=call.tool_call_id,
+            call=act.call.tool_call_id,
             text=response.text or "" if response else "",
             tokens=response.usage.total_tokens if response else 0,
             cost_usd=self.session.cost_of(response) if response else 0.0,

@@ -3,7 +3,6 @@
 import logging
 import os
 import subprocess
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -71,60 +70,57 @@ class Repository:
         self.git("merge", "--quiet", "--no-edit", *options, f"midwatch/r1/{name}", at=at)
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path / "repository")
+class Merging(Repository):
+    """The work of attempts in a repository, and what a look at it comes to after the merge."""
 
-
-Attempted = Callable[..., Awaitable[Path]]
-Scan = Callable[..., Awaitable[list[Feedback]]]
-
-
-@pytest.fixture
-def attempted(past: PastAttempts, repository: Repository) -> Attempted:
-    """An attempt of a task of its own that wrote files in its worktree and ended."""
+    def __init__(self, folder: Path, past: PastAttempts) -> None:
+        super().__init__(folder)
+        self.past = past
 
     async def attempt(
-        name: str = "fix", ending: Ending = Ending.DONE, at: datetime = AT, **files: str
+        self, name: str = "fix", ending: Ending = Ending.DONE, at: datetime = AT, **files: str
     ) -> Path:
-        folder = repository.worktree(f"{name}-1", at)
+        """An attempt of a task of its own that wrote files in its worktree and ended."""
+        folder = self.worktree(f"{name}-1", at)
         for stem, text in (files or {"a": "one\nTWO\nthree\n"}).items():
-            repository.write(f"{stem}.py", text, at=at, who=MIDWATCH, into=folder)
-        past.at = at
-        task = assigned(name, workspace=repository.folder, project="p")
-        await past.end(await past.attempt("", task=task, workspace=str(folder)), ending)
+            self.write(f"{stem}.py", text, at=at, who=MIDWATCH, into=folder)
+        self.past.at = at
+        task = assigned(name, workspace=self.folder, project="p")
+        await self.past.end(await self.past.attempt("", task=task, workspace=str(folder)), ending)
         return folder
 
-    return attempt
+    async def look(
+        self, after: timedelta = HOUR, settings: FeedbackSettings = SETTINGS
+    ) -> list[Feedback]:
+        """The verdicts that are new some time after the merge."""
+        entries = await scan(self.past.journal, settings=settings, now=MERGED + after)
+        return [each.record for each in entries if isinstance(each.record, Feedback)]
+
+    async def signs(self, after: timedelta = HOUR) -> list[Sign]:
+        return [each.sign for each in await self.look(after)]
 
 
 @pytest.fixture
-def look(journal: Journal) -> Scan:
-    """Looks some time after the merge; the verdicts that are new."""
-
-    async def verdicts(
-        after: timedelta = HOUR, settings: FeedbackSettings = SETTINGS
-    ) -> list[Feedback]:
-        entries = await scan(journal, settings=settings, now=MERGED + after)
-        return [each.record for each in entries if isinstance(each.record, Feedback)]
-
-    return verdicts
+def unmerged(tmp_path: Path, past: PastAttempts) -> Merging:
+    return Merging(tmp_path / "repository", past)
 
 
-async def signs(look: Scan, after: timedelta = HOUR) -> list[Sign]:
-    return [each.sign for each in await look(after)]
+@pytest.fixture
+async def work(unmerged: Merging) -> Merging:
+    """Where the work of an attempt is merged already."""
+    await unmerged.attempt()
+    unmerged.merge()
+    return unmerged
 
 
 # -- kept ----------------------------------------------------------------------------------
 
 
 async def test_r41_work_that_is_unchanged_for_a_day_after_its_merge_is_accepted(
-    repository: Repository, attempted: Attempted, look: Scan
+    work: Merging,
 ) -> None:
-    await attempted()
-    repository.merge()
-    assert await look(DAY - HOUR) == []
-    assert await look(DAY) == [
+    assert await work.look(DAY - HOUR) == []
+    assert await work.look(DAY) == [
         Feedback(
             accepted=True,
             comment="unchanged on main for 24h and more since it was merged: a.py",
@@ -133,17 +129,17 @@ async def test_r41_work_that_is_unchanged_for_a_day_after_its_merge_is_accepted(
             sign=Sign.KEPT,
         )
     ]
-    assert await look(2 * DAY) == []
+    assert await work.look(2 * DAY) == []
 
 
 async def test_r11_a_merge_by_midwatch_is_followed_even_when_the_branch_is_gone(
-    journal: Journal, repository: Repository, attempted: Attempted
+    unmerged: Merging, journal: Journal
 ) -> None:
-    folder = await attempted()
-    ground = await reopen_workspace(folder, repository.folder, branch=branch_of(folder))
-    await merge_branch(await plan_merge(ground, repository.folder))
-    repository.git("worktree", "remove", "--force", str(folder))
-    repository.git("branch", "-D", "midwatch/r1/fix-1")
+    folder = await unmerged.attempt()
+    ground = await reopen_workspace(folder, unmerged.folder, branch=branch_of(folder))
+    await merge_branch(await plan_merge(ground, unmerged.folder))
+    unmerged.git("worktree", "remove", "--force", str(folder))
+    unmerged.git("branch", "-D", "midwatch/r1/fix-1")
     long = FeedbackSettings.model_validate({"watched_for": "3650d"})
     soon, later = datetime.now(UTC) + HOUR, datetime.now(UTC) + DAY
     assert await scan(journal, settings=long, now=soon) == []
@@ -154,67 +150,53 @@ async def test_r11_a_merge_by_midwatch_is_followed_even_when_the_branch_is_gone(
 
 @pytest.mark.parametrize("options", [(), ("--no-ff",), ("--squash",)])
 async def test_r11_every_way_of_merging_by_hand_is_seen(
-    repository: Repository, attempted: Attempted, look: Scan, options: tuple[str, ...]
+    unmerged: Merging, options: tuple[str, ...]
 ) -> None:
-    await attempted(a="new\n", c="c\n")
-    repository.merge("fix-1", *options)
+    await unmerged.attempt(a="new\n", c="c\n")
+    unmerged.merge("fix-1", *options)
     if "--squash" in options:
-        repository.git("commit", "--quiet", "-m", "Fix it (squashed)", at=MERGED)
-    assert await signs(look, DAY - HOUR) == []
-    assert await signs(look, DAY) == [Sign.KEPT]
+        unmerged.git("commit", "--quiet", "-m", "Fix it (squashed)", at=MERGED)
+    assert await unmerged.signs(DAY - HOUR) == []
+    assert await unmerged.signs(DAY) == [Sign.KEPT]
 
 
-async def test_r11_work_that_was_put_on_top_of_others_is_seen(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted(a="new\n", c="c\n")
-    repository.write("z.py", "z\n", at=AT + HOUR / 2)
-    repository.git("cherry-pick", "main..midwatch/r1/fix-1", at=MERGED)
-    assert await signs(look, DAY) == [Sign.KEPT]
+async def test_r11_work_that_was_put_on_top_of_others_is_seen(unmerged: Merging) -> None:
+    await unmerged.attempt(a="new\n", c="c\n")
+    unmerged.write("z.py", "z\n", at=AT + HOUR / 2)
+    unmerged.git("cherry-pick", "main..midwatch/r1/fix-1", at=MERGED)
+    assert await unmerged.signs(DAY) == [Sign.KEPT]
 
 
-async def test_r11_the_time_of_the_merge_counts_and_not_that_of_the_work(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted(at=MERGED - 3 * DAY)
-    repository.merge()
-    assert await signs(look) == []
+async def test_r11_the_time_of_the_merge_counts_and_not_that_of_the_work(unmerged: Merging) -> None:
+    await unmerged.attempt(at=MERGED - 3 * DAY)
+    unmerged.merge()
+    assert await unmerged.signs() == []
 
 
 # -- silence -------------------------------------------------------------------------------
 
 
-async def test_r45_silence_is_no_verdict(attempted: Attempted, look: Scan) -> None:
-    await attempted()
-    assert await look(20 * DAY) == []
+async def test_r45_silence_is_no_verdict(unmerged: Merging) -> None:
+    await unmerged.attempt()
+    assert await unmerged.look(20 * DAY) == []
 
 
-async def test_r44_only_attempts_that_ended_well_are_looked_at(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted(ending=Ending.STUCK)
-    repository.merge()
-    assert await look(2 * DAY) == []
+async def test_r44_only_attempts_that_ended_well_are_looked_at(unmerged: Merging) -> None:
+    await unmerged.attempt(ending=Ending.STUCK)
+    unmerged.merge()
+    assert await unmerged.look(2 * DAY) == []
 
 
-async def test_implied_verdicts_can_be_switched_off(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted()
-    repository.merge()
-    assert await look(2 * DAY, FeedbackSettings(implied=False)) == []
+async def test_implied_verdicts_can_be_switched_off(work: Merging) -> None:
+    assert await work.look(2 * DAY, FeedbackSettings(implied=False)) == []
 
 
 # -- edited --------------------------------------------------------------------------------
 
 
-async def test_r42_an_edit_by_a_person_is_a_rejection_with_the_persons_diff(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted()
-    repository.merge()
-    commit = repository.write("a.py", "one\nTWO!\nthree\n", at=MERGED + HOUR)
-    (verdict,) = await look(2 * HOUR)
+async def test_r42_an_edit_by_a_person_is_a_rejection_with_the_persons_diff(work: Merging) -> None:
+    commit = work.write("a.py", "one\nTWO!\nthree\n", at=MERGED + HOUR)
+    (verdict,) = await work.look(2 * HOUR)
     assert verdict.comment == (
         f"Write a.py (changed on main after it was merged, in {commit[:12]}: a.py)"
     )
@@ -225,58 +207,40 @@ async def test_r42_an_edit_by_a_person_is_a_rejection_with_the_persons_diff(
     assert "-TWO\n+TWO!\n" in verdict.diff
 
 
-async def test_r10_what_a_person_changes_elsewhere_is_no_rejection(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted()
-    repository.merge()
-    repository.write("b.py", "mine\n", at=MERGED + HOUR)
-    assert await signs(look, DAY) == [Sign.KEPT]
+async def test_r10_what_a_person_changes_elsewhere_is_no_rejection(work: Merging) -> None:
+    work.write("b.py", "mine\n", at=MERGED + HOUR)
+    assert await work.signs(DAY) == [Sign.KEPT]
 
 
 async def test_r10_an_edit_on_a_branch_of_the_persons_own_counts_once_it_is_merged(
-    repository: Repository, attempted: Attempted, look: Scan
+    work: Merging,
 ) -> None:
-    await attempted()
-    repository.merge()
-    repository.git("checkout", "--quiet", "-b", "side")
-    repository.write("a.py", "mine\n", at=MERGED + HOUR)
-    repository.git("checkout", "--quiet", "main")
-    assert await signs(look, 2 * HOUR) == []
-    repository.git("merge", "--quiet", "--no-ff", "--no-edit", "side", at=MERGED + 3 * HOUR)
-    assert await signs(look, 4 * HOUR) == [Sign.EDITED]
+    work.git("checkout", "--quiet", "-b", "side")
+    work.write("a.py", "mine\n", at=MERGED + HOUR)
+    work.git("checkout", "--quiet", "main")
+    assert await work.signs(2 * HOUR) == []
+    work.git("merge", "--quiet", "--no-ff", "--no-edit", "side", at=MERGED + 3 * HOUR)
+    assert await work.signs(4 * HOUR) == [Sign.EDITED]
 
 
-async def test_r42_a_file_that_was_only_renamed_is_kept_and_followed(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted()
-    repository.merge()
-    repository.git("mv", "a.py", "moved.py")
-    repository.git("commit", "--quiet", "-m", "Rename", at=MERGED + HOUR)
-    assert await signs(look, 2 * HOUR) == []
-    repository.write("moved.py", "one\nTWO\nfour\n", at=MERGED + 3 * HOUR)
-    (verdict,) = await look(4 * HOUR)
+async def test_r42_a_file_that_was_only_renamed_is_kept_and_followed(work: Merging) -> None:
+    work.git("mv", "a.py", "moved.py")
+    work.git("commit", "--quiet", "-m", "Rename", at=MERGED + HOUR)
+    assert await work.signs(2 * HOUR) == []
+    work.write("moved.py", "one\nTWO\nfour\n", at=MERGED + 3 * HOUR)
+    (verdict,) = await work.look(4 * HOUR)
     assert (verdict.sign, "-three\n+four" in verdict.diff) == (Sign.EDITED, True)
 
 
-async def test_r42_a_long_diff_is_cut_to_what_a_prompt_can_hold(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted()
-    repository.merge()
-    repository.write("a.py", "".join(f"{n}\n" for n in range(5000)), at=MERGED + HOUR)
-    (verdict,) = await look(2 * HOUR)
+async def test_r42_a_long_diff_is_cut_to_what_a_prompt_can_hold(work: Merging) -> None:
+    work.write("a.py", "".join(f"{n}\n" for n in range(5000)), at=MERGED + HOUR)
+    (verdict,) = await work.look(2 * HOUR)
     assert (len(verdict.diff), verdict.diff.startswith("diff --git a/a.py")) == (4000, True)
 
 
-async def test_r42_what_is_not_committed_does_not_count(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted()
-    repository.merge()
-    (repository.folder / "a.py").write_text("mine\n")
-    assert await signs(look, DAY) == [Sign.KEPT]
+async def test_r42_what_is_not_committed_does_not_count(work: Merging) -> None:
+    (work.folder / "a.py").write_text("mine\n")
+    assert await work.signs(DAY) == [Sign.KEPT]
 
 
 # -- taken back ----------------------------------------------------------------------------
@@ -284,13 +248,13 @@ async def test_r42_what_is_not_committed_does_not_count(
 
 @pytest.mark.parametrize("option", ["--ff", "--no-ff"])
 async def test_r43_a_revert_is_a_rejection_of_its_own_sign_and_never_explicit(
-    repository: Repository, attempted: Attempted, look: Scan, option: str
+    unmerged: Merging, option: str
 ) -> None:
-    await attempted()
-    repository.merge("fix-1", option)
+    await unmerged.attempt()
+    unmerged.merge("fix-1", option)
     main = ("-m", "1") if option == "--no-ff" else ()
-    repository.git("revert", "--no-edit", *main, "HEAD", at=MERGED + HOUR)
-    (verdict,) = await look(2 * HOUR)
+    unmerged.git("revert", "--no-edit", *main, "HEAD", at=MERGED + HOUR)
+    (verdict,) = await unmerged.look(2 * HOUR)
     assert (verdict.accepted, verdict.origin, verdict.sign) == (
         *(False, Origin.IMPLIED),
         Sign.REVERTED,
@@ -298,13 +262,9 @@ async def test_r43_a_revert_is_a_rejection_of_its_own_sign_and_never_explicit(
     assert "-TWO\n+two\n" in verdict.diff
 
 
-async def test_r43_the_files_as_they_were_before_are_a_revert_too(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted()
-    repository.merge()
-    repository.write("a.py", "one\ntwo\nthree\n", at=MERGED + HOUR)
-    assert await signs(look, 2 * HOUR) == [Sign.REVERTED]
+async def test_r43_the_files_as_they_were_before_are_a_revert_too(work: Merging) -> None:
+    work.write("a.py", "one\ntwo\nthree\n", at=MERGED + HOUR)
+    assert await work.signs(2 * HOUR) == [Sign.REVERTED]
 
 
 # -- agents --------------------------------------------------------------------------------
@@ -312,46 +272,38 @@ async def test_r43_the_files_as_they_were_before_are_a_revert_too(
 
 @pytest.mark.parametrize("options", [("--no-ff",), ("--squash",)])
 async def test_c17_what_another_attempt_changes_is_no_persons_edit(
-    repository: Repository, attempted: Attempted, look: Scan, options: tuple[str, ...]
+    work: Merging, options: tuple[str, ...]
 ) -> None:
-    await attempted()
-    repository.merge()
     later = MERGED + HOUR
-    await attempted("more", at=later, a="one\nTWO\nTHREE\n")
-    repository.merge("more-1", *options, at=later)
+    await work.attempt("more", at=later, a="one\nTWO\nTHREE\n")
+    work.merge("more-1", *options, at=later)
     if "--squash" in options:
-        repository.git("commit", "--quiet", "-m", "More", at=later)
-    assert await signs(look, DAY) == [Sign.KEPT]
+        work.git("commit", "--quiet", "-m", "More", at=later)
+    assert await work.signs(DAY) == [Sign.KEPT]
 
 
-async def test_c17_midwatchs_own_commits_are_no_persons_edit(
-    repository: Repository, attempted: Attempted, look: Scan
-) -> None:
-    await attempted()
-    repository.merge()
-    repository.write("a.py", "one\nTWO\nIII\n", at=MERGED + HOUR, who=MIDWATCH)
-    assert await signs(look, DAY) == [Sign.KEPT]
+async def test_c17_midwatchs_own_commits_are_no_persons_edit(work: Merging) -> None:
+    work.write("a.py", "one\nTWO\nIII\n", at=MERGED + HOUR, who=MIDWATCH)
+    assert await work.signs(DAY) == [Sign.KEPT]
 
 
 async def test_c17_a_person_who_edits_before_another_attempt_begins_is_still_a_person(
-    repository: Repository, attempted: Attempted, look: Scan
+    work: Merging,
 ) -> None:
-    await attempted()
-    repository.merge()
-    repository.write("a.py", "mine\n", at=MERGED + HOUR)
-    await attempted("more", at=MERGED + HOUR, c="c\n")
-    repository.merge("more-1", at=MERGED + HOUR)
-    assert await signs(look, 2 * HOUR) == [Sign.EDITED]
+    work.write("a.py", "mine\n", at=MERGED + HOUR)
+    await work.attempt("more", at=MERGED + HOUR, c="c\n")
+    work.merge("more-1", at=MERGED + HOUR)
+    assert await work.signs(2 * HOUR) == [Sign.EDITED]
 
 
 @pytest.mark.parametrize("options", [(), ("--no-ff",)])
 async def test_c17_a_person_who_edits_on_the_branch_before_the_merge_is_still_a_person(
-    repository: Repository, attempted: Attempted, look: Scan, options: tuple[str, ...]
+    unmerged: Merging, options: tuple[str, ...]
 ) -> None:
-    folder = await attempted()
-    repository.write("a.py", "mine\n", at=AT + HOUR / 2, into=folder)
-    repository.merge("fix-1", *options)
-    (edited,) = await look(2 * HOUR)
+    folder = await unmerged.attempt()
+    unmerged.write("a.py", "mine\n", at=AT + HOUR / 2, into=folder)
+    unmerged.merge("fix-1", *options)
+    (edited,) = await unmerged.look(2 * HOUR)
     assert (edited.sign, edited.author, "+mine" in edited.diff) == (Sign.EDITED, "Ada", True)
 
 
@@ -360,18 +312,12 @@ async def test_c17_a_person_who_edits_on_the_branch_before_the_merge_is_still_a_
 
 @pytest.mark.parametrize("damage", ["gone", "HEAD", "shallow"])
 async def test_a_repository_that_is_gone_broken_or_shallow_is_passed_over_with_a_warning(
-    repository: Repository,
-    attempted: Attempted,
-    look: Scan,
-    caplog: pytest.LogCaptureFixture,
-    damage: str,
+    work: Merging, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
-    await attempted()
-    repository.merge()
     if damage == "gone":
-        repository.folder.rename(repository.folder.with_name("elsewhere"))
+        work.folder.rename(work.folder.with_name("elsewhere"))
     else:
-        text = "nothing" if damage == "HEAD" else repository.git("rev-parse", "HEAD")
-        (repository.folder / ".git" / damage).write_text(f"{text}\n")
-    assert await look(2 * DAY) == []
+        text = "nothing" if damage == "HEAD" else work.git("rev-parse", "HEAD")
+        (work.folder / ".git" / damage).write_text(f"{text}\n")
+    assert await work.look(2 * DAY) == []
     assert [record.levelno for record in caplog.records] == [logging.WARNING]

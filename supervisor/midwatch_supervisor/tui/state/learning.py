@@ -44,17 +44,6 @@ class LearningView:
     def proposed(self) -> tuple[KnownGuidelines, ...]:
         return tuple(each for each in self.guidelines if each.state is GuidelinesState.PROPOSED)
 
-    def live(self, project: str) -> KnownGuidelines | None:
-        """The version in force in a project."""
-        return next(
-            (
-                each
-                for each in self.guidelines
-                if each.project == project and each.state is GuidelinesState.LIVE
-            ),
-            None,
-        )
-
     def successor(self, fact: KnownFact) -> KnownFact | None:
         """What stands in a fact's place, if anything does and it is known."""
         if fact.instead is None:
@@ -64,9 +53,12 @@ class LearningView:
 
     def before(self, known: KnownGuidelines) -> KnownGuidelines | None:
         """What a version is compared with: what is in force, or for a decided one its base."""
-        if known.state is GuidelinesState.PROPOSED:
-            return self.live(known.project)
-        return next((each for each in self.guidelines if each.id == known.guidelines.base), None)
+        if known.state is not GuidelinesState.PROPOSED:
+            return next(
+                (each for each in self.guidelines if each.id == known.guidelines.base), None
+            )
+        live = (each for each in self.guidelines if each.state is GuidelinesState.LIVE)
+        return next((each for each in live if each.project == known.project), None)
 
     def former(self, project: str) -> KnownGuidelines | None:
         """What is in force again when the version in force is rolled back, as far as known."""

@@ -154,14 +154,6 @@ _STATUSES = {
     AttemptStatus.COMPLETED: "good",
     AttemptStatus.FAILED: "bad",
 }
-_TONES = {
-    Tone.PLAIN: "text",
-    Tone.DIM: "dim",
-    Tone.ACCENT: "accent",
-    Tone.GOOD: "good",
-    Tone.WARN: "warn",
-    Tone.BAD: "bad",
-}
 
 
 def health_style(health: Health, colours: Palette) -> Style:
@@ -175,7 +167,8 @@ def status_style(state: AttemptState, colours: Palette) -> Style:
 
 
 def tone_style(tone: Tone, colours: Palette) -> Style:
-    return colours[_TONES[tone]]
+    """A tone has the style of its name."""
+    return colours.text if tone is Tone.PLAIN else colours[tone.name.lower()]
 
 
 # Dark, light, and one whose colours most colour-blind people tell apart: the palette of Masataka
