@@ -6,16 +6,14 @@ from dataclasses import dataclass
 
 from midwatch_monitor.records import (
     Acceptance,
-    Action,
-    Actor,
     Analysis,
     Ending,
     Feedback,
     Origin,
-    Outcome,
     Severity,
     Sign,
 )
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_tools.data_blocks import DataBlocks, fold_lines
 
 _NO_COMMENT = "No reason was given."
@@ -32,19 +30,6 @@ class Alarm:
     severity: Severity = Severity.WARNING
     steps: tuple[int, ...] = ()
     """Its evidence, as step numbers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseIntervention:
-    """An intervention that reached the attempt, and what came of it."""
-
-    action: Action
-    by: Actor
-    message: str = ""
-    outcome: Outcome | None = None
-    """`None` if it was never judged."""
-    reason: str = ""
-    """Why that is its outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +61,8 @@ class Case:
     analyses: tuple[Analysis, ...] = ()
     """The worker's own, oldest first."""
     alarms: tuple[Alarm, ...] = ()
-    interventions: tuple[CaseIntervention, ...] = ()
+    interventions: tuple[InterventionState, ...] = ()
+    """Those that reached the attempt, oldest first."""
     turns: int = 0
     """How often its model answered."""
     steps: int = 0
@@ -188,10 +174,11 @@ def _analysis(each: Analysis) -> str:
     return f"- {line(each.what)}{about}; cause: {line(each.root)}; next: {line(each.remedy)}"
 
 
-def _help(each: CaseIntervention) -> str:
+def _help(each: InterventionState) -> str:
+    issued = each.intervention
     outcome = each.outcome or "not judged"
     reason = f" ({line(each.reason)})" if each.reason else ""
-    return f"- {each.action} by {each.by}: {line(each.message)} → {outcome}{reason}"
+    return f"- {issued.action} by {issued.by}: {line(issued.message)} → {outcome}{reason}"
 
 
 def _item(text: str) -> str:

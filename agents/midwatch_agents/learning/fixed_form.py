@@ -84,7 +84,9 @@ def _without_words(case: Case) -> Case:
         analyses=(),
         alarms=tuple(replace(each, summary="") for each in case.alarms),
         checks=tuple(replace(each, detail="") for each in case.checks),
-        interventions=tuple(each for each in case.interventions if each.by is Actor.OPERATOR),
+        interventions=tuple(
+            each for each in case.interventions if each.intervention.by is Actor.OPERATOR
+        ),
     )
 
 
@@ -180,10 +182,8 @@ def _instead(case: Case, verdict: Feedback) -> Iterable[str]:
     for each in case.analyses[-_FEW:]:
         if each.remedy.strip():
             yield sentence(line(each.remedy, _PART))
-    helped = [
-        each for each in case.interventions if each.outcome is Outcome.RECOVERED and each.message
-    ]
-    for each in helped[-1:]:
+    helped = [each.intervention for each in case.interventions if each.outcome is Outcome.RECOVERED]
+    for each in [each for each in helped if each.message][-1:]:
         yield sentence(f"This helped ({each.action}): {line(each.message, _PART)}")
 
 

@@ -22,7 +22,6 @@ from midwatch_monitor.records import (
     Plan,
     PlanCheck,
     Step,
-    Terms,
 )
 from midwatch_monitor.rules.act import CheckKind, Normaliser
 from midwatch_monitor.rules.detector import BETTER, Movements
@@ -32,43 +31,14 @@ _FOR_GOOD = frozenset({Action.SWITCH_MODEL, Action.RESTART, Action.SPLIT})
 """What is done to the task, not to one attempt: a new attempt does not begin with it again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastIntervention:
-    """An intervention that reached an attempt, and what came of it."""
-
-    action: Action
-    outcome: Outcome | None = None
-    """`None` until it is judged."""
-    reason: str = ""
-    """Why the outcome is what it is."""
-    by: Actor = Actor.POLICY
-    message: str = ""
-    terms: Terms = field(default_factory=Terms)
-    of_reporting: bool = False
-    """Whether it answered alerts about how the worker reports, and none about its work."""
-
-    @property
-    def helped(self) -> bool:
-        return self.outcome is Outcome.RECOVERED
-
-    @property
-    def failed(self) -> bool:
-        """Whether it was judged and the attempt did not recover."""
-        return self.outcome is not None and not self.helped
+def recovered(past: InterventionState) -> bool:
+    """Whether the attempt recovered after an intervention."""
+    return past.outcome is Outcome.RECOVERED
 
 
-def past_intervention(state: InterventionState) -> PastIntervention:
-    """An intervention as decisions look at it."""
-    issued = state.intervention
-    return PastIntervention(
-        action=issued.action,
-        outcome=state.outcome,
-        reason=state.reason,
-        by=Actor(issued.by),
-        message=issued.message,
-        terms=issued.terms,
-        of_reporting=bool(issued.answers) and about_reporting(issued.answers),
-    )
+def was_in_vain(past: InterventionState) -> bool:
+    """Whether it was judged and the attempt did not recover."""
+    return past.outcome is not None and not recovered(past)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,11 +160,11 @@ class DecisionContext:
     calibration: Calibration | None = None
     """Of the attempt's model."""
 
-    interventions: tuple[PastIntervention, ...] = ()
+    interventions: tuple[InterventionState, ...] = ()
     """The delivered ones of this attempt, oldest first."""
-    delivered: tuple[PastIntervention, ...] = ()
+    delivered: tuple[InterventionState, ...] = ()
     """All that reached this attempt, with what only a person does."""
-    before: tuple[PastIntervention, ...] = ()
+    before: tuple[InterventionState, ...] = ()
     """The delivered ones of the task's earlier attempts, oldest first."""
     rejected: frozenset[Action] = frozenset()
     """Actions that a person, or the time, did not let happen since the last recovery."""
@@ -224,14 +194,15 @@ class DecisionContext:
         return tuple(alert for alert in self.alerts if alert.key.rule in rules)
 
     @property
-    def task_wide(self) -> tuple[PastIntervention, ...]:
+    def task_wide(self) -> tuple[InterventionState, ...]:
         """Everything that was done in the task, oldest first."""
         return (*self.before, *self.interventions)
 
     def count(self, action: Action) -> int:
         """How often the task had an action that no person ordered."""
         return sum(
-            each.action is action and each.by is not Actor.OPERATOR for each in self.task_wide
+            each.action is action and each.intervention.by is not Actor.OPERATOR
+            for each in self.task_wide
         )
 
     @property
@@ -244,7 +215,7 @@ class DecisionContext:
         )
 
     @property
-    def since_recovery(self) -> tuple[PastIntervention, ...]:
+    def since_recovery(self) -> tuple[InterventionState, ...]:
         """The interventions of this attempt after the last one that helped."""
         return _after_recovery(self.interventions)
 
@@ -259,14 +230,14 @@ class DecisionContext:
         """
         failed = {past.action for past in self.since_recovery if self._failed(past)} | self.rejected
         failed |= {
-            past.action for past in self.earlier if past.action in _FOR_GOOD and not past.helped
+            past.action for past in self.earlier if past.action in _FOR_GOOD and not recovered(past)
         }
         if self.observed and self.reading.cause is not Diagnosis.FALSE_ALARM:
             failed.add(Action.OBSERVE)
         return frozenset(failed)
 
     @property
-    def earlier(self) -> tuple[PastIntervention, ...]:
+    def earlier(self) -> tuple[InterventionState, ...]:
         """What was done since the task last recovered, in earlier attempts too."""
         return _after_recovery(self.task_wide)
 
@@ -275,9 +246,11 @@ class DecisionContext:
         """Whether something was tried since the task last recovered, and did not help."""
         return bool(self.rejected) or any(map(self._failed, self.earlier))
 
-    def _failed(self, past: PastIntervention) -> bool:
-        beside = past.of_reporting and not about_reporting(alert.key for alert in self.alerts)
-        return past.failed and not beside
+    def _failed(self, past: InterventionState) -> bool:
+        answers = past.intervention.answers
+        of_reporting = bool(answers) and about_reporting(answers)
+        beside = of_reporting and not about_reporting(alert.key for alert in self.alerts)
+        return was_in_vain(past) and not beside
 
     def yields_to(self, path: str) -> ConcurrentEdit | None:
         """The attempt that keeps a file which both work on; `None` where this one keeps it."""
@@ -286,9 +259,9 @@ class DecisionContext:
 
 
 def _after_recovery(
-    earlier: tuple[PastIntervention, ...],
-) -> tuple[PastIntervention, ...]:
+    earlier: tuple[InterventionState, ...],
+) -> tuple[InterventionState, ...]:
     for index in range(len(earlier) - 1, -1, -1):
-        if earlier[index].helped:
+        if recovered(earlier[index]):
             return earlier[index + 1 :]
     return earlier

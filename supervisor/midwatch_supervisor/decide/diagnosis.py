@@ -24,7 +24,7 @@ from midwatch_monitor.rules.failure import failure_line, failure_lines, has_fail
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, held_back
 from midwatch_monitor.rules.plain_output import unwrap
 from midwatch_monitor.shell.claimed_edits import changing
-from midwatch_supervisor.decide.context import DecisionContext, Diagnosed
+from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, was_in_vain
 
 _RECENT = 12
 """Steps of work whose failures count: what failed before that is history."""
@@ -144,7 +144,7 @@ def _wrong_worker(context: DecisionContext) -> CauseSteps:
 
 def _infeasible(context: DecisionContext) -> CauseSteps:
     """The worker says so, with a cause that stays; or neither another plan nor a restart helped."""
-    failed = {past.action for past in context.task_wide if past.failed}
+    failed = {past.action for past in context.task_wide if was_in_vain(past)}
     if {Action.REPLAN, Action.RESTART} <= failed:
         return _evidence(context.alerts)
     last = context.checkpoints[-1] if context.checkpoints else None

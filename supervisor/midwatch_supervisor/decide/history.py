@@ -37,8 +37,8 @@ from midwatch_monitor.records import (
     Teller,
 )
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_monitor.state.intervention import Interventions
-from midwatch_supervisor.decide.context import Noted, PastIntervention, Track, past_intervention
+from midwatch_monitor.state.intervention import Interventions, InterventionState
+from midwatch_supervisor.decide.context import Noted, Track
 from midwatch_supervisor.decide.policy import ACTIONS, together
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.workspaces.changes import changes
@@ -90,14 +90,14 @@ class History:
 
     def earlier(
         self, *, attempt: int | None = None, before: int | None = None
-    ) -> tuple[PastIntervention, ...]:
+    ) -> tuple[InterventionState, ...]:
         """The delivered acts of one attempt, or of those before one, oldest first.
 
         Answers to what a worker asked for are none, nor is a pause, nor what a worker is told of
         its own files when it goes on elsewhere.
         """
         return tuple(
-            past_intervention(act)
+            act
             for act in self.interventions
             if act.delivered
             and act.intervention.petition is None
@@ -242,13 +242,13 @@ class AttemptEvidence:
         return self.state.transition.lifecycle is not Lifecycle.SUBMITTED
 
     @property
-    def delivered(self) -> tuple[PastIntervention, ...]:
+    def delivered(self) -> tuple[InterventionState, ...]:
         """The interventions that reached the attempt, with their outcomes.
 
         Answers to what the worker asked for are none.
         """
         return tuple(
-            past_intervention(each)
+            each
             for each in self.state.interventions.delivered
             if each.intervention.petition is None and not each.action.of_alerts
         )
@@ -263,13 +263,13 @@ class AttemptEvidence:
         return PastAttempt(
             number=self.attempt.number,
             reason=self.state.transition.reason,
-            advice=last.message if last else "",
+            advice=last.intervention.message if last else "",
             last_notes=notes[-1] if notes else "",
             analyses=tuple(
                 f"{each.what}: {each.root} → {each.remedy}" for each in lessons[-_LESSONS:]
             ),
             tried=tuple(_past_line(each) for each in delivered if each is not last),
-            kept=last.terms.keep if last else (),
+            kept=last.intervention.terms.keep if last else (),
             completed=self.state.lifecycle is Lifecycle.COMPLETED,
         )
 
@@ -298,6 +298,6 @@ class AttemptEvidence:
         return self.masked(diff or "")
 
 
-def _past_line(past: PastIntervention) -> str:
+def _past_line(past: InterventionState) -> str:
     reason = f": {past.reason}" if past.reason else ""
     return f"{past.action}: {past.outcome or 'not judged'}{reason}"

@@ -25,8 +25,9 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.decide import wording
-from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, PastIntervention
+from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext
 from midwatch_supervisor.decide.diagnosis import find_refused, repeated_failure
 
 RESOURCES = ("requests", "tokens", "cost_usd", "minutes")
@@ -340,7 +341,7 @@ def _force(action: Action) -> int:
     return ACTIONS.index(action) if action in ACTIONS else 0
 
 
-def _past_words(past: PastIntervention) -> str:
+def _past_words(past: InterventionState) -> str:
     reason = f": {past.reason}" if past.reason else ""
     return f"{past.action.value} ({past.outcome or 'not judged yet'}{reason})"
 

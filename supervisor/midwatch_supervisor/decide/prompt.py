@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from midwatch_monitor.budget import outlook
 from midwatch_monitor.records import Alert, Checkpoint, Plan, Step
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
-    PastIntervention,
 )
 from midwatch_supervisor.present.numbers import budget_text, steps_text
 from midwatch_supervisor.present.record_text import line
@@ -125,10 +125,11 @@ def _alert(alert: Alert) -> str:
     return f"{alert.severity} {alert.key.rule}{about}: {_line(alert.summary)}{steps}"
 
 
-def _past_line(past: PastIntervention) -> str:
-    said = f": {_line(past.message)}" if past.message else ""
+def _past_line(past: InterventionState) -> str:
+    issued = past.intervention
+    said = f": {_line(issued.message)}" if issued.message else ""
     why = f" ({_line(past.reason)})" if past.reason else ""
-    return f"{past.action} by {past.by}, outcome {past.outcome or 'not known yet'}{why}{said}"
+    return f"{past.action} by {issued.by}, outcome {past.outcome or 'not known yet'}{why}{said}"
 
 
 def _concurrent_edit(edit: ConcurrentEdit) -> str:

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from midwatch_agents.learning.case import Alarm, Case, CaseIntervention
+from midwatch_agents.learning.case import Alarm, Case
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
@@ -24,6 +24,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.records.verdict import verdict_of, weight
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.decide.prompt import describe_steps
 from midwatch_supervisor.present.assignment import Assignment
@@ -140,20 +141,10 @@ def kind_of(assignment: Assignment | None, worker: str) -> str:
     return assignment.worker_spec(worker).kind if assignment else ""
 
 
-async def _interventions(journal: Journal, attempt: Attempt) -> tuple[CaseIntervention, ...]:
+async def _interventions(journal: Journal, attempt: Attempt) -> tuple[InterventionState, ...]:
     """The interventions that reached the attempt; of a restart the outcome is known later."""
     history = await History.read(journal, attempt.task)
-    return tuple(
-        CaseIntervention(
-            action=act.action,
-            by=act.intervention.by,
-            message=act.intervention.message,
-            outcome=act.outcome,
-            reason=act.reason,
-        )
-        for act in history.interventions.delivered
-        if act.attempt == attempt.id
-    )
+    return tuple(each for each in history.interventions.delivered if each.attempt == attempt.id)
 
 
 async def _known_lessons(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.learning.case import Alarm, Case, CaseIntervention, case_text, stands_in
+from midwatch_agents.learning.case import Alarm, Case, case_text, stands_in
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -14,6 +14,7 @@ from midwatch_monitor.records import (
     Outcome,
     Sign,
 )
+from midwatch_stage.factories import judged
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
@@ -28,11 +29,7 @@ CASE = Case(
     reason="every check passed",
     analyses=(Analysis(what="It is off", cause=Cause.PERMANENT, root="int()", remedy="ceil()"),),
     alarms=(Alarm(rule="cycle", summary="edit, test, edit", steps=(3, 5)),),
-    interventions=(
-        CaseIntervention(
-            action=Action.NUDGE, by=Actor.SUPERVISOR, message="Look", outcome=Outcome.NO_EFFECT
-        ),
-    ),
+    interventions=(judged(Action.NUDGE, Outcome.NO_EFFECT, by=Actor.SUPERVISOR, message="Look"),),
     turns=6,
     steps=9,
     notes="Nearly there.",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_agents.learning.case import Alarm, Case, CaseIntervention
+from midwatch_agents.learning.case import Alarm, Case
 from midwatch_agents.learning.fixed_form import changed_files, fixed_lesson, fixed_summary
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.records import (
@@ -20,6 +20,7 @@ from midwatch_monitor.records import (
     Sign,
     Summary,
 )
+from midwatch_stage.factories import judged
 
 DIFF = """\
 diff --git a/app.py b/app.py
@@ -54,14 +55,12 @@ CASE = Case(
     ),
     alarms=(Alarm(rule="cycle", summary="edit and test, 3 times", steps=(3, 5, 7)),),
     interventions=(
-        CaseIntervention(
-            action=Action.NUDGE, by=Actor.POLICY, message="Look", outcome=Outcome.NO_EFFECT
-        ),
-        CaseIntervention(
-            action=Action.REPLAN,
+        judged(Action.NUDGE, Outcome.NO_EFFECT, by=Actor.POLICY, message="Look"),
+        judged(
+            Action.REPLAN,
+            Outcome.RECOVERED,
             by=Actor.SUPERVISOR,
-            message="List the negative amounts",
-            outcome=Outcome.RECOVERED,
+            message="List the negatives",
         ),
     ),
     turns=8,
@@ -91,10 +90,10 @@ def test_r22_a_persons_words_are_told_with_what_was_seen_and_wait_for_nobody() -
 
 
 def test_what_an_operator_said_that_helped_is_a_persons_word_too() -> None:
-    said = replace(CASE.interventions[1], by=Actor.OPERATOR)
+    said = judged(Action.REPLAN, Outcome.RECOVERED, by=Actor.OPERATOR, message="List the negatives")
     lesson = fixed_lesson(replace(CASE, interventions=(said,)))
     assert lesson is not None
-    assert lesson.insights == ("This helped (replan): List the negative amounts.",)
+    assert lesson.insights == ("This helped (replan): List the negatives.",)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +109,7 @@ def test_words_of_workers_are_told_where_no_person_spoke_and_wait_for_one(
     lesson = fixed_lesson(replace(CASE, verdict=verdict))
     assert lesson is not None
     assert "The worker's own analysis: int() cuts." in lesson.text
-    assert {"Use ceil.", "This helped (replan): List the negative amounts."} <= {*lesson.insights}
+    assert {"Use ceil.", "This helped (replan): List the negatives."} <= {*lesson.insights}
     assert lesson.waits
 
 

@@ -7,9 +7,10 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Tool
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.settings import SupervisorSettings
-from midwatch_monitor.records import Action, Outcome
+from midwatch_monitor.records import Action, Actor, Outcome
+from midwatch_monitor.state.intervention import InterventionState
+from midwatch_stage.factories import judged
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.context import PastIntervention
 
 Fields = dict[str, object]
 Turn = Fields | tuple[str, Fields] | Exception
@@ -62,6 +63,6 @@ class Script:
         return Supervisor(model, settings, sleep=self.sleep)
 
 
-def failed(*actions: Action) -> tuple[PastIntervention, ...]:
+def failed(*actions: Action, by: Actor = Actor.POLICY) -> tuple[InterventionState, ...]:
     """What was done in vain."""
-    return tuple(PastIntervention(action=action, outcome=Outcome.NO_EFFECT) for action in actions)
+    return tuple(judged(action, Outcome.NO_EFFECT, by=by) for action in actions)

@@ -59,6 +59,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.intervention import InterventionState
 
 if TYPE_CHECKING:
     from midwatch_agents.scripted import Call, Turn
@@ -273,6 +274,18 @@ def outcome(
     """An intervention that helped."""
     made = OutcomeReport(intervention=intervention, outcome=outcome, step=9, reason="it moves")
     return replace(made, **fields)
+
+
+def judged(
+    action: Action = Action.NUDGE, found: Outcome | None = None, *, reason: str = "", **fields: Any
+) -> InterventionState:
+    """An intervention that arrived, and what it came to, if it is judged."""
+    issued = intervention(action, **fields)
+    state = InterventionState.begin(entry(1, issued), issued)
+    state.fold(AT, delivery())
+    if found is not None:
+        state.fold(AT, outcome(outcome=found, reason=reason))
+    return state
 
 
 # What is learned.

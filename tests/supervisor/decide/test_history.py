@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_stage import factories as make
-from midwatch_supervisor.decide.context import Means, PastIntervention
+from midwatch_supervisor.decide.context import Means
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.decide.reading import means_of
 from midwatch_supervisor.present.assignment import Assignment
@@ -50,8 +50,9 @@ def test_a_restart_that_is_judged_on_the_next_attempt_belongs_to_the_one_before(
     found = history(
         (1, act(Action.RESTART)), (1, stamp(1)), (2, make.outcome(1, Outcome.NO_EFFECT))
     )
-    earlier = PastIntervention(action=Action.RESTART, outcome=Outcome.NO_EFFECT, reason="it moves")
-    assert found.earlier(before=2) == (earlier,)
+    (earlier,) = found.earlier(before=2)
+    assert (earlier.action, earlier.outcome) == (Action.RESTART, Outcome.NO_EFFECT)
+    assert earlier.reason == "it moves"
     assert found.earlier(attempt=2) == ()
 
 
@@ -143,12 +144,6 @@ def test_requirement_12_what_came_of_a_split_is_not_split_again() -> None:
         for each in (ASSIGNED, part, None)
     ]
     assert found == [True, False, False]
-
-
-def test_its_words_travel_with_what_was_tried() -> None:
-    nudge = make.intervention(by=Actor.SUPERVISOR, message="Do less.")
-    (earlier,) = history((1, nudge), (1, stamp(1))).earlier()
-    assert (earlier.by, earlier.message) == (Actor.SUPERVISOR, "Do less.")
 
 
 def test_what_a_person_issued_in_other_words_was_not_turned_down() -> None:

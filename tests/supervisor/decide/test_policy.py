@@ -1,14 +1,22 @@
 """The policy table: what is allowed, what is chosen, what is refused."""
 
-from dataclasses import replace
-
 import pytest
 
 from midwatch_monitor.config.settings import Mode, PolicySettings
-from midwatch_monitor.records import Action, Actor, Decision, Diagnosis, Outcome, Severity, Terms
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    AlertKey,
+    Decision,
+    Diagnosis,
+    Outcome,
+    Severity,
+    Terms,
+)
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_stage.deciding import failed
-from midwatch_stage.factories import alert
-from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means, PastIntervention
+from midwatch_stage.factories import alert, judged
+from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means
 from midwatch_supervisor.decide.policy import (
     ACTIONS,
     action_message,
@@ -24,7 +32,7 @@ UNKNOWN = Diagnosis.UNKNOWN
 
 def context(
     *rules: str,
-    earlier: tuple[PastIntervention, ...] = (),
+    earlier: tuple[InterventionState, ...] = (),
     escalations: int = 0,
     attempts: int = 1,
     policy: PolicySettings = DEFAULTS,
@@ -160,17 +168,17 @@ def test_the_ladder_is_climbed_one_rung_at_a_time(
 
 
 def test_made_worse_climbs_like_no_effect() -> None:
-    earlier = (PastIntervention(action=Action.NUDGE, outcome=Outcome.MADE_WORSE),)
+    earlier = (judged(Action.NUDGE, Outcome.MADE_WORSE),)
     assert choose(context("repeated_edits", earlier=earlier)).action is Action.REPLAN
 
 
 def test_what_is_not_judged_yet_has_not_failed() -> None:
-    earlier = (PastIntervention(action=Action.NUDGE),)
+    earlier = (judged(Action.NUDGE),)
     assert choose(context("repeated_edits", earlier=earlier)).action is Action.NUDGE
 
 
 def test_a_recovery_begins_the_ladder_anew() -> None:
-    recovered = PastIntervention(action=Action.REPLAN, outcome=Outcome.RECOVERED)
+    recovered = judged(Action.REPLAN, Outcome.RECOVERED)
     earlier = (*failed(Action.NUDGE), recovered)
     assert choose(context("repeated_edits", earlier=earlier)).action is Action.NUDGE
 
@@ -201,7 +209,8 @@ def test_how_a_worker_reports_hides_nothing_that_is_wrong_with_its_work(rule: st
 
 
 def test_that_a_worker_was_told_in_vain_to_report_uses_up_no_word_about_its_work() -> None:
-    told = tuple(replace(each, of_reporting=True) for each in failed(Action.NUDGE))
+    missed = AlertKey(rule="missed_checkpoint")
+    told = (judged(Action.NUDGE, Outcome.NO_EFFECT, answers=(missed,)),)
     assert choose(context("same_failure", earlier=told)).action is Action.NUDGE
     assert choose(context("missed_checkpoint", earlier=told)).action is Action.REPLAN
 

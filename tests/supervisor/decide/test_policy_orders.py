@@ -6,14 +6,14 @@ import pytest
 
 from midwatch_monitor.config.policy import PolicyRow, PolicySettings
 from midwatch_monitor.records import Action, Actor, Alert, AlertKey, Diagnosis, Grant, Severity
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_stage.deciding import failed
-from midwatch_stage.factories import alert, plan
+from midwatch_stage.factories import alert, judged, plan
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
     Diagnosed,
     Means,
-    PastIntervention,
 )
 from midwatch_supervisor.decide.policy import allowed_actions, bound_decision, choose, order_for
 
@@ -27,7 +27,7 @@ TALK = (Action.NUDGE, Action.REPLAN)
 def context(
     *alerts: Alert,
     cause: Diagnosis = Diagnosis.WRONG_APPROACH,
-    earlier: tuple[PastIntervention, ...] = (),
+    earlier: tuple[InterventionState, ...] = (),
 ) -> DecisionContext:
     return DecisionContext(
         escalation=7,
@@ -166,7 +166,7 @@ def test_a_new_attempt_begins_with_words_but_not_with_another_restart() -> None:
 
 
 def test_a_restart_that_is_not_judged_yet_is_not_repeated() -> None:
-    now = replace(context(alert("silence")), before=(PastIntervention(action=Action.RESTART),))
+    now = replace(context(alert("silence")), before=(judged(Action.RESTART),))
     assert choose(now).action is Action.ASK_OPERATOR
 
 
@@ -179,11 +179,10 @@ def test_requirement_17_the_cap_of_the_task_counts_all_its_attempts() -> None:
     ("action", "cap"), [(Action.REPLAN, 3), (Action.SWITCH_MODEL, 2)], ids=lambda each: str(each)
 )
 def test_what_a_person_orders_counts_against_no_cap(action: Action, cap: int) -> None:
-    own = failed(Action.NUDGE, *[action] * cap)
-    theirs = tuple(replace(each, by=Actor.OPERATOR) for each in own)
     open_ones = [
         action in allowed_actions(replace(context(), before=before), Diagnosis.WRONG_APPROACH)
-        for before in (own, theirs)
+        for by in (Actor.POLICY, Actor.OPERATOR)
+        for before in [failed(Action.NUDGE, *[action] * cap, by=by)]
     ]
     assert open_ones == [False, action is Action.REPLAN]
 

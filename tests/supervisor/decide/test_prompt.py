@@ -5,9 +5,16 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.config.policy import PolicySettings
-from midwatch_monitor.records import Action, Budget, Completion, Diagnosis, Meter, PlanCheck
-from midwatch_stage.deciding import failed
-from midwatch_stage.factories import alert, analysis, plan, reflecting, step
+from midwatch_monitor.records import (
+    Action,
+    Budget,
+    Completion,
+    Diagnosis,
+    Meter,
+    Outcome,
+    PlanCheck,
+)
+from midwatch_stage.factories import alert, analysis, judged, plan, reflecting, step
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
@@ -22,7 +29,7 @@ BLOCKS = DataBlocks("0badcafe")
 ALERT = alert(
     "repeated_edits", subject="calc.py", summary="calc.py was edited\n8 times", evidence=(3, 5)
 )
-TRIED = replace(failed(Action.NUDGE)[0], message="Stop.")
+TRIED = judged(Action.NUDGE, Outcome.NO_EFFECT, message="Stop.")
 CASE = DecisionContext(
     policy=PolicySettings(),
     title="Fix it",
@@ -78,7 +85,9 @@ def test_what_the_worker_wrote_down_is_shown_as_data() -> None:
         completions=(Completion(plan_step=1, goal="look", confidence=60, accepted=True, flag="x"),),
         concurrent=(ConcurrentEdit(path="a.py", task="other", elder=True),),
         request="asks for more",
-        delivered=(replace(TRIED, reason="cycle still fires"),),
+        delivered=(
+            judged(Action.NUDGE, Outcome.NO_EFFECT, message="Stop.", reason="cycle still fires"),
+        ),
     )
     text = render(case, 5000, BLOCKS)
     for part in (

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from midwatch_agents.learning.case import Alarm, CaseIntervention
+from midwatch_agents.learning.case import Alarm
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -73,15 +73,10 @@ async def test_r5_a_case_holds_the_attempt_with_what_was_said_and_done_in_it(
     assert (case.ending, case.turns, case.steps, case.notes) == ("unaccepted", 2, 2, "Refunds?")
     assert (case.files, case.analyses, case.shown) == (("a.py",), (TOLD,), (1, 2))
     assert case.alarms == (Alarm(rule="cycle", summary="round and round", steps=(1, 2)),)
-    assert case.interventions == (
-        CaseIntervention(
-            action=Action.NUDGE,
-            by=Actor.SUPERVISOR,
-            message="Look up.",
-            outcome=Outcome.RECOVERED,
-            reason="it moves",
-        ),
-    )
+    (told,) = case.interventions
+    assert (told.action, told.intervention.by) == (Action.NUDGE, Actor.SUPERVISOR)
+    assert told.intervention.message == "Look up."
+    assert (told.outcome, told.reason) == (Outcome.RECOVERED, "it moves")
     assert (case.verdict_id, case.sources) == (end, (attempt.id,))
     assert "step 1: run" in case.transcript
 
