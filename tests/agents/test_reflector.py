@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from midwatch_agents.learning.case import Alarm, Case
+from midwatch_agents.learning.case import Case
 from midwatch_agents.learning.fixed_form import fixed_lesson, fixed_summary
 from midwatch_agents.learning.text_safety import BY_A_MODEL
 from midwatch_agents.reflector import (
@@ -36,6 +36,7 @@ from midwatch_monitor.records import (
     Spending,
     Summary,
 )
+from midwatch_stage.factories import alert
 from midwatch_stage.reading import last_words
 
 SETTINGS = Settings()
@@ -51,7 +52,7 @@ CASE = Case(
     verdict=Feedback(accepted=False, comment="Negative amounts are wrong."),
     verdict_id=99,
     ending="done",
-    alarms=(Alarm(rule="cycle", summary="edit and test", steps=(3,)),),
+    alarms=(alert(summary="edit and test", evidence=(3,)),),
     turns=7,
     steps=9,
     transcript="step 8: edit app.py\nstep 9: `make check` → 4 passed in Makefile",

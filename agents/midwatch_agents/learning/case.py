@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from midwatch_monitor.records import (
     Acceptance,
+    Alert,
     Analysis,
     Ending,
     Feedback,
     Origin,
-    Severity,
     Sign,
 )
 from midwatch_monitor.state.intervention import InterventionState
@@ -19,17 +19,6 @@ from midwatch_tools.data_blocks import DataBlocks, fold_lines
 _NO_COMMENT = "No reason was given."
 _LINE = 500
 """Characters of one line of it: a reason, a message, an analysis."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
-    """An alert that fired in the attempt."""
-
-    rule: str
-    summary: str
-    severity: Severity = Severity.WARNING
-    steps: tuple[int, ...] = ()
-    """Its evidence, as step numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +49,8 @@ class Case:
     """Why it ended so."""
     analyses: tuple[Analysis, ...] = ()
     """The worker's own, oldest first."""
-    alarms: tuple[Alarm, ...] = ()
+    alarms: tuple[Alert, ...] = ()
+    """The alerts that fired in it, from a warning on."""
     interventions: tuple[InterventionState, ...] = ()
     """Those that reached the attempt, oldest first."""
     turns: int = 0
@@ -82,7 +72,7 @@ class Case:
     @property
     def citable(self) -> frozenset[int]:
         """The numbers of the steps that are seen in it, on which a lesson may rest."""
-        named = {step for alarm in self.alarms for step in alarm.steps}
+        named = {step for alarm in self.alarms for step in alarm.evidence}
         named |= {each.about for each in self.analyses}
         numbers = named | set(self.shown) if self.shown else set(range(1, self.steps + 1))
         return frozenset(each for each in numbers if 1 <= each <= self.steps)
@@ -164,9 +154,9 @@ def _result(case: Case) -> str:
     return "\n".join(lines)
 
 
-def _alarm(alarm: Alarm) -> str:
-    steps = f" (steps {', '.join(map(str, alarm.steps))})" if alarm.steps else ""
-    return f"- {alarm.severity} {alarm.rule}: {line(alarm.summary)}{steps}"
+def _alarm(alarm: Alert) -> str:
+    steps = f" (steps {', '.join(map(str, alarm.evidence))})" if alarm.evidence else ""
+    return f"- {alarm.severity} {alarm.key.rule}: {line(alarm.summary)}{steps}"
 
 
 def _analysis(each: Analysis) -> str:

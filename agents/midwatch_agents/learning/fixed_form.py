@@ -49,14 +49,14 @@ def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Less
     case = bare if spoken else case
     verdict = replace(verdict, comment=_UNFIT) if unfit else verdict
     text = " ".join([_verdict(case, verdict), *_seen_lines(case), *_found_lines(case)])
-    steps = {step for alarm in case.alarms for step in alarm.steps}
+    steps = {step for alarm in case.alarms for step in alarm.evidence}
     steps |= {each.about for each in case.analyses}
     return Lesson(
         text=text,
         failure_class=observed_class(
             classes,
             ending=case.ending,
-            rules=[each.rule for each in case.alarms],
+            rules=[each.key.rule for each in case.alarms],
             check_failed=any(not each.passed for each in case.checks),
         ),
         insights=tuple(_instead(case, verdict)),
@@ -115,7 +115,7 @@ def topics_of(case: Case) -> tuple[str, ...]:
     found = (
         *case.tags,
         *(PurePosixPath(path).name for path in case.files[:2]),
-        *(alarm.rule for alarm in case.alarms[:2]),
+        *(alarm.key.rule for alarm in case.alarms[:2]),
         *title,
         case.kind,
         case.ending,
@@ -159,10 +159,10 @@ def _seen_lines(case: Case) -> list[str]:
         if not each.passed
     ][:_FEW]
     for alarm in case.alarms[:_FEW]:
-        word = "step" if len(alarm.steps) == 1 else "steps"
-        at = f" at {word} {', '.join(map(str, alarm.steps[:_FEW]))}" if alarm.steps else ""
+        word = "step" if len(alarm.evidence) == 1 else "steps"
+        at = f" at {word} {', '.join(map(str, alarm.evidence[:_FEW]))}" if alarm.evidence else ""
         said = f": {line(alarm.summary, _PART)}" if alarm.summary else ""
-        lines.append(sentence(f"Alarm {alarm.rule}{at}{said}"))
+        lines.append(sentence(f"Alarm {alarm.key.rule}{at}{said}"))
     return lines
 
 
@@ -198,7 +198,7 @@ def _event_words(case: Case) -> str:
         more = len(case.files) - _FEW
         parts.append(f"changed {names}{f' and {more} more' if more > 0 else ''}")
     if case.alarms:
-        parts.append(f"raised {', '.join(dict.fromkeys(each.rule for each in case.alarms))}")
+        parts.append(f"raised {', '.join(dict.fromkeys(each.key.rule for each in case.alarms))}")
     if case.interventions:
         parts.append(
             f"was told to {', '.join(dict.fromkeys(each.action for each in case.interventions))}"

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from midwatch_agents.learning.case import Alarm, Case
+from midwatch_agents.learning.case import Case
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
@@ -50,7 +50,7 @@ class _Course:
     notes: str = ""
     files: dict[str, None] = field(default_factory=dict[str, None])
     analyses: deque[Analysis] = field(default_factory=lambda: deque[Analysis](maxlen=_ANALYSES))
-    alarms: dict[AlertKey, Alarm] = field(default_factory=dict[AlertKey, Alarm])
+    alarms: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
     checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
     state: AttemptTransition | None = None
     verdict: Entry | None = None
@@ -63,9 +63,7 @@ class _Course:
             case Step() as step:
                 self._step(step)
             case Alert(key=key, severity=severity) as alert if alert.firing and severity.alarm:
-                self.alarms[key] = Alarm(
-                    rule=key.rule, summary=alert.summary, severity=severity, steps=alert.evidence
-                )
+                self.alarms[key] = alert
             case Analysis(by=Teller.WORKER) as analysis:
                 self.analyses.append(analysis)
             case Acceptance() as check:

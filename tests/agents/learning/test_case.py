@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.learning.case import Alarm, Case, case_text, stands_in
+from midwatch_agents.learning.case import Case, case_text, stands_in
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -14,7 +14,7 @@ from midwatch_monitor.records import (
     Outcome,
     Sign,
 )
-from midwatch_stage.factories import judged
+from midwatch_stage.factories import alert, judged
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
@@ -28,7 +28,7 @@ CASE = Case(
     ending="done",
     reason="every check passed",
     analyses=(Analysis(what="It is off", cause=Cause.PERMANENT, root="int()", remedy="ceil()"),),
-    alarms=(Alarm(rule="cycle", summary="edit, test, edit", steps=(3, 5)),),
+    alarms=(alert(summary="edit, test, edit", evidence=(3, 5)),),
     interventions=(judged(Action.NUDGE, Outcome.NO_EFFECT, by=Actor.SUPERVISOR, message="Look"),),
     turns=6,
     steps=9,
@@ -94,7 +94,7 @@ def test_r70_a_case_of_any_length_is_cut_to_its_room() -> None:
 
 def test_s30_only_steps_that_were_seen_can_be_cited() -> None:
     analysis = Analysis(what="", cause=Cause.UNKNOWN, root="", remedy="", about=2)
-    alarm = Alarm(rule="cycle", summary="", steps=(3, 99))
+    alarm = alert(summary="", evidence=(3, 99))
     case = Case(steps=9, shown=(8, 9), alarms=(alarm,), analyses=(analysis,))
     assert case.citable == {2, 3, 8, 9}
     assert Case(steps=3).citable == {1, 2, 3}

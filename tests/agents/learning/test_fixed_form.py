@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_agents.learning.case import Alarm, Case
+from midwatch_agents.learning.case import Case
 from midwatch_agents.learning.fixed_form import changed_files, fixed_lesson, fixed_summary
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.records import (
@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Sign,
     Summary,
 )
-from midwatch_stage.factories import judged
+from midwatch_stage.factories import alert, judged
 
 DIFF = """\
 diff --git a/app.py b/app.py
@@ -53,7 +53,7 @@ CASE = Case(
             what="Off by one", cause=Cause.PERMANENT, root="int() cuts", remedy="Use ceil", about=5
         ),
     ),
-    alarms=(Alarm(rule="cycle", summary="edit and test, 3 times", steps=(3, 5, 7)),),
+    alarms=(alert(summary="edit and test, 3 times", evidence=(3, 5, 7)),),
     interventions=(
         judged(Action.NUDGE, Outcome.NO_EFFECT, by=Actor.POLICY, message="Look"),
         judged(

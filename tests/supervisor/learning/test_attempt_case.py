@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from midwatch_agents.learning.case import Alarm
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -72,7 +71,7 @@ async def test_r5_a_case_holds_the_attempt_with_what_was_said_and_done_in_it(
     assert (case.project, case.task) == ("shop", "totals")
     assert (case.ending, case.turns, case.steps, case.notes) == ("unaccepted", 2, 2, "Refunds?")
     assert (case.files, case.analyses, case.shown) == (("a.py",), (TOLD,), (1, 2))
-    assert case.alarms == (Alarm(rule="cycle", summary="round and round", steps=(1, 2)),)
+    assert case.alarms == (CYCLE,)
     (told,) = case.interventions
     assert (told.action, told.intervention.by) == (Action.NUDGE, Actor.SUPERVISOR)
     assert told.intervention.message == "Look up."
