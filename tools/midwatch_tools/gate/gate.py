@@ -368,7 +368,8 @@ def _ask_for_analysis(why: str) -> Permission:
 
 def backoff(number: int, errors: ErrorSettings) -> float:
     """Seconds before that try, counted from 1: doubling, up to the longest wait."""
-    return min(errors.backoff_seconds * 2 ** (number - 1), errors.max_backoff_seconds)
+    doublings = min(number - 1, 64)  # more of them make no float
+    return min(errors.backoff_seconds * 2**doublings, errors.max_backoff_seconds)
 
 
 log = logging.getLogger(__name__)
