@@ -14,22 +14,23 @@ def shown(seat: ConsoleDriver[Journal]) -> PreviewView:
 
 
 async def test_the_preview_stands_where_there_is_room(six_tasks: Journal) -> None:
-    places = {
-        (160, 45): "beside",
-        (140, 24): "beside",
-        (120, 36): "below",
-        (139, 28): "below",
+    places = {  # neighbours differ, so that what is waited for is not what was there before
         (120, 27): "",
+        (160, 45): "beside",
         (80, 24): "",
+        (120, 36): "below",
         (40, 10): "",
+        (140, 24): "beside",
+        (139, 28): "below",
     }
     async with console_on(six_tasks, size=(160, 45)) as seat:
-        assert {size: await place(seat, size) for size in places} == places
+        for size, where in places.items():
+            await seat.pilot.resize_terminal(*size)
+            await seat.until(lambda where=where: place(seat) == where)
 
 
-async def place(seat: ConsoleDriver[Journal], size: tuple[int, int]) -> str:
-    """Where the preview stands on a terminal of this size."""
-    await seat.pilot.resize_terminal(*size)
+def place(seat: ConsoleDriver[Journal]) -> str:
+    """Where the preview stands on the terminal."""
     lists, region = seat.app.query_one(TabbedContent).region, shown(seat).region
     if not region.area:
         return ""
