@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import takewhile
 from types import ModuleType
 
 import anyio
@@ -101,30 +102,14 @@ class Script:
             raise ValueError("a script that can be taught must say which lesson it heeds")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestPrompts:
-    """What the model was told in one request: prompts only, no result of a tool."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replied:
-    """One answer that the model gave."""
-
-
-Line = RequestPrompts | Replied
-"""One message of a history, as far as a script looks at it."""
-
-
-def next_turn(script: Script, lines: Sequence[Line]) -> Turn:
+def next_turn(script: Script, messages: Sequence[ModelMessage]) -> Turn:
     """The turn that follows a history; the same history always gives the same turn."""
-    opening = _first_words(lines)
+    opening = _first_words(messages)
     phases = _phases(script, opening)
     if script.cue is Cue.COUNT:
-        index, given = _count_answered(opening), replies(lines)
+        index, given = _count_answered(opening), replies(messages)
     else:
-        index, given = _find_phase(lines, last=len(phases) - 1)
+        index, given = _find_phase(messages, last=len(phases) - 1)
     return _turn(phases[min(index, len(phases) - 1)], given)
 
 
@@ -136,19 +121,15 @@ def _phases(script: Script, opening: str) -> tuple[Phase, ...]:
     return script.phases
 
 
-def replies(lines: Sequence[Line]) -> int:
+def replies(messages: Sequence[ModelMessage]) -> int:
     """How often the model has answered."""
-    return sum(isinstance(line, Replied) for line in lines)
+    return sum(isinstance(each, ModelResponse) for each in messages)
 
 
-def _first_words(lines: Sequence[Line]) -> str:
+def _first_words(messages: Sequence[ModelMessage]) -> str:
     """What the model was told before it said anything."""
-    texts: list[str] = []
-    for line in lines:
-        if isinstance(line, Replied):
-            break
-        texts.append(line.text)
-    return "\n".join(texts)
+    first = takewhile(lambda each: isinstance(each, ModelRequest), messages)
+    return "\n".join(map(_prompt_text, first))
 
 
 def _count_answered(opening: str) -> int:
@@ -162,7 +143,7 @@ def _number(pattern: re.Pattern[str], text: str, default: int) -> int:
     return int(match[1]) if match else default
 
 
-def _find_phase(lines: Sequence[Line], *, last: int) -> tuple[int, int]:
+def _find_phase(messages: Sequence[ModelMessage], *, last: int) -> tuple[int, int]:
     """The phase, and how many of its turns were given.
 
     Guidance that comes with the opening belongs to it. The same guidance may be given twice, after
@@ -170,11 +151,11 @@ def _find_phase(lines: Sequence[Line], *, last: int) -> tuple[int, int]:
     """
     phase, given, begun = 0, 0, False
     seen: set[str] = set()
-    for line in lines:
-        if isinstance(line, Replied):
+    for message in messages:
+        if isinstance(message, ModelResponse):
             begun, given = True, given + 1
             continue
-        new = set(_GUIDANCE.findall(line.text)) - seen
+        new = set(_GUIDANCE.findall(_prompt_text(message))) - seen
         seen |= new
         if new and begun and phase < last:
             phase, given = phase + 1, 0
@@ -274,8 +255,7 @@ def _seconds(name: str, text: str) -> float:
 
 
 def _response(script: Script, messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
-    lines = [_line(message) for message in messages]
-    turn, number = next_turn(script, lines), replies(lines) + 1
+    turn, number = next_turn(script, messages), replies(messages) + 1
     calls = [
         ToolCallPart(
             tool_name=call.tool or _output_tool(info),
@@ -294,13 +274,7 @@ def _output_tool(info: AgentInfo) -> str:
     return info.output_tools[0].name
 
 
-def _line(message: ModelMessage) -> Line:
-    if isinstance(message, ModelResponse):
-        return Replied()
-    return RequestPrompts(text=_prompt_text(message))
-
-
-def _prompt_text(request: ModelRequest) -> str:
+def _prompt_text(request: ModelMessage) -> str:
     """The prompts of a request. Results of tools are left out: a file could hold any text."""
     texts: list[str] = []
     for part in request.parts:

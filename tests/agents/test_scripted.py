@@ -17,10 +17,7 @@ from pydantic_ai.models import Model
 from midwatch_agents.scripted import (
     Call,
     Cue,
-    Line,
     Phase,
-    Replied,
-    RequestPrompts,
     Script,
     Turn,
     next_turn,
@@ -150,13 +147,13 @@ TWO_PHASES = Script(
     phases=(STUCK_PHASE, Phase(turns=(EDIT, DONE))), again=(Phase(turns=(TEST, DONE)),)
 )
 
-GOAL = RequestPrompts(text="Make it work.")
+GOAL = ModelRequest.user_text_prompt("Make it work.")
 
-NUDGE = RequestPrompts(text="[midwatch #7] Look elsewhere.")
+NUDGE = ModelRequest.user_text_prompt("[midwatch #7] Look elsewhere.")
 
 
-def told_and_replied(first: RequestPrompts, count: int) -> list[Line]:
-    return [first, *([Replied()] * count)]
+def told_and_replied(first: ModelRequest, count: int) -> list[ModelMessage]:
+    return [first, *([ModelResponse([])] * count)]
 
 
 @pytest.mark.parametrize(
@@ -170,40 +167,47 @@ def test_the_last_turns_of_a_phase_repeat(given: int, turn: Turn) -> None:
 def test_guidance_begins_the_next_phase_wherever_the_last_one_was(before: int) -> None:
     lines = [*told_and_replied(GOAL, before), NUDGE]
     assert next_turn(TWO_PHASES, lines) == EDIT
-    assert next_turn(TWO_PHASES, [*lines, Replied()]) == DONE
+    assert next_turn(TWO_PHASES, [*lines, ModelResponse([])]) == DONE
 
 
 def test_a_reminder_is_no_guidance() -> None:
-    lines = [*told_and_replied(GOAL, 1), RequestPrompts(text="[midwatch] Please reflect.")]
+    lines = [
+        *told_and_replied(GOAL, 1),
+        ModelRequest.user_text_prompt("[midwatch] Please reflect."),
+    ]
     assert next_turn(TWO_PHASES, lines) == EDIT
 
 
 def test_the_same_guidance_given_twice_counts_once() -> None:
     script = Script(phases=(STUCK_PHASE, STUCK_PHASE, Phase(turns=(DONE,))))
-    lines = [*told_and_replied(GOAL, 1), NUDGE, Replied(), NUDGE]
+    lines = [*told_and_replied(GOAL, 1), NUDGE, ModelResponse([]), NUDGE]
     assert next_turn(script, lines) == EDIT
 
 
 def test_guidance_that_comes_with_the_first_prompt_belongs_to_it() -> None:
     assert next_turn(TWO_PHASES, [GOAL, NUDGE]) == READ
-    assert next_turn(TWO_PHASES, [GOAL, NUDGE, Replied(), NUDGE]) == EDIT
+    assert next_turn(TWO_PHASES, [GOAL, NUDGE, ModelResponse([]), NUDGE]) == EDIT
 
 
 def test_guidance_after_the_last_phase_changes_nothing() -> None:
-    late = RequestPrompts(text="[midwatch #8] Hurry.")
-    lines = [*told_and_replied(GOAL, 1), NUDGE, Replied(), late]
+    late = ModelRequest.user_text_prompt("[midwatch #8] Hurry.")
+    lines = [*told_and_replied(GOAL, 1), NUDGE, ModelResponse([]), late]
     assert next_turn(TWO_PHASES, lines) == DONE
 
 
 @pytest.mark.parametrize(("attempt", "turn"), [(1, READ), (2, TEST), (3, TEST)])
 def test_a_later_attempt_has_its_own_phases(attempt: int, turn: Turn) -> None:
-    goal = RequestPrompts(text=f"Make it work.\nThis is attempt {attempt} of this task.\n")
+    goal = ModelRequest.user_text_prompt(
+        f"Make it work.\nThis is attempt {attempt} of this task.\n"
+    )
     assert next_turn(TWO_PHASES, [goal]) == turn
 
 
 def test_without_phases_of_its_own_a_later_attempt_has_the_same() -> None:
     script = Script(phases=(STUCK_PHASE,))
-    assert next_turn(script, [RequestPrompts(text="This is attempt 2 of this task")]) == READ
+    assert (
+        next_turn(script, [ModelRequest.user_text_prompt("This is attempt 2 of this task")]) == READ
+    )
 
 
 TAUGHT = Script(
@@ -217,9 +221,9 @@ LESSON = "1. (task fix, rejected by a person; untested) Run the tests."
 
 
 def test_a_lesson_that_it_heeds_changes_what_it_does() -> None:
-    lines: list[Line] = [RequestPrompts(text=f"Make it work.\n{LESSON}")]
+    lines: list[ModelMessage] = [ModelRequest.user_text_prompt(f"Make it work.\n{LESSON}")]
     assert next_turn(TAUGHT, lines) == EDIT
-    assert next_turn(TAUGHT, [*lines, Replied()]) == DONE
+    assert next_turn(TAUGHT, [*lines, ModelResponse([])]) == DONE
 
 
 @pytest.mark.parametrize(
@@ -232,18 +236,20 @@ def test_a_lesson_that_it_heeds_changes_what_it_does() -> None:
     ids=["no lesson", "nobody said it", "another task's"],
 )
 def test_a_lesson_that_it_does_not_heed_changes_nothing(lesson: str) -> None:
-    assert next_turn(TAUGHT, [RequestPrompts(text=lesson)]) == READ
+    assert next_turn(TAUGHT, [ModelRequest.user_text_prompt(lesson)]) == READ
 
 
 def test_a_lesson_that_comes_after_the_first_prompt_changes_nothing() -> None:
-    lines = [*told_and_replied(GOAL, 1), RequestPrompts(text=LESSON)]
+    lines = [*told_and_replied(GOAL, 1), ModelRequest.user_text_prompt(LESSON)]
     assert next_turn(TAUGHT, lines) == EDIT
-    assert next_turn(TAUGHT, [*lines, Replied()]) == TEST
+    assert next_turn(TAUGHT, [*lines, ModelResponse([])]) == TEST
 
 
 def test_a_later_attempt_has_its_own_phases_whatever_it_was_taught() -> None:
     assert (
-        next_turn(TAUGHT, [RequestPrompts(text=f"This is attempt 2 of this task\n{LESSON}")])
+        next_turn(
+            TAUGHT, [ModelRequest.user_text_prompt(f"This is attempt 2 of this task\n{LESSON}")]
+        )
         == TEST
     )
 
@@ -277,7 +283,10 @@ def test_the_count_of_interventions_and_of_those_turned_down_chooses_the_answer(
     script = Script(
         phases=tuple(Phase(turns=(each,)) for each in (READ, EDIT, TEST)), cue=Cue.COUNT
     )
-    assert next_turn(script, [RequestPrompts(text=f"Interventions so far: {told}\n")]) == turn
+    assert (
+        next_turn(script, [ModelRequest.user_text_prompt(f"Interventions so far: {told}\n")])
+        == turn
+    )
 
 
 def test_a_phase_cannot_repeat_more_turns_than_it_has() -> None:

@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 from pydantic_ai.workspaces import LocalWorkspaceBackend
 
 from midwatch_agents.scripted import (
     Call,
-    Line,
     Phase,
-    Replied,
-    RequestPrompts,
     Script,
     Turn,
     next_turn,
@@ -85,13 +83,15 @@ def accepted(task: TaskSpec, folder: Path) -> list[bool]:
 
 def given(script: Script, phases: tuple[Phase, ...], opening: str) -> Iterator[tuple[int, Turn]]:
     """Each turn of some phases once, with guidance between the phases."""
-    lines: list[Line] = [RequestPrompts(text=opening)]
+    lines: list[ModelMessage] = [ModelRequest.user_text_prompt(opening)]
     for index, phase in enumerate(phases):
         for _ in phase.turns:
             yield index, next_turn(script, lines)
-            lines.append(Replied())
+            lines.append(ModelResponse([]))
         lines.append(
-            RequestPrompts(text=f"[midwatch #{index + 1} from your supervisor] Do it otherwise.")
+            ModelRequest.user_text_prompt(
+                f"[midwatch #{index + 1} from your supervisor] Do it otherwise."
+            )
         )
 
 
