@@ -14,16 +14,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model
 
-from midwatch_agents.scripted import (
-    Call,
-    Cue,
-    Phase,
-    Script,
-    Turn,
-    next_turn,
-    play,
-    scripted_model,
-)
+from midwatch_agents.scripted import Call, Cue, Phase, Script, Turn, next_turn, play, scripted_model
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError
 

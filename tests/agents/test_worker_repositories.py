@@ -14,12 +14,7 @@ from midwatch_agents.sandbox import SandboxKind, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
 from midwatch_supervisor.run.completion import check_all
-from midwatch_supervisor.workspaces.changes import (
-    changes,
-    list_files,
-    match_names,
-    take_over_files,
-)
+from midwatch_supervisor.workspaces.changes import changes, list_files, match_names, take_over_files
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
 from midwatch_supervisor.workspaces.snapshot import SnapshotMark, files_of, take_snapshot
 from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare

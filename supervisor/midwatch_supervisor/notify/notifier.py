@@ -25,15 +25,7 @@ from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Commit, Draft, Fault, Notified, Record
 from midwatch_supervisor.notify.deaf_targets import fault_part
-from midwatch_supervisor.notify.news import (
-    KINDS,
-    STALE,
-    News,
-    Notification,
-    RunNews,
-    due,
-    message,
-)
+from midwatch_supervisor.notify.news import KINDS, STALE, News, Notification, RunNews, due, message
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.lookup import meet_new
 from midwatch_supervisor.present.text_line import brief

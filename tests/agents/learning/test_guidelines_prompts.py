@@ -4,11 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_agents.learning.guidelines import (
-    Reflected,
-    distillation_prompt,
-    reflection_prompt,
-)
+from midwatch_agents.learning.guidelines import Reflected, distillation_prompt, reflection_prompt
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.records import KnownSummary, Summary
 from midwatch_tools.data_blocks import DataBlocks

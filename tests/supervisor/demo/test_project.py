@@ -17,14 +17,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 from pydantic_ai.workspaces import LocalWorkspaceBackend
 
-from midwatch_agents.scripted import (
-    Call,
-    Phase,
-    Script,
-    Turn,
-    next_turn,
-    play,
-)
+from midwatch_agents.scripted import Call, Phase, Script, Turn, next_turn, play
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.tasks import FileCheck, Role, TaskFile, TaskSpec
 from midwatch_monitor.judge import Judge
