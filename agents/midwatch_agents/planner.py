@@ -1,18 +1,17 @@
 """The planner: a model that writes the plan steps of a task before a worker begins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.models import Model
 
-from midwatch_agents.consultation import CORRECTIONS, consult
+from midwatch_agents.consultation import CORRECTIONS, Consulted, consult
 from midwatch_agents.paths import inside
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.records import PlanStep, Spending
+from midwatch_monitor.records import Plan, PlanStep
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, fold_lines
 
 MAX_STEPS = 12
@@ -63,14 +62,6 @@ class PlanDraft(BaseModel):
     steps: Annotated[list[DraftStep], Field(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drafted:
-    """A plan that was written, and what writing it took."""
-
-    steps: tuple[PlanStep, ...]
-    spending: Spending
-
-
 async def draft_plan(
     model: Model,
     *,
@@ -79,7 +70,7 @@ async def draft_plan(
     precedents: str,
     listing: str,
     settings: Settings,
-) -> Drafted:
+) -> Consulted[Plan]:
     """Have a plan written; raises WorkerError with the reason where there is no usable one.
 
     Args:
@@ -112,7 +103,8 @@ async def draft_plan(
         role=Role.PLANNER,
         seconds=bounds.timeout_seconds,
     )
-    return Drafted(steps=tuple(map(_plan_step, told.answer.steps)), spending=told.spending)
+    plan = Plan(steps=tuple(map(_plan_step, told.answer.steps)))
+    return Consulted(answer=plan, spending=told.spending)
 
 
 def check_draft(draft: PlanDraft) -> PlanDraft:

@@ -8,12 +8,12 @@ from pydantic import BaseModel, Field
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolFailed
 from pydantic_ai.models import Model
 
-from midwatch_agents.consultation import CORRECTIONS, consult
+from midwatch_agents.consultation import CORRECTIONS, Consulted, consult
 from midwatch_agents.paths import inside
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import MidwatchError
-from midwatch_monitor.records import Claim, Spending
+from midwatch_monitor.records import Claim
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks
 
 REQUESTS = 12
@@ -40,7 +40,7 @@ Missing = Annotated[
 
 
 class ReviewVerdict(BaseModel):
-    """What is thought of the work."""
+    """What is thought of the work. A refusal names what is missing."""
 
     approved: Annotated[bool, Field(description="Whether the work reaches the goal.")]
     score: Annotated[
@@ -48,18 +48,6 @@ class ReviewVerdict(BaseModel):
     ]
     comment: Annotated[str, Field(min_length=1, max_length=2000, description="Why, briefly.")]
     missing: Missing = []
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reviewed:
-    """A verdict, and what it took. A refusal names what is missing."""
-
-    approved: bool
-    score: int
-    """How much of the goal is reached, in percent."""
-    comment: str
-    missing: tuple[str, ...]
-    spending: Spending
 
 
 Read = Callable[[str], Awaitable[str]]
@@ -85,7 +73,7 @@ async def review(
     read: Read,
     listing: str,
     settings: Settings,
-) -> Reviewed:
+) -> Consulted[ReviewVerdict]:
     """Have finished work reviewed; raises WorkerError with the reason where there is no verdict.
 
     Args:
@@ -112,7 +100,7 @@ async def review(
             blocks.quote("diff", diff, room // 2),
         ]
     )
-    told = await consult(
+    return await consult(
         _agent(),
         model,
         prompt,
@@ -120,14 +108,6 @@ async def review(
         role=Role.REVIEWER,
         requests=REQUESTS,
         seconds=bounds.timeout_seconds,
-    )
-    verdict = told.answer
-    return Reviewed(
-        approved=verdict.approved,
-        score=verdict.score,
-        comment=verdict.comment.strip(),
-        missing=tuple(verdict.missing),
-        spending=told.spending,
     )
 
 

@@ -7,13 +7,14 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.planner import INSTRUCTIONS, Drafted, draft_plan
+from midwatch_agents.consultation import Consulted
+from midwatch_agents.planner import INSTRUCTIONS, draft_plan
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import WorkerError
-from midwatch_monitor.records import PlanStep
+from midwatch_monitor.records import Plan, PlanStep
 from midwatch_stage.reading import last_words
 
-Plan = list[dict[str, Any]]
+Draft = list[dict[str, Any]]
 LOOK: dict[str, Any] = {"title": "Look", "acceptance": ["grep -q auth app.py"], "confidence": 80}
 WRITE: dict[str, Any] = {"title": "Write  it", "files": ["./app.py"], "confidence": 40}
 
@@ -21,7 +22,7 @@ WRITE: dict[str, Any] = {"title": "Write  it", "files": ["./app.py"], "confidenc
 class Planner:
     """Proposes one plan after the other, the last one again and again, and keeps what it read."""
 
-    def __init__(self, *plans: Plan | Exception) -> None:
+    def __init__(self, *plans: Draft | Exception) -> None:
         self.plans = plans
         self.read: list[str] = []
         self.model = FunctionModel(self._answer, model_name="planning")
@@ -33,7 +34,7 @@ class Planner:
             raise plan
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"steps": plan})])
 
-    async def draft(self, **more: Any) -> Drafted:
+    async def draft(self, **more: Any) -> Consulted[Plan]:
         given: dict[str, Any] = {"precedents": "", "listing": "app.py", "settings": Settings()}
         asked: dict[str, Any] = {"goal": "Add a login.", "acceptance": ("pytest",)}
         return await draft_plan(self.model, **{**asked, **given, **more})
@@ -41,7 +42,7 @@ class Planner:
 
 async def test_a_plan_names_files_checks_and_confidence_and_what_it_took() -> None:
     drafted = await Planner([LOOK, WRITE]).draft()
-    assert drafted.steps == (
+    assert drafted.answer.steps == (
         PlanStep(title="Look", acceptance=("grep -q auth app.py",), confidence=80),
         PlanStep(title="Write it", files=("app.py",), confidence=40),
     )
@@ -82,12 +83,13 @@ async def test_it_sees_goal_checks_precedents_and_files_and_the_last_two_are_dat
     ],
 )
 async def test_a_plan_that_cannot_be_followed_is_handed_back_with_the_reason(
-    wrong: Plan, said: str
+    wrong: Draft, said: str
 ) -> None:
     planner = Planner(wrong, [WRITE])
     drafted = await planner.draft()
     assert said in planner.read[1]
-    assert ([step.title for step in drafted.steps], drafted.spending.requests) == (["Write it"], 2)
+    titles = [step.title for step in drafted.answer.steps]
+    assert (titles, drafted.spending.requests) == (["Write it"], 2)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ async def test_a_plan_that_cannot_be_followed_is_handed_back_with_the_reason(
     ],
 )
 async def test_a_planner_without_a_usable_plan_fails_with_the_reason(
-    plan: Plan | Exception, said: str
+    plan: Draft | Exception, said: str
 ) -> None:
     planner = Planner(plan)
     with pytest.raises(WorkerError, match=said):

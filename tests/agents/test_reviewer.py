@@ -6,7 +6,8 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.reviewer import REQUESTS, Reviewed, review
+from midwatch_agents.consultation import Consulted
+from midwatch_agents.reviewer import REQUESTS, ReviewVerdict, review
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import WorkerError, WorkspaceError
 from midwatch_monitor.records import Claim, ClaimState
@@ -52,7 +53,7 @@ class Reviewer:
             raise WorkspaceError(f"there is no {path}")
         return FILES[path]
 
-    async def review(self, diff: str = "+x = 1") -> Reviewed:
+    async def review(self, diff: str = "+x = 1") -> Consulted[ReviewVerdict]:
         return await review(
             FunctionModel(self._answer, model_name="reviewing"),
             goal="Add a login.",
@@ -67,15 +68,14 @@ class Reviewer:
 
 async def test_a_review_says_how_much_of_the_goal_is_reached_and_what_it_took() -> None:
     reviewed = await Reviewer(GOOD).review()
-    assert (reviewed.approved, reviewed.score, reviewed.missing) == (True, 95, ())
-    assert reviewed.comment == "It does what it should."
+    assert reviewed.answer == ReviewVerdict(**GOOD)
     spending = reviewed.spending
     assert (spending.role, spending.model, spending.requests) == ("reviewer", "reviewing", 1)
 
 
 async def test_a_refusal_names_what_is_missing() -> None:
-    reviewed = await Reviewer(BAD).review()
-    assert (reviewed.approved, reviewed.missing) == (False, ("app.py: the login",))
+    verdict = (await Reviewer(BAD).review()).answer
+    assert (verdict.approved, verdict.missing) == (False, ["app.py: the login"])
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ async def test_a_refusal_names_what_is_missing() -> None:
 )
 async def test_a_verdict_that_contradicts_itself_is_handed_back(wrong: Turn, said: str) -> None:
     reviewer = Reviewer(wrong, BAD)
-    assert not (await reviewer.review()).approved
+    assert not (await reviewer.review()).answer.approved
     assert said in reviewer.told[1]
 
 
@@ -124,7 +124,7 @@ async def test_a_file_that_cannot_be_shown_is_no_reason_to_give_up(
     path: str, said: str, read: list[str]
 ) -> None:
     reviewer = Reviewer(path, GOOD)
-    assert (await reviewer.review()).approved
+    assert (await reviewer.review()).answer.approved
     assert (said in reviewer.told[1], reviewer.read) == (True, read)
 
 

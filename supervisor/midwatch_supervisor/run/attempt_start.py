@@ -105,7 +105,7 @@ async def outline_plan(
         why = f": {cause.reason} ({cause.url})" if isinstance(cause, ProviderRefusedError) else ""
         log.warning("task %s begins without a plan: the planner failed%s", task.id, why)
         return _without_plan(task, str(error))
-    return Plan(steps=draft.steps), draft.spending
+    return draft.answer, draft.spending
 
 
 def _without_plan(task: TaskSpec, error: str) -> tuple[Plan, Fault]:

@@ -237,7 +237,7 @@ async def _review(
         return _without_review(done, checks, "there is no model for the reviewer")
     masked = resources.journal.masker.text
     try:
-        verdict = await review(
+        reviewed = await review(
             reviewer,
             goal=assignment.task.goal,
             acceptance=check_words(assignment.task),
@@ -249,7 +249,8 @@ async def _review(
         )
     except MidwatchError as error:
         return _without_review(done, checks, str(error))
-    told = "; ".join([verdict.comment, *(f"missing: {each}" for each in verdict.missing)])
+    verdict = reviewed.answer
+    told = "; ".join([verdict.comment.strip(), *(f"missing: {each}" for each in verdict.missing)])
     feedback = Feedback(
         accepted=verdict.approved,
         comment=told,
@@ -258,14 +259,14 @@ async def _review(
         sign=Sign.REVIEWED,
     )
     if verdict.approved:
-        return _end_completed(checks, done, feedback, verdict.spending)
+        return _end_completed(checks, done, feedback, reviewed.spending)
     reason = f"the reviewer refused: {told}"
     refused = replace(done, accepted=False, doubts=(*done.doubts, reason))
     return Ended(
         ending=Ending.UNACCEPTED,
         reason=reason,
         checks=checks,
-        findings=(refused, feedback, verdict.spending),
+        findings=(refused, feedback, reviewed.spending),
     )
 
 
