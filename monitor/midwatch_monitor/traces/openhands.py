@@ -6,7 +6,7 @@ without one. What people said, recalls and changes of state are no steps. A 1.x 
 stored as a folder of `event-*.json` files is not read: join them into one file, one event a line.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -18,23 +18,17 @@ from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, TraceItem, Wo
 from midwatch_monitor.traces.json_stream import Damage, first_items, first_lines, items, lines
 from midwatch_monitor.traces.tool_calls import finish_call
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellCommand:
-    """A command of the shell."""
-
-    text: str
+ActionEffect = Callable[[Workplace, str], tuple[Edit, ...]]
+"""What an action that names a file, or none, changes if it succeeds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Writing:
-    """A change of the file that the act names."""
-
-    content: str | None = None
-    """All of it afterwards, where the act says so."""
+def _nothing(_place: Workplace, _path: str) -> tuple[Edit, ...]:
+    return ()
 
 
-ActionEffect = ShellCommand | Writing | None
+def _writing(content: str | None = None) -> ActionEffect:
+    """A change of the file, with all of its content afterwards where the act says so."""
+    return lambda place, path: place.write(path, content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +43,7 @@ class AgentAction:
     """The answer of the model that it came with; empty where it is not known."""
     spent_usd: float = 0.0
     """Of the whole run until then."""
-    effect: ActionEffect = None
+    effect: ActionEffect = _nothing
     waits: bool = True
     """Whether a result is to come."""
 
@@ -78,10 +72,10 @@ def _effect(given: JsonNode, *, command: bool, editor: bool) -> ActionEffect:
     """What a call of the shell, or of an editor with commands, changes if it succeeds."""
     word = given["command"].text
     if command:
-        return None if given["is_input"] else ShellCommand(text=word)
+        return _nothing if given["is_input"] else lambda place, _: place.run(word)
     if not editor or word not in _CHANGES:
-        return None
-    return Writing(content=given["file_text"].text if word == "create" else None)
+        return _nothing
+    return _writing(given["file_text"].text if word == "create" else None)
 
 
 def _exit_code(seen: JsonNode) -> int | None:
@@ -248,10 +242,10 @@ def _server_args(name: str, args: JsonNode) -> str:
 
 def _server_effect(name: str, args: JsonNode) -> ActionEffect:
     if name == "write":
-        return Writing(content=args["content"].text)
+        return _writing(args["content"].text)
     # Before there were commands, an `edit` was a draft of a part of the file.
     if name == "edit" and not args["command"].text:
-        return Writing()
+        return _writing()
     return _effect(args, command=name == "run", editor=name == "edit")
 
 
@@ -341,7 +335,7 @@ class _Run:
             act.step,
             request=self._requests,
             path=self._place.path(act.step.path),
-            edits=self._edits(act),
+            edits=act.effect(self._place, act.step.path),
             tokens=act.step.tokens if first else 0,
             cost_usd=self._spent - spent,
         )
@@ -349,16 +343,6 @@ class _Run:
             yield from self._calls.open(act.key, step)
         else:
             yield self._calls.number(step)
-
-    def _edits(self, act: AgentAction) -> tuple[Edit, ...]:
-        """What an action changes if it succeeds."""
-        match act.effect:
-            case ShellCommand(text=text):
-                return self._place.run(text)
-            case Writing(content=content):
-                return self._place.write(act.step.path, content)
-            case None:
-                return ()
 
     def _answer(self, answer: ActionResult) -> Iterator[Step]:
         keys = tuple(filter(None, answer.keys)) or ("",)
