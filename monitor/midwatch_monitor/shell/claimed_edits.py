@@ -58,12 +58,9 @@ def claims_edit(tool: str, args: CallArguments) -> bool:
     return changing(tool) and not _only_looks(tool, args)
 
 
-def claimed_edits(tool: str, args: CallArguments, *, path: str = "") -> tuple[Edit, ...]:
-    """The edits that a call claims; none where it names no file.
-
-    `path` is the file that the source names beside the arguments.
-    """
-    return edits_named(tool, args, path=path) if claims_edit(tool, args) else ()
+def claimed_edits(tool: str, args: CallArguments) -> tuple[Edit, ...]:
+    """The edits that a call claims; none where it names no file."""
+    return edits_named(tool, args) if claims_edit(tool, args) else ()
 
 
 def changes_unnamed(tool: str, args: str) -> bool:
@@ -80,7 +77,8 @@ def changes_unnamed(tool: str, args: str) -> bool:
 def edits_named(tool: str, args: CallArguments, *, path: str = "") -> tuple[Edit, ...]:
     """The edits of a call that is known to be one: of the file that it names, or of its patch.
 
-    Only a whole new content has a digest; a change of a part counts as one, whatever it did.
+    `path` is the file that the source names beside the arguments. Only a whole new content has a
+    digest; a change of a part counts as one, whatever it did.
     """
     if path := path or named_path(args):
         content = whole_content(tool, args)

@@ -406,12 +406,12 @@ class Shell:
             self._scripts.rename(lambda path: place_path(path, directory=cwd, root=cwd))
 
 
-def reverts(command: str, *, cwd: str = "") -> tuple[str, ...]:
+def reverts(command: str) -> tuple[str, ...]:
     """The paths that a command puts back to what version control holds; `.` for everything."""
-    written = WrittenFiles(directory=cwd, root=cwd, scripts=Scripts())
+    written = WrittenFiles(directory="", root="", scripts=Scripts())
     Walk(written).follow(command)
     paths = [
-        "." if target.path == EVERYTHING else place_path(target.path, directory="", root=cwd)
+        "." if target.path == EVERYTHING else place_path(target.path, directory="", root="")
         for target in written.written
         if target.restored
     ]

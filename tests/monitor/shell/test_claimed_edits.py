@@ -9,6 +9,7 @@ from midwatch_monitor.shell.claimed_edits import (
     changes_unnamed,
     claimed_edits,
     digest,
+    edits_named,
     named_path,
     refused,
     whole_content,
@@ -79,7 +80,7 @@ def test_the_path_is_what_an_argument_of_that_name_says(args: CallArguments, pat
 
 
 def test_the_path_beside_the_arguments_counts_before_those_within() -> None:
-    assert claimed_edits("edit", {"path": "a.py"}, path="w/a.py") == (Edit(path="w/a.py"),)
+    assert edits_named("edit", {"path": "a.py"}, path="w/a.py") == (Edit(path="w/a.py"),)
 
 
 @pytest.mark.parametrize("args", [{"patch": BLOCKS}, {"input": BLOCKS}, BLOCKS])

@@ -244,10 +244,6 @@ def test_what_version_control_puts_back_is_named(command: str, paths: tuple[str,
     assert reverts(command) == paths
 
 
-def test_paths_are_relative_to_the_folder() -> None:
-    assert reverts("git checkout -- /repo/a.py", cwd="/repo") == ("a.py",)
-
-
 def test_a_named_file_that_is_put_back_is_an_edit() -> None:
     assert Shell().edits("git checkout -- a.py . && git reset --hard") == (Edit(path="a.py"),)
 

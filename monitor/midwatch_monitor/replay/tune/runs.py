@@ -220,12 +220,12 @@ class RunsByLength:
         self._whole = self._sample([1] * len(runs))
         self._draws: list[_Sample] = []
 
-    def draw(self, random: Random, *, times: int = RESAMPLES) -> None:
+    def draw(self, random: Random) -> None:
         """Resample the tasks, each with all its runs, for `interval`."""
         tasks: dict[str, list[int]] = defaultdict(list)
         for at in self._order:
             tasks[self._tasks[at]].append(at)
-        for _ in range(times if tasks else 0):
+        for _ in range(RESAMPLES if tasks else 0):
             drawn = random.choices(list(tasks.values()), k=len(tasks))
             times_drawn = Counter(chain.from_iterable(drawn))
             self._draws.append(self._sample([times_drawn[at] for at in range(len(self._hits))]))
@@ -313,13 +313,13 @@ class AlarmMeter:
 
     def false_alarms(self, alarms: Alarms) -> int:
         """How many resolved runs are alarmed."""
-        return _count(
+        return sum(
             run.label.resolved is True and step is not None for run, step in self._pairs(alarms)
         )
 
     def count_found(self, alarms: Alarms) -> int:
         """How many runs of the target are alarmed, and in time."""
-        return _count(
+        return sum(
             run.reaches(self.target) is True and run.in_time(step, self.target)
             for run, step in self._pairs(alarms)
         )
@@ -336,7 +336,7 @@ class AlarmMeter:
         return AlarmFigures(
             resolved=Share(hits=self.false_alarms(alarms), of=self.resolved),
             found=Share(hits=self.count_found(alarms), of=self.targets),
-            unresolved=Share(hits=_count(step is not None for step in failed), of=len(failed)),
+            unresolved=Share(hits=sum(step is not None for step in failed), of=len(failed)),
             lift=self.by_length.lift(alarms),
             lift_interval=self.by_length.interval(alarms),
             lift_unresolved=self._failing.lift(alarms),
@@ -345,7 +345,3 @@ class AlarmMeter:
 
     def _pairs(self, alarms: Alarms) -> Iterable[tuple[RecordedRun, int | None]]:
         return zip(self.runs, alarms, strict=True)
-
-
-def _count(each: Iterable[bool]) -> int:
-    return sum(each)
