@@ -1,8 +1,17 @@
 """An ended attempt as prompt data: bounded, marked, and complete."""
 
+from typing import Any
+
 import pytest
 
-from midwatch_agents.learning.case import Case, case_text, stands_in
+from midwatch_agents.learning.case import (
+    Case,
+    case_text,
+    named_class,
+    observed_class,
+    stands_in,
+)
+from midwatch_monitor.config.learning import FAILURE_CLASSES
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -108,3 +117,39 @@ def test_files_are_taken_only_from_the_case() -> None:
 def test_a_quote_stands_in_a_text_but_for_case_and_white_space() -> None:
     assert stands_in("the header\n was lost", "At last The  Header was lost.")
     assert not stands_in("the header is lost", "At last the header was lost.")
+
+
+# -- the class of a failure --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ("wrong_result", "wrong_result"),
+        ("Wrong result", "wrong_result"),
+        ("unknown", "unknown"),
+        ("hubris", "other"),
+        ("", "other"),
+    ],
+)
+def test_r26_a_class_that_nobody_configured_is_another(named: str, expected: str) -> None:
+    assert named_class(named, FAILURE_CLASSES) == expected
+
+
+@pytest.mark.parametrize(
+    ("ending", "rules", "check_failed", "expected"),
+    [
+        ("out-of-budget", ("cycle",), True, "budget"),
+        ("unaccepted", ("silence", "cycle"), True, "loop"),
+        ("unaccepted", ("blocked_environment",), True, "environment"),
+        ("stuck", (), True, "loop"),
+        ("unaccepted", ("silence",), True, "wrong_result"),
+        ("done", (), False, "unknown"),
+    ],
+)
+def test_r26_without_a_model_the_end_the_alarms_and_the_checks_tell_the_class(
+    ending: str, rules: tuple[str, ...], check_failed: bool, expected: str
+) -> None:
+    given: dict[str, Any] = {"ending": ending, "rules": rules, "check_failed": check_failed}
+    assert observed_class(FAILURE_CLASSES, **given) == expected
+    assert observed_class(("late",), **given) == "unknown"

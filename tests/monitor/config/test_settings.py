@@ -1,5 +1,6 @@
 """Settings from files and the environment, and what is said of wrong ones."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -223,3 +224,37 @@ def test_a_broker_that_cannot_be_is_answered_with_what_can_and_no_password(
         "a.yaml:1: fleet.broker.url: must be mqtt://HOST:PORT, or mqtts://HOST:PORT for TLS, and "
         f"nothing else; the account is `username` and `password_file`{said}"
     ]
+
+
+# -- keys of earlier versions ------------------------------------------------------------------
+
+
+def test_a_key_that_is_no_longer_used_is_left_out_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "midwatch.yaml"
+    file.write_text("learning:\n  guidelines:\n    auto: true\n    min_runs: 2\n")
+    with caplog.at_level(logging.WARNING):
+        settings = load_settings([file], environ={})
+    assert settings.learning.guidelines.min_runs == 2
+    assert caplog.messages == [
+        f"{file}:3: `learning.guidelines.auto` is no longer used: "
+        "a person approves each new version"
+    ]
+
+
+def test_settings_that_an_earlier_version_stored_are_read() -> None:
+    guidelines = '{"trial_minutes": 60, "regressions": 5}'
+    stored = f'{{"learning": {{"guidelines": {guidelines}, "facts": {{"alike": 0.8}}}}}}'
+    assert Settings.model_validate_json(stored) == Settings()
+
+
+def test_the_names_of_failure_classes_with_words_are_taken_for_classes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text("learning:\n  lessons:\n    failure_classes:\n      late: [too late]\n")
+    assert load_settings([file], environ={}).learning.lessons.classes == ("late",)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "`learning.lessons.failure_classes` is no longer used" in said
+    assert "`learning.lessons.classes`" in said

@@ -12,6 +12,7 @@ from midwatch_monitor.config.section import Length
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.records import Checkpoint, Event, Severity, Step, StepKind
+from midwatch_monitor.replay.tune.comparison import Comparison, compare
 from midwatch_monitor.replay.tune.labels import Label, label_of, read_labels
 from midwatch_monitor.replay.tune.runs import (
     AlarmFigures,
@@ -347,3 +348,80 @@ def test_a_name_that_fits_two_labels_is_refused(tmp_path: Path) -> None:
     labels = read_labels(table(tmp_path, "x/y/a.traj,resolved", "z/y/a.traj,resolved"))
     with pytest.raises(UsageError, match=r"may be any of x/y/a\.traj, z/y/a\.traj"):
         label_of(Path("/elsewhere/y/a.traj"), labels, [])
+
+
+# -- whether some alarms are better than others, beyond noise ----------------------------------
+
+
+def held(
+    runs: Sequence[RecordedRun],
+    before: int,
+    after: int,
+    *,
+    source: str | None = None,
+    seed: int = 1,
+) -> Comparison:
+    """So many of the runs alarmed before, and so many after: always the first ones."""
+    alarms = [[5 if at < many else None for at in range(len(runs))] for many in (before, after)]
+    return compare(runs, AlarmTarget.UNRESOLVED, (alarms[0], alarms[1]), seed=seed, source=source)
+
+
+FAILED = apart([lost(source="a")] * 40)
+RESOLVED = apart([run()] * 40)
+
+
+def test_more_that_is_found_on_many_tasks_is_better() -> None:
+    compared = held(FAILED, 10, 20)
+    assert compared.found.before == Share(hits=10, of=40)
+    assert compared.found.after == Share(hits=20, of=40)
+    assert (compared.better, compared.worse) == (True, False)
+    back = held(FAILED, 20, 10)
+    assert (back.better, back.worse) == (False, True)
+
+
+def test_fewer_false_alarms_on_many_tasks_are_better() -> None:
+    assert held(RESOLVED, 12, 2).better
+    assert held(RESOLVED, 2, 12).worse
+
+
+def test_one_task_more_is_noise() -> None:
+    compared = held(FAILED, 10, 11)
+    assert compared.found.interval is not None
+    assert compared.found.interval.low <= 0 < compared.found.interval.high
+    assert not compared.better
+    assert not compared.worse
+
+
+def test_many_runs_of_one_task_are_one_sign() -> None:
+    many = [lost()] * 20 + FAILED
+    compared = held(many, 0, 20)
+    assert compared.found.tasks == 1
+    assert not compared.better
+
+
+def test_four_tasks_of_four_are_too_few_to_be_better_and_enough_to_be_worse() -> None:
+    assert not held(FAILED[:4], 0, 4).better
+    assert held(FAILED[:4], 4, 0).worse
+
+
+def test_of_a_single_task_nothing_is_claimed() -> None:
+    compared = held([lost()] * 2, 2, 0)
+    assert compared.found.interval is None
+    assert not compared.worse
+
+
+def test_where_nothing_changes_the_interval_is_nothing() -> None:
+    compared = held(FAILED, 7, 7)
+    assert compared.found.interval == Interval(low=0.0, high=0.0)
+    assert compared.resolved.interval is None
+
+
+def test_only_the_runs_of_a_source_are_compared() -> None:
+    other = apart([lost(source="b")] * 40)
+    assert held([*other, *FAILED], 0, 40, source="a").found.after == Share(hits=0, of=40)
+    assert held([*other, *FAILED], 0, 40, source="b").found.after == Share(hits=40, of=40)
+
+
+def test_the_same_seed_gives_the_same_comparison() -> None:
+    assert held(FAILED, 10, 14) == held(FAILED, 10, 14)
+    assert held(FAILED, 10, 14) != held(FAILED, 10, 14, seed=2)

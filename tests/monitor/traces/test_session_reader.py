@@ -1,7 +1,9 @@
 """What holds for every format that is read line by line."""
 
 import json
+import os
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,25 @@ import pytest
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.records import Change, Edit, Event, Lifecycle, Step, StepKind
 from midwatch_monitor.replay.replay import AlertLine, replay
-from midwatch_monitor.traces import Damage, claude_code, codex, gemini, open_trace, qwen, recognise
-from midwatch_monitor.traces.foreign import JsonNode
-from midwatch_monitor.traces.json_stream import MAX_LINE
-from midwatch_monitor.traces.session_reader import SessionReader, typed_text
+from midwatch_monitor.traces import (
+    FORMATS,
+    claude_code,
+    codex,
+    gemini,
+    open_trace,
+    qwen,
+    recognise,
+)
+from midwatch_monitor.traces.foreign import JsonNode, TraceItem
+from midwatch_monitor.traces.json_stream import MAX_LINE, Damage
+from midwatch_monitor.traces.session_reader import (
+    KEPT,
+    SessionReader,
+    Tail,
+    find_sessions,
+    parent_of,
+    typed_text,
+)
 from midwatch_stage.sessions import DIALECTS, NOON, Dialect, Lines, write
 
 READERS: dict[str, Callable[[], SessionReader]] = {
@@ -172,3 +189,180 @@ def test_a_damaged_line_loses_nothing_else(tmp_path: Path, format: str, dialect:
 )
 def test_what_programs_put_around_a_prompt_is_left_out(text: str, prompt: str) -> None:
     assert typed_text(text) == prompt
+
+
+# -- where sessions lie ------------------------------------------------------------------------
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+PLACES = {
+    "claude-code": ".claude/projects/-repo/s.jsonl",
+    "codex": ".codex/sessions/2026/11/21/rollout-1.jsonl",
+    "gemini": ".gemini/tmp/repo/chats/session-1.jsonl",
+    "qwen": ".qwen/projects/-repo/chats/s.jsonl",
+}
+
+
+def kept(path: Path, at: datetime = NOW) -> Path:
+    """A file that was last written then."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}\n")
+    os.utime(path, (at.timestamp(), at.timestamp()))
+    return path
+
+
+def found(agent: str, home: Path, **environ: str) -> list[Path]:
+    return find_sessions(KEPT[agent], environ, home, since=NOW)
+
+
+@pytest.mark.parametrize("agent", list(KEPT))
+def test_a_program_keeps_its_sessions_below_its_folder(tmp_path: Path, agent: str) -> None:
+    session = kept(tmp_path / PLACES[agent])
+    kept(session.with_name("notes.txt"))
+    kept(session.parent.parent / "else" / "deeper" / "other.jsonl")
+    assert found(agent, tmp_path) == [session]
+    assert KEPT[agent].agent == agent
+    assert agent in FORMATS
+
+
+@pytest.mark.parametrize(
+    ("agent", "variable"), [("claude-code", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")]
+)
+def test_a_variable_names_another_folder_unless_it_is_empty(
+    tmp_path: Path, agent: str, variable: str
+) -> None:
+    at_home = kept(tmp_path / PLACES[agent])
+    place = PLACES[agent].partition("/")[2]
+    elsewhere = kept(tmp_path / "else" / place)
+    assert found(agent, tmp_path, **{variable: str(tmp_path / "else")}) == [elsewhere]
+    assert found(agent, tmp_path, **{variable: ""}) == [at_home]
+
+
+def test_sub_agents_have_sessions_of_their_own(tmp_path: Path) -> None:
+    session = kept(tmp_path / ".claude" / "projects" / "-repo" / "s.jsonl")
+    child = kept(session.with_suffix("") / "subagents" / "agent-1.jsonl")
+    assert found("claude-code", tmp_path) == [child, session]
+    assert parent_of(child) == session
+    assert parent_of(session) is None
+
+
+def test_what_was_last_written_before_is_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / ".qwen" / "projects" / "-repo" / "chats"
+    kept(folder / "old.jsonl", NOW - timedelta(seconds=1))
+    new = [kept(folder / f"{name}.jsonl", NOW + timedelta(seconds=1)) for name in "ba"]
+    assert found("qwen", tmp_path) == sorted(new)
+
+
+def test_links_that_lead_out_and_what_is_no_file_are_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / ".qwen" / "projects" / "-repo" / "chats"
+    session, outside = kept(folder / "s.jsonl"), kept(tmp_path / "else" / "chats" / "o.jsonl")
+    (folder / "inside.jsonl").symlink_to(session)
+    (folder / "outside.jsonl").symlink_to(outside)
+    (folder / "nowhere.jsonl").symlink_to(folder / "gone")
+    (folder / "itself.jsonl").symlink_to(folder / "itself.jsonl")
+    (folder / "folder.jsonl").mkdir()
+    (tmp_path / ".qwen" / "projects" / "linked").symlink_to(outside.parent.parent)
+    assert found("qwen", tmp_path) == [folder / "inside.jsonl", session]
+
+
+def test_a_program_that_was_never_started_has_no_sessions(tmp_path: Path) -> None:
+    assert [found(agent, tmp_path) for agent in KEPT] == [[], [], [], []]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
+def test_folders_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
+    session = kept(tmp_path / ".qwen" / "projects" / "a" / "chats" / "s.jsonl")
+    closed = kept(tmp_path / ".qwen" / "projects" / "b" / "chats" / "s.jsonl").parent
+    closed.chmod(0)
+    try:
+        assert found("qwen", tmp_path) == [session]
+    finally:
+        closed.chmod(0o700)
+
+
+# -- a file that grows -------------------------------------------------------------------------
+
+
+def _line(number: int) -> str:
+    return json.dumps({"n": number}) + "\n"
+
+
+def _numbers(tail: Tail) -> list[int | str]:
+    """What was read: the number of each object, or what was wrong."""
+    read = list[int | str]()
+    for item in tail.read():
+        read.append(item.node["n"].count if isinstance(item, TraceItem) else item.problem)
+    return read
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "session.jsonl"
+
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def test_lines_are_read_once_and_a_line_counts_when_its_end_is_there(path: Path) -> None:
+    tail = Tail(path)
+    assert _numbers(tail) == []  # no such file yet
+    _append(path, _line(1) + _line(2)[:4])
+    assert _numbers(tail) == [1]
+    _append(path, _line(2)[4:] + _line(3))
+    assert _numbers(tail) == [2, 3]
+    assert _numbers(tail) == []
+    tail.close()
+
+
+def test_a_file_that_became_shorter_is_read_from_its_start(path: Path) -> None:
+    tail = Tail(path)
+    _append(path, _line(1) + _line(2))
+    assert _numbers(tail) == [1, 2]
+    path.write_text(_line(3), encoding="utf-8")
+    assert _numbers(tail) == [3]
+    tail.close()
+
+
+def test_of_a_file_that_was_replaced_the_rest_is_read_before_the_new_one(path: Path) -> None:
+    tail = Tail(path)
+    _append(path, _line(1))
+    assert _numbers(tail) == [1]
+    _append(path, _line(2))
+    path.rename(path.with_suffix(".old"))
+    _append(path, _line(3))
+    assert _numbers(tail) == [2, 3]
+    tail.close()
+
+
+def test_a_file_that_was_removed_may_come_back(path: Path) -> None:
+    tail = Tail(path)
+    _append(path, _line(1))
+    assert _numbers(tail) == [1]
+    path.unlink()
+    assert _numbers(tail) == []
+    _append(path, _line(2))
+    assert _numbers(tail) == [2]
+    tail.close()
+
+
+def test_what_cannot_be_read_costs_nothing_else(path: Path) -> None:
+    path.write_bytes(b"no json\n\xff\xfe\n\n" + _line(1).encode())
+    tail = Tail(path)
+    found = tail.read()
+    assert [type(each) for each in found] == [Damage, Damage, TraceItem]
+    tail.close()
+
+
+def test_a_line_that_is_too_long_is_not_held_in_memory(path: Path) -> None:
+    path.write_bytes(b'{"n": "' + b"x" * MAX_LINE + b'"}\n' + _line(1).encode())
+    tail = Tail(path)
+    # A look that only finds the middle of a line answers nothing.
+    read = [each for _ in range(20) for each in _numbers(tail)]
+    assert read == [f"longer than {MAX_LINE} bytes", 1]
+    tail.close()
+
+
+def test_a_pipe_under_the_name_keeps_nobody_waiting(path: Path) -> None:
+    os.mkfifo(path)
+    assert Tail(path).read() == []

@@ -1,5 +1,15 @@
 """What of a run is news, and in which words."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.records import (
     Action,
     AlertKey,
@@ -9,9 +19,11 @@ from midwatch_monitor.records import (
     Notified,
     PermissionRequest,
     Record,
+    Severity,
 )
 from midwatch_stage import factories as make
-from midwatch_supervisor.notify.news import News, NewsKind, RunNews
+from midwatch_stage.factories import AT, after
+from midwatch_supervisor.notify.news import News, NewsKind, RunNews, due
 
 SUBJECT = "edit:src/secret_plan.py"
 
@@ -91,3 +103,112 @@ def test_what_was_told_is_known_from_the_journal_and_so_is_what_failed() -> None
     run = run_of(make.alert(), failed, Notified(target="phone", keys=("alert:1",)))
     assert run.failed == set()
     assert run.told == {"phone": {"alert:1": make.after(3)}}
+
+
+# -- when they are told: grouping, quiet hours, repetition, severity ---------------------------
+
+HOME = ZoneInfo("Europe/Berlin")
+QUIET: dict[str, Any] = {"quiet": {"from": "22:00", "to": "07:00"}}
+
+
+def news(kind: NewsKind = NewsKind.ALERT, at: datetime = AT, **fields: Any) -> News:
+    key = f"{kind}:1"
+    made = News(
+        key=key, kind=kind, at=at, run=1, task=1, attempt=1, name="fix#1", text="a", bare="a"
+    )
+    return replace(made, **fields)
+
+
+WAITS = news(NewsKind.WAITING)
+
+
+def said(
+    *what: News,
+    now: datetime,
+    told: Mapping[str, datetime] | None = None,
+    target: Mapping[str, object] | None = None,
+    **settings: object,
+) -> list[str]:
+    """The keys of what is due."""
+    way = {"webhook": "https://a.test", "secret_env": "S", **(target or {})}
+    given = NotifySettings.model_validate({"targets": {"t": way}, **settings})
+    found = due(what, told or {}, target=given.targets["t"], settings=given, now=now)
+    return [each.key for each in found]
+
+
+def test_what_comes_within_the_time_of_a_group_is_one_message() -> None:
+    both = news(), news(at=after(20), key="alert:2")
+    group = partial(said, *both, group_seconds=30)
+    assert group(now=after(29)) == []
+    assert group(now=after(30)) == ["alert:1", "alert:2"]
+    assert group(now=after(30), told={"alert:1": after(10)}) == []
+    assert group(now=after(50), told={"alert:1": after(10)}) == ["alert:2"]
+
+
+@pytest.mark.parametrize(
+    ("severity", "least", "told"),
+    [("warning", "warning", True), ("notice", "warning", False), ("critical", "notice", True)],
+)
+def test_an_alert_is_told_from_the_severity_of_the_target_on(
+    severity: str, least: str, *, told: bool
+) -> None:
+    alert = news(severity=Severity(severity))
+    assert bool(said(alert, now=after(60), target={"from": least})) == told
+    assert said(WAITS, now=after(60), target={"from": "critical"}) == [WAITS.key]
+
+
+def test_the_end_of_a_run_is_told_to_those_who_want_it() -> None:
+    end = news(NewsKind.END)
+    assert said(end, now=after(60)) == []
+    assert said(end, now=after(60), target={"ends": True}) == [end.key]
+
+
+def test_what_still_waits_is_said_again_and_an_alert_is_not() -> None:
+    told = {WAITS.key: after(30), "alert:1": after(30)}
+    assert said(WAITS, news(), now=after(30, minutes=29), told=told) == []
+    assert said(WAITS, news(), now=after(30, minutes=30), told=told) == [WAITS.key]
+    assert said(WAITS, now=after(minutes=9000), told=told, repeat_minutes=0) == []
+
+
+def test_an_alert_of_the_day_before_yesterday_is_not_told_and_what_still_waits_is() -> None:
+    now = AT + timedelta(days=2)
+    assert said(news(), WAITS, now=now) == [WAITS.key]
+
+
+def at_home(day: int, hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 10, day, hour, minute, tzinfo=HOME)
+
+
+def test_over_midnight_only_what_is_excepted_is_told_and_the_rest_in_the_morning() -> None:
+    late = at_home(20, 23)
+    minor = news(at=late)
+    grave = news(at=late, key="alert:2", severity=Severity.CRITICAL)
+    waits = news(NewsKind.WAITING, at=late)
+    for now in (at_home(20, 23, 30), at_home(21, 0), at_home(21, 6, 59)):
+        assert said(minor, grave, waits, now=now, **QUIET) == [grave.key]
+    told = {grave.key: at_home(20, 23, 1)}
+    assert said(minor, grave, waits, now=at_home(21, 7), told=told, **QUIET) == [
+        minor.key,
+        waits.key,
+    ]
+
+
+def test_before_the_quiet_hours_begin_everything_is_told() -> None:
+    assert said(news(at=at_home(20, 21, 58)), now=at_home(20, 21, 59), **QUIET) == ["alert:1"]
+    assert said(news(at=at_home(20, 21, 58)), now=at_home(20, 22), **QUIET) == []
+
+
+@pytest.mark.parametrize(("hour", "told"), [(12, False), (13, True), (3, True)])
+def test_quiet_hours_may_lie_within_a_day(hour: int, *, told: bool) -> None:
+    noon: dict[str, Any] = {"quiet": {"from": "12:00", "to": "13:00"}}
+    at = at_home(21, hour)
+    assert bool(said(news(at=at - timedelta(hours=4)), now=at, **noon)) == told
+
+
+@pytest.mark.parametrize(("utc_hour", "told"), [(4, False), (5, False), (6, True)])
+def test_the_morning_after_the_clocks_go_back_begins_by_the_new_time(
+    utc_hour: int, *, told: bool
+) -> None:
+    # From 03:00 (UTC+2) it is 02:00 (UTC+1) again on 25 October 2026: 07:00 is 06:00 in UTC.
+    now = datetime(2026, 10, 25, utc_hour, tzinfo=ZoneInfo("UTC")).astimezone(HOME)
+    assert bool(said(news(at=at_home(24, 23)), now=now, **QUIET)) == told
