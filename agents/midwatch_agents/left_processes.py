@@ -70,7 +70,7 @@ def _families(ours: Callable[[str], bool]) -> set[int]:
         return found
     children: dict[int, list[int]] = {}
     for process in processes:
-        children.setdefault(_parent(process), []).append(process)
+        children.setdefault(int(_state(process)[1]), []).append(process)
     below = list(found)
     while below:
         fresh = {*children.get(below.pop(), ())} - found - {os.getpid()}
@@ -93,10 +93,6 @@ def _wait_for_end(processes: Iterable[int]) -> None:
     last = time.monotonic() + _LAST_SECONDS  # what waits for a device ends when that answers
     while any(_state(each)[0] not in "ZX" for each in processes) and time.monotonic() < last:
         time.sleep(_LOOK_SECONDS)
-
-
-def _parent(process: int) -> int:
-    return int(_state(process)[1])
 
 
 def _state(process: int) -> tuple[str, str]:

@@ -104,9 +104,7 @@ def parse_length(value: object) -> Length:
     text = _text(value)
     if text.isdecimal():
         return Length(steps=int(text), text=text)
-    if match := _DURATION.fullmatch(text):
-        return _length(match)
-    raise ValueError("write a number of steps (3) or a duration (30s, 5m, 1h)")
+    return _time(text, "write a number of steps (3) or a duration (30s, 5m, 1h)")
 
 
 def parse_duration(value: object) -> Length:
@@ -114,11 +112,9 @@ def parse_duration(value: object) -> Length:
     if isinstance(value, Length):
         return value
     text = _text(value)
-    if text == "0":
-        return Length()
-    if match := _DURATION.fullmatch(text):
-        return _length(match)
-    raise ValueError("write a duration (30s, 5m, 1h), or 0 for never")
+    return (
+        Length() if text == "0" else _time(text, "write a duration (30s, 5m, 1h), or 0 for never")
+    )
 
 
 def _text(value: object) -> str:
@@ -127,7 +123,11 @@ def _text(value: object) -> str:
     return str(value).strip() if plain else ""
 
 
-def _length(match: re.Match[str]) -> Length:
+def _time(text: str, advice: str) -> Length:
+    """The time that a text says; raises ValueError with the advice where it says none."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(advice)
     seconds = float(match[1]) * _SECONDS[match[2]]
     if seconds > _LONGEST:
         raise ValueError("write at most ten years (3650d)")

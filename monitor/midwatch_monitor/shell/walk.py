@@ -428,13 +428,9 @@ def _after(before: WriteTarget | None, target: WriteTarget) -> WriteTarget:
 
 
 def _edit(path: str, target: WriteTarget) -> Edit:
-    return Edit(path=path, digest=_digest(target.text), deleted=target.deleted)
-
-
-def _digest(text: str | None) -> str:
-    if text is None or UNKNOWN in text:
-        return ""
-    return digest(text)
+    text = target.text
+    known = "" if text is None or UNKNOWN in text else digest(text)
+    return Edit(path=path, digest=known, deleted=target.deleted)
 
 
 def _folder(target: WriteTarget) -> bool:

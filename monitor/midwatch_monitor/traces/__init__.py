@@ -68,9 +68,13 @@ _KNOWN = {
 FORMATS: Mapping[str, Format] = MappingProxyType(_KNOWN)
 
 
-def recognise(path: Path) -> str | None:
-    """The name of the format that a file is in, or `None`. Raises OSError if it is unreadable."""
-    return next((name for name, each in FORMATS.items() if each.recognise(path)), None)
+def recognise(path: Path, format: str = AUTO) -> str | None:
+    """The name of the format that a file is in, or `None`; with a `format`, only that will do.
+
+    Raises OSError if it is unreadable.
+    """
+    known = ((name, each) for name, each in FORMATS.items() if format in (AUTO, name))
+    return next((name for name, each in known if each.recognise(path)), None)
 
 
 def open_trace(path: Path, format: str = AUTO) -> Generator[Event | Damage, None, None]:
@@ -81,7 +85,7 @@ def open_trace(path: Path, format: str = AUTO) -> Generator[Event | Damage, None
     if format not in (AUTO, *FORMATS):
         raise TraceError(f"no trace format is called {format!r}; known: {', '.join(FORMATS)}")
     try:
-        found = recognise(path) if format == AUTO else _if_in(path, format)
+        found = recognise(path, format)
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     if found is None:
@@ -104,10 +108,6 @@ def find_traces(folder: Path, format: str = AUTO) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         if any(path.suffix in each.suffixes and _is_one(path, each) for each in formats):
             yield path
-
-
-def _if_in(path: Path, format: str) -> str | None:
-    return format if FORMATS[format].recognise(path) else None
 
 
 def _is_one(path: Path, format: Format) -> bool:
