@@ -16,6 +16,7 @@ from midwatch_monitor.replay.tune.runs import (
     Alarms,
     AlarmTarget,
     RecordedRun,
+    middle,
 )
 
 
@@ -111,6 +112,4 @@ def _interval(sums: Sequence[tuple[int, int]], random: Random) -> Interval | Non
     for _ in range(RESAMPLES):
         changes, sizes = zip(*random.choices(sums, k=len(sums)), strict=True)
         rates.append(sum(changes) / sum(sizes))
-    rates.sort()
-    edge = RESAMPLES // 40
-    return Interval(low=rates[edge], high=rates[-1 - edge])
+    return middle(rates)

@@ -184,6 +184,12 @@ RESAMPLES = 500
 """Bootstrap resamples of the tasks: the ends of a 95 % interval then rest on a dozen each."""
 
 
+def middle(resampled: Sequence[float]) -> Interval:
+    """Where 95 % of some figures lie."""
+    ordered, edge = sorted(resampled), len(resampled) // 40
+    return Interval(low=ordered[edge], high=ordered[-1 - edge])
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
     """How often each run was drawn, and the shares that follow."""
@@ -243,13 +249,9 @@ class RunsByLength:
         places = self._places(alarms)
         if len(places) < MIN_ALARMED:
             return None
-        means = sorted(
-            mean for draw in self._draws if (mean := self._mean(places, draw)) is not None
-        )
-        if not means:
-            return None
-        edge = len(means) // 40
-        return Interval(low=means[edge], high=means[-1 - edge])
+        means = [self._mean(places, draw) for draw in self._draws]
+        known = [mean for mean in means if mean is not None]
+        return middle(known) if known else None
 
     def _places(self, alarms: Alarms) -> list[tuple[int, int]]:
         """Each alarmed run with its place among the runs of its source at that step."""
