@@ -23,7 +23,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_agents.model_retries import PatientModel
 from midwatch_agents.sandbox import MARK, SandboxKind
 from midwatch_agents.sandbox_mounts import SandboxPaths
-from midwatch_agents.worker import Station, Worker, mcp_source
+from midwatch_agents.worker import Station, Worker, import_object, mcp_source
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import UsageError, WorkerError
 from midwatch_monitor.journal import Journal
@@ -55,6 +55,7 @@ def somebodys_module(tmp_path_factory: pytest.TempPathFactory) -> Generator[None
     """A module of tools and an agent, importable as `somebodys`."""
     folder = tmp_path_factory.mktemp("modules")
     (folder / "somebodys.py").write_text(SOURCE)
+    (folder / "broken_by_itself.py").write_text("1 / 0\n")
     sys.path.append(str(folder))
     yield
     sys.path.remove(str(folder))
@@ -185,9 +186,13 @@ async def test_a_model_that_fails_is_a_workers_error_with_its_reason(work: Work)
     ("spec", "told"),
     [
         ({"tools": ["somebodys"]}, "worker w, tool: write 'somebodys' as package.module:name"),
+        ({"tools": ["json:"]}, "write 'json:' as package.module:name"),
+        ({"tools": [":dumps"]}, "write ':dumps' as package.module:name"),
+        ({"tools": [".json:dumps"]}, ".json cannot be imported: TypeError"),
+        ({"tools": ["broken_by_itself:x"]}, "ZeroDivisionError: division by zero"),
         ({"tools": ["somebodys:triple"]}, "worker w, tool: somebodys has no 'triple'"),
         ({"tools": ["somebodys:seven"]}, "worker w: the tool somebodys:seven is not a function"),
-        ({"tools": ["nobodys:tool"]}, "worker w, tool: nobodys cannot be imported"),
+        ({"tools": ["nobodys:tool"]}, "nobodys cannot be imported: ModuleNotFoundError: No module"),
         ({"agent": "somebodys:seven"}, "somebodys:seven is no pydantic-ai agent"),
         ({"agent": "nobodys:agent"}, "agent: nobodys cannot be imported"),
         ({"mcp": ["serve 'it"]}, 'the MCP server "serve \'it" is no URL and no command'),
@@ -196,6 +201,17 @@ async def test_a_model_that_fails_is_a_workers_error_with_its_reason(work: Work)
 def test_a_worker_that_cannot_be_built_says_why(spec: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=re.escape(told)):
         worker(Mind(), **spec)
+
+
+def test_a_module_of_the_current_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop_tools.py").write_text("def greet() -> str:\n    return 'hello'\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    greet = import_object("shop_tools:greet", "tool")
+    assert callable(greet)
+    assert greet() == "hello"
 
 
 def test_a_worker_without_a_model_says_where_to_name_one() -> None:

@@ -21,14 +21,7 @@ from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 from midwatch_tools.git import git
 
-pytestmark = pytest.mark.anyio
-
 _AUTHOR = ("-c", "user.name=W", "-c", "user.email=w@example.invalid")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def _git(folder: Path, *words: str) -> str:
