@@ -32,8 +32,6 @@ _LONGEST = 300
 
 
 class Failure(StrEnum):
-    """What kind of failure it is."""
-
     BUSY = "busy"
     """Overload, a rate limit, no answer in time: waiting helps."""
     BROKEN = "broken"

@@ -49,8 +49,6 @@ class Cue(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call."""
-
     tool: str = ""
     """Empty for the agent's output tool, whatever its name."""
     args: str = "{}"

@@ -80,8 +80,6 @@ class CallStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnd:
-    """The agent has ended its turn."""
-
     reason: str = ""
     tokens: tuple[int, int] = (0, 0)
     error: str = ""

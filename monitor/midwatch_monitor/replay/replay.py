@@ -38,8 +38,6 @@ class AlertLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceLine:
-    """One whole trace."""
-
     type: Literal["trace"] = "trace"
     trace: str
     steps: int
@@ -133,7 +131,6 @@ class Replay:
         return (*self._judge.firing, *apart)
 
     def sum(self, trace: str) -> TraceLine:
-        """The trace as a whole."""
         return TraceLine(
             trace=trace,
             steps=self._steps,
@@ -189,7 +186,6 @@ def lines(trace: str, run: Replay, event: Event | Damage) -> Iterator[ReplayLine
 
 
 def alert_lines(trace: str, alerts: Iterable[Alert]) -> Iterator[AlertLine]:
-    """Alerts as lines."""
     for alert in alerts:
         yield AlertLine(
             trace=trace,

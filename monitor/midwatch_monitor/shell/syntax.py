@@ -62,8 +62,6 @@ _SIMPLE_WORD = re.compile(r"(['\"]?)(\w*)\1")
 
 
 class TokenKind(Enum):
-    """The kinds of token."""
-
     WORD = auto()
     OPERATOR = auto()
     REDIRECT = auto()
@@ -330,8 +328,6 @@ class Bracket(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirect:
-    """One redirection."""
-
     operator: str
     """Without the number before it."""
     descriptor: int

@@ -39,14 +39,11 @@ def recognise(path: Path) -> bool:
 
 
 class ClaudeCodeSession(SessionReader):
-    """One session as it is read."""
-
     def __init__(self) -> None:
         super().__init__()
         self._sidechain: bool | None = None
 
     def take(self, line: JsonNode) -> Iterator[Event]:
-        """The events that are complete with this line."""
         id = line["agentId"].text or line["sessionId"].text or line["session_id"].text
         self.heading.add(id=id)
         self._enter(line["cwd"].text)

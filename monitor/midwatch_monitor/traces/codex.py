@@ -38,8 +38,6 @@ def recognise(path: Path) -> bool:
 
 
 class CodexSession(SessionReader):
-    """One session as it is read."""
-
     def __init__(self) -> None:
         super().__init__()
         self._total = 0
@@ -47,7 +45,6 @@ class CodexSession(SessionReader):
         """Those that no step has yet."""
 
     def take(self, line: JsonNode) -> Iterator[Event]:
-        """The events that are complete with this line."""
         payload, at = line["payload"], line["timestamp"].time
         match line["type"].text:
             case "session_meta":

@@ -53,7 +53,6 @@ class GeminiSession(SessionReader):
     """One session as it is read. `folder`: where it works, which its lines do not tell."""
 
     def take(self, line: JsonNode) -> Iterator[Event]:
-        """The events that are complete with this line."""
         match line["type"].text:
             case "gemini":
                 yield from self._answer(line)

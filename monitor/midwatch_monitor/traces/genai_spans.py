@@ -132,14 +132,11 @@ def conversation(span: JsonNode) -> str:
 
 
 class SpanSession(SessionReader):
-    """One session as its spans are read."""
-
     def __init__(self) -> None:
         super().__init__()
         self._answer: ModelAnswer | None = None
 
     def take(self, line: JsonNode) -> Iterator[Event]:
-        """The events that are complete with this span."""
         key, at = _key(line), line["end"].time
         if self._calls.knows(key):  # a program that got no answer sends it again
             return

@@ -33,10 +33,7 @@ def recognise(path: Path) -> bool:
 
 
 class QwenSession(SessionReader):
-    """One session as it is read."""
-
     def take(self, line: JsonNode) -> Iterator[Event]:
-        """The events that are complete with this line."""
         self.heading.add(id=line["agentId"].text or line["sessionId"].text)
         self._enter(line["cwd"].text)
         if line["isSidechain"]:

@@ -38,8 +38,6 @@ _MOST = 1000
 
 
 class NewsKind(StrEnum):
-    """What has happened."""
-
     ALERT = "alert"
     WAITING = "waiting"
     """An attempt waits for a person."""

@@ -44,8 +44,6 @@ _FIND_EVERY = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSources:
-    """Which sessions are watched."""
-
     agents: Sequence[SessionFiles] = ()
     """All sessions of these programs that were written lately."""
     paths: Sequence[Path] = ()

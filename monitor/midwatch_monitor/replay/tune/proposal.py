@@ -59,7 +59,6 @@ def _worse(study: ThresholdStudy) -> dict[str, str]:
 
 
 def is_proposed(study: ThresholdStudy) -> bool:
-    """Whether anything is proposed."""
     return bool(changes(study)) and not refusals(study)
 
 

@@ -140,8 +140,6 @@ IN_TIME = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
-    """One recorded run."""
-
     label: Label
     measured: MeasuredRun
 
