@@ -167,7 +167,7 @@ class PatientModel(WrapperModel):
         wrapped: Model,
         *,
         tries: int,
-        breaker: Breaker | None = None,
+        breaker: Breaker,
         role: Role = Role.WORKER,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -209,7 +209,7 @@ class PatientModel(WrapperModel):
     async def _spoken_of(self, seconds: float | None) -> AsyncGenerator[None]:
         """One request, which may take so many seconds; a first one that takes long is told of."""
         slow = None
-        if self._breaker is not None and not self._breaker.serves(self._who):
+        if not self._breaker.serves(self._who):
             slow = asyncio.create_task(self._tell_slow(seconds))
         deadline = asyncio.timeout(seconds)
         try:
@@ -225,24 +225,21 @@ class PatientModel(WrapperModel):
 
     async def _through(self, ask: Callable[[], Awaitable[ModelResponse]]) -> ModelResponse:
         """Ask once the breaker lets it, and tell the breaker how it went."""
-        breaker = self._breaker
-        if breaker is None:
-            return await ask()
-        await self._await_admission(breaker)
+        await self._await_admission()
         try:
             response = await ask()
         except Exception as error:
-            self._note_failure(breaker, error)
+            self._note_failure(error)
             raise
         except BaseException:  # cancelled: another request may try the provider
-            breaker.release()
+            self._breaker.release()
             raise
-        breaker.note_success(self._who)
+        self._breaker.note_success(self._who)
         return response
 
-    def _note_failure(self, breaker: Breaker, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         """Tell the breaker of a failed request. Raises ProviderRefusedError for a refusal."""
-        failure = failure_of(error)
+        failure, breaker = failure_of(error), self._breaker
         if failure is None:
             breaker.release()
         elif breaker.refuses(failure, self._who):
@@ -253,11 +250,12 @@ class PatientModel(WrapperModel):
         else:
             breaker.note_success(self._who)
 
-    async def _await_admission(self, breaker: Breaker) -> None:
+    async def _await_admission(self) -> None:
         told = False
-        while seconds := breaker.ask():
+        while seconds := self._breaker.ask():
             if not told:
-                await tell_pause(Pause(url=self._url, reason=breaker.reason, seconds=seconds))
+                reason = self._breaker.reason
+                await tell_pause(Pause(url=self._url, reason=reason, seconds=seconds))
                 told = True
             await self._sleep(seconds)
 

@@ -11,7 +11,7 @@ from pydantic_ai import Agent, models
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest
 
-from midwatch_agents.model_retries import PatientModel
+from midwatch_agents.model_retries import Breaker, PatientModel
 from midwatch_agents.models import model_for
 from midwatch_monitor.config.settings import (
     PolicySettings,
@@ -380,9 +380,10 @@ async def test_a_pause_is_as_long_as_the_provider_asks(
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    model = model_for(server.spec(), role=Role.WORKER, key="write")
+    # With less time than a slow first answer is spoken of after.
+    model = model_for(server.spec(timeout_seconds=20), role=Role.WORKER, key="write")
     assert model is not None
-    patient = PatientModel(model, tries=4, sleep=sleep)
+    patient = PatientModel(model, tries=4, breaker=Breaker(ProviderSettings()), sleep=sleep)
     response = await model_request(patient, [ModelRequest.user_text_prompt("Hello")])
     assert response.text == "It is done."
     assert shortest <= told(pauses) <= longest

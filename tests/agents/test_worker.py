@@ -20,10 +20,11 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.model_retries import PatientModel
+from midwatch_agents.model_retries import Breaker, PatientModel
 from midwatch_agents.sandbox import MARK, SandboxKind
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_agents.worker import Station, Worker, import_object, mcp_source
+from midwatch_monitor.config.settings import ProviderSettings
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import UsageError, WorkerError
 from midwatch_monitor.journal import Journal
@@ -61,6 +62,10 @@ def somebodys_module(tmp_path_factory: pytest.TempPathFactory) -> Generator[None
     sys.path.remove(str(folder))
 
 
+def patient(model: Model) -> Model:
+    return PatientModel(model, tries=1, breaker=Breaker(ProviderSettings()))
+
+
 @dataclass
 class Mind:
     """A model that makes some calls in its first turn, then ends, and keeps what it was given."""
@@ -82,7 +87,7 @@ class Mind:
 
     @property
     def model(self) -> Model:
-        return PatientModel(FunctionModel(self.answer), tries=1)
+        return patient(FunctionModel(self.answer))
 
 
 Work = Callable[..., Awaitable[str]]
@@ -177,7 +182,7 @@ async def test_a_model_that_fails_is_a_workers_error_with_its_reason(work: Work)
     def fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         raise ModelHTTPError(401, "m", "no such key")
 
-    failing = Worker(WorkerSpec(), name="w", model=PatientModel(FunctionModel(fail), tries=1))
+    failing = Worker(WorkerSpec(), name="w", model=patient(FunctionModel(fail)))
     with pytest.raises(WorkerError, match="status_code: 401, model_name: m, body: no such key"):
         await work(failing)
 

@@ -44,7 +44,8 @@ async def asked(model: Model, tries: int) -> tuple[str | None, list[float]]:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    patient = PatientModel(model, tries=tries, sleep=sleep)
+    never = Breaker(ProviderSettings(breaker_failures=0))
+    patient = PatientModel(model, tries=tries, breaker=never, sleep=sleep)
     response = await patient.request(HELLO, None, ModelRequestParameters())
     return response.text, pauses
 
@@ -110,7 +111,8 @@ async def test_one_try_means_no_repetition() -> None:
 async def test_a_stream_is_asked_for_again_too() -> None:
     async def sleep(_: float) -> None: ...
 
-    patient = PatientModel(failing(DOWN), tries=2, sleep=sleep)
+    breaker = Breaker(ProviderSettings())
+    patient = PatientModel(failing(DOWN), tries=2, breaker=breaker, sleep=sleep)
     async with patient.request_stream(HELLO, None, ModelRequestParameters()) as stream:
         assert [event async for event in stream]
         assert stream.get().text == "yes"
@@ -143,7 +145,7 @@ class Pauses:
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    async def ask(self, model: Model, breaker: Breaker | None, *, tries: int) -> str | None:
+    async def ask(self, model: Model, breaker: Breaker, *, tries: int) -> str | None:
         listen(self.tell)
         patient = PatientModel(model, tries=tries, breaker=breaker, sleep=self.sleep)
         return (await patient.request(HELLO, None, ModelRequestParameters())).text
@@ -151,7 +153,7 @@ class Pauses:
 
 async def test_a_pause_is_told_with_its_reason() -> None:
     pauses = Pauses()
-    await pauses.ask(failing(ModelHTTPError(429, "m")), None, tries=2)
+    await pauses.ask(failing(ModelHTTPError(429, "m")), Breaker(ProviderSettings()), tries=2)
     assert pauses.told == ["HTTP 429 from function", "it answered"]
 
 
