@@ -7,7 +7,7 @@ dropped. Neither prompts nor answers are logged.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, Field
 from pydantic_ai import Agent, ModelRetry, RunContext, capture_run_messages
@@ -251,15 +251,6 @@ class LookBackResult:
     spending: Spending | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer(Generic[DraftT]):
-    """An answer; without one, why it was of no use."""
-
-    draft: DraftT | None
-    fault: str = ""
-    spending: Spending
-
-
 async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -> WrittenLesson:
     """Draw the lesson of a rejected attempt; raises WorkerError where the model cannot be asked.
 
@@ -271,10 +262,9 @@ async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -
         lesson = fixed_lesson(case, classes)
         return _acceptable(lesson, case) if lesson else WrittenLesson(refused=NOTHING)
     question, prompt = _question([lesson_question(classes)], case, settings)
-    answer = await _ask(_agent(LessonDraft), model, prompt, question, settings)
-    if answer.draft is None:
-        return WrittenLesson(refused=answer.fault, spending=answer.spending)
-    draft = answer.draft
+    draft, fault, spending = await _ask(_agent(LessonDraft), model, prompt, question, settings)
+    if draft is None:
+        return WrittenLesson(refused=fault, spending=spending)
     listed = [path for path in case.files if path in draft.files]
     lesson = Lesson(
         text=" ".join(draft.text.split()),
@@ -290,7 +280,7 @@ async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -
         sources=case.sources,
         waits=BY_A_MODEL,
     )
-    return _acceptable(lesson, case, answer.spending)
+    return _acceptable(lesson, case, spending)
 
 
 def _acceptable(lesson: Lesson, case: Case, spending: Spending | None = None) -> WrittenLesson:
@@ -313,19 +303,19 @@ async def look_back(model: Model | None, case: Case, *, settings: Settings) -> L
     wanted = settings.learning.facts.enabled and settings.learning.facts.extract
     asked = [SUMMARY, *([FACTS] if wanted else [])]
     question, prompt = _question(asked, case, settings)
-    answer = await _ask(_agent(LookBackDraft), model, prompt, question, settings)
-    if answer.draft is not None:
+    draft, _, spending = await _ask(_agent(LookBackDraft), model, prompt, question, settings)
+    if draft is not None:
         summary = Summary(
-            text=" ".join(answer.draft.summary.split()),
-            topics=unique(answer.draft.topics, MOST_TOPICS),
+            text=" ".join(draft.summary.split()),
+            topics=unique(draft.topics, MOST_TOPICS),
             turns=case.turns,
             model=model.model_name,
         )
     # Facts stand by themselves: a summary that is of no use does not cost them.
-    draft = answer.draft or question.last
-    drafts = draft.facts if wanted and isinstance(draft, LookBackDraft) else []
+    last = draft or question.last
+    drafts = last.facts if wanted and isinstance(last, LookBackDraft) else []
     facts = _usable_facts(drafts, question)
-    return LookBackResult(summary=summary, facts=facts, spending=answer.spending)
+    return LookBackResult(summary=summary, facts=facts, spending=spending)
 
 
 def _question(asked: list[str], case: Case, settings: Settings) -> tuple[_Question, str]:
@@ -362,8 +352,8 @@ async def _ask(
     prompt: str,
     question: _Question,
     settings: Settings,
-) -> _Answer[DraftT]:
-    """Ask once; what is of no use is an answer too, and only a model that fails is an error."""
+) -> tuple[DraftT | None, str, Spending]:
+    """Ask once; only a model that fails is an error. Without an answer, why it was of no use."""
     with capture_run_messages() as messages:
         try:
             said = await consult(
@@ -379,6 +369,5 @@ async def _ask(
                 raise
             why = question.fault or "it is not in the form that was asked for"
             fault = f"no usable answer after {CORRECTIONS} corrections: {why}"
-            spent = spending_of(Role.REFLECTOR, model, messages)
-            return _Answer(draft=None, fault=fault, spending=spent)
-    return _Answer(draft=said.answer, spending=said.spending)
+            return None, fault, spending_of(Role.REFLECTOR, model, messages)
+    return said.answer, "", said.spending
