@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from midwatch_agents.model_choice import OLLAMA, PROVIDERS, ollama_address
 from midwatch_monitor.config.tasks import ModelSpec, Role
@@ -25,11 +25,6 @@ _EXTRA = re.compile(r"pydantic-ai-slim\[([\w-]+)")
 _OPENAI_PREFIXES = ("openai:", "openai-chat:", OLLAMA)
 
 
-class _Address(TypedDict):
-    base_url: str
-    api_key: str
-
-
 def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None":
     """The model of a role, or `None` where the specification is absent or says `none`.
 
@@ -45,7 +40,7 @@ def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None"
 
         return scripted_model(spec.name.removeprefix(SCRIPTED), role=role, key=key)
     if spec.base_url is not None:
-        return _compatible(spec, {"base_url": spec.base_url, "api_key": _key(spec)})
+        return _compatible(spec, spec.base_url)
     if spec.api_key_env is not None:
         raise UsageError(
             f"model {spec.name}: `api_key_env` goes with `base_url`; without it, set the "
@@ -59,7 +54,8 @@ def settings_for(spec: ModelSpec) -> "ModelSettings":
     return {"request_timeout": spec.timeout_seconds, "max_retries": 0}
 
 
-def _compatible(spec: ModelSpec, address: _Address) -> "Model":
+def _compatible(spec: ModelSpec, base_url: str) -> "Model":
+    key = _key(spec)
     try:
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.providers.openai import OpenAIProvider
@@ -68,7 +64,8 @@ def _compatible(spec: ModelSpec, address: _Address) -> "Model":
     name = spec.name
     for prefix in _OPENAI_PREFIXES:
         name = name.removeprefix(prefix)
-    return OpenAIChatModel(name, provider=OpenAIProvider(**address), settings=settings_for(spec))
+    provider = OpenAIProvider(base_url=base_url, api_key=key)
+    return OpenAIChatModel(name, provider=provider, settings=settings_for(spec))
 
 
 def _key(spec: ModelSpec) -> str:

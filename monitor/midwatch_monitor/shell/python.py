@@ -4,7 +4,6 @@ import ast
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from midwatch_monitor.shell.syntax import UNKNOWN
@@ -30,19 +29,14 @@ _SAME = frozenset(
 _MODE = re.compile(r"[rwaxbtU+]{1,4}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """What a Python program does to files, and the shell commands that it runs."""
+def program(text: str) -> tuple[tuple[WriteTarget, ...], tuple[str, ...]]:
+    """What a text does to files as a Python program, and the shell commands that it runs.
 
-    targets: tuple[WriteTarget, ...] = ()
-    commands: tuple[str, ...] = ()
-
-
-def program(text: str) -> Program:
-    """What a text does as a Python program; nothing where it is none."""
+    Nothing where it is no program.
+    """
     text = text.replace(UNKNOWN, "$")
     if len(text) > MAX_TEXT:
-        return Program()
+        return (), ()
     try:
         tree = ast.parse(_ESCAPE.sub(_unescape, text))
         arguments = _Reader({})
@@ -50,11 +44,9 @@ def program(text: str) -> Program:
         reader = _Reader(arguments.arguments, known=arguments.values)
         reader.visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Program()  # the interpreter would refuse it as well
-    return Program(
-        targets=tuple(dict.fromkeys(reader.targets))[:MAX_TARGETS],
-        commands=tuple(reader.commands[:MAX_TARGETS]),
-    )
+        return (), ()  # the interpreter would refuse it as well
+    targets = tuple(dict.fromkeys(reader.targets))[:MAX_TARGETS]
+    return targets, tuple(reader.commands[:MAX_TARGETS])
 
 
 def _unescape(found: re.Match[str]) -> str:

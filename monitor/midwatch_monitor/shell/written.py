@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from midwatch_monitor.shell import python
+from midwatch_monitor.shell.python import program
 from midwatch_monitor.shell.syntax import UNKNOWN
 from midwatch_monitor.shell.target import (
     EVERYTHING,
@@ -96,9 +96,9 @@ def script_of(path: str, text: str) -> WrittenScript | None:
 
 def python_script(text: str) -> WrittenScript:
     """What a Python program would write."""
-    program = python.program(text)
-    commands = [text for text in program.commands if len(text) <= MAX_COMMANDS_TEXT]
-    return WrittenScript(targets=program.targets, commands=tuple(commands))
+    targets, commands = program(text)
+    short = tuple(each for each in commands if len(each) <= MAX_COMMANDS_TEXT)
+    return WrittenScript(targets=targets, commands=short)
 
 
 _MAX_WRITTEN = 256
