@@ -1,11 +1,11 @@
 """One question to a model that is no worker: bounded in requests and time, and paid for."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pydantic_ai import Agent, UsageLimits
+from pydantic_ai import Agent, RunContext, Tool, UsageLimits
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 
@@ -30,19 +30,34 @@ class Consulted(Generic[AnswerT]):
 
 
 async def consult(
-    agent: Agent[DepsT, AnswerT],
     model: Model,
     prompt: str,
     *,
-    deps: DepsT,
     role: Role,
+    instructions: str,
+    answer: type[AnswerT],
+    check: Callable[[RunContext[DepsT], AnswerT], AnswerT] | None = None,
+    deps: DepsT,
+    tools: Sequence[Tool[DepsT]] = (),
+    name: str = "",
     requests: int = 1 + CORRECTIONS,
     seconds: float,
 ) -> Consulted[AnswerT]:
     """Ask once; raises WorkerError with the reason where there is no usable answer in time.
 
-    Retries of requests that failed for a passing reason are the model's own.
+    `check` hands an answer back that is of no use, by ModelRetry; it and the `tools` are given
+    `deps`. Retries of requests that failed for a passing reason are the model's own.
     """
+    agent = Agent[DepsT, AnswerT](
+        name=name or role.value,
+        output_type=answer,
+        deps_type=type(deps),
+        instructions=instructions,
+        retries=CORRECTIONS,
+        tools=tools,
+    )
+    if check is not None:
+        agent.output_validator(check)
     deadline = asyncio.timeout(seconds)
     try:
         async with deadline:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, Field
-from pydantic_ai import Agent, ModelRetry
+from pydantic_ai import ModelRetry, RunContext
 from pydantic_ai.models import Model
 
-from midwatch_agents.consultation import CORRECTIONS, Consulted, consult
+from midwatch_agents.consultation import Consulted, consult
 from midwatch_agents.paths import inside
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
@@ -96,18 +96,20 @@ async def draft_plan(
         ]
     )
     told = await consult(
-        _agent(),
         model,
         prompt,
-        deps=None,
         role=Role.PLANNER,
+        instructions=INSTRUCTIONS,
+        answer=PlanDraft,
+        check=check_draft,
+        deps=None,
         seconds=bounds.timeout_seconds,
     )
     plan = Plan(steps=tuple(map(_plan_step, told.answer.steps)))
     return Consulted(answer=plan, spending=told.spending)
 
 
-def check_draft(draft: PlanDraft) -> PlanDraft:
+def check_draft(_: RunContext[None], draft: PlanDraft) -> PlanDraft:
     """The plan if it can be followed and checked; else ModelRetry with what is wrong with it."""
     if len(draft.steps) > MAX_STEPS:
         raise ModelRetry(f"{len(draft.steps)} plan steps are too many: at most {MAX_STEPS}.")
@@ -138,11 +140,3 @@ def _plan_step(step: DraftStep) -> PlanStep:
         acceptance=tuple(step.acceptance),
         confidence=step.confidence,
     )
-
-
-def _agent() -> Agent[None, PlanDraft]:
-    agent = Agent(
-        name="planner", output_type=PlanDraft, instructions=INSTRUCTIONS, retries=CORRECTIONS
-    )
-    agent.output_validator(check_draft)
-    return agent

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, Field
-from pydantic_ai import Agent, ModelRetry, RunContext, capture_run_messages
+from pydantic_ai import ModelRetry, RunContext, capture_run_messages
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models import Model
 
@@ -262,7 +262,7 @@ async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -
         lesson = fixed_lesson(case, classes)
         return _acceptable(lesson, case) if lesson else WrittenLesson(refused=NOTHING)
     question, prompt = _question([lesson_question(classes)], case, settings)
-    draft, fault, spending = await _ask(_agent(LessonDraft), model, prompt, question, settings)
+    draft, fault, spending = await _ask(LessonDraft, model, prompt, question, settings)
     if draft is None:
         return WrittenLesson(refused=fault, spending=spending)
     listed = [path for path in case.files if path in draft.files]
@@ -303,7 +303,7 @@ async def look_back(model: Model | None, case: Case, *, settings: Settings) -> L
     wanted = settings.learning.facts.enabled and settings.learning.facts.extract
     asked = [SUMMARY, *([FACTS] if wanted else [])]
     question, prompt = _question(asked, case, settings)
-    draft, _, spending = await _ask(_agent(LookBackDraft), model, prompt, question, settings)
+    draft, _, spending = await _ask(LookBackDraft, model, prompt, question, settings)
     if draft is not None:
         summary = Summary(
             text=" ".join(draft.summary.split()),
@@ -325,18 +325,6 @@ def _question(asked: list[str], case: Case, settings: Settings) -> tuple[_Questi
     return _Question(case, shown), "\n\n".join([blocks.head, *asked, case_text(case, room, blocks)])
 
 
-def _agent(answer: type[DraftT]) -> Agent[_Question, DraftT]:
-    agent = Agent(
-        name="reflector",
-        output_type=answer,
-        deps_type=_Question,
-        instructions=INSTRUCTIONS,
-        retries=CORRECTIONS,
-    )
-    agent.output_validator(_check_answer)
-    return agent
-
-
 def _check_answer(ctx: RunContext[_Question], draft: DraftT) -> DraftT:
     """The answer if it is one about this case; else ModelRetry with what is wrong with it."""
     question = ctx.deps
@@ -347,7 +335,7 @@ def _check_answer(ctx: RunContext[_Question], draft: DraftT) -> DraftT:
 
 
 async def _ask(
-    agent: Agent[_Question, DraftT],
+    wanted: type[DraftT],
     model: Model,
     prompt: str,
     question: _Question,
@@ -357,11 +345,13 @@ async def _ask(
     with capture_run_messages() as messages:
         try:
             said = await consult(
-                agent,
                 model,
                 prompt,
-                deps=question,
                 role=Role.REFLECTOR,
+                instructions=INSTRUCTIONS,
+                answer=wanted,
+                check=_check_answer,
+                deps=question,
                 seconds=settings.learning.timeout_seconds,
             )
         except WorkerError as error:

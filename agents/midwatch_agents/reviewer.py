@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, Field
-from pydantic_ai import Agent, ModelRetry, RunContext, ToolFailed
+from pydantic_ai import ModelRetry, RunContext, Tool, ToolFailed
 from pydantic_ai.models import Model
 
-from midwatch_agents.consultation import CORRECTIONS, Consulted, consult
+from midwatch_agents.consultation import Consulted, consult
 from midwatch_agents.paths import inside
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
@@ -101,17 +101,20 @@ async def review(
         ]
     )
     return await consult(
-        _agent(),
         model,
         prompt,
-        deps=_Files(read=read, room=room, blocks=blocks),
         role=Role.REVIEWER,
+        instructions=INSTRUCTIONS,
+        answer=ReviewVerdict,
+        check=check_verdict,
+        deps=_Files(read=read, room=room, blocks=blocks),
+        tools=[Tool(read_file)],
         requests=REQUESTS,
         seconds=bounds.timeout_seconds,
     )
 
 
-def check_verdict(verdict: ReviewVerdict) -> ReviewVerdict:
+def check_verdict(_: RunContext[_Files], verdict: ReviewVerdict) -> ReviewVerdict:
     """The verdict if it says what it has to; else ModelRetry with what is wrong with it."""
     if not verdict.approved and not verdict.missing:
         raise ModelRetry("A refusal names what is missing: each thing, with its file.")
@@ -140,16 +143,3 @@ async def read_file(ctx: RunContext[_Files], path: str) -> str:
 def _claim(claim: Claim) -> str:
     reason = f" ({' '.join(claim.reason.split())})" if claim.reason else ""
     return f"- {claim.state}: {' '.join(claim.what.split())}{reason}"
-
-
-def _agent() -> Agent[_Files, ReviewVerdict]:
-    agent = Agent(
-        name="reviewer",
-        output_type=ReviewVerdict,
-        deps_type=_Files,
-        instructions=INSTRUCTIONS,
-        retries=CORRECTIONS,
-        tools=[read_file],
-    )
-    agent.output_validator(check_verdict)
-    return agent

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Annotated
 
 from pydantic import Field
-from pydantic_ai import Agent, ModelRetry, RunContext
+from pydantic_ai import ModelRetry, RunContext
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, Consulted, consult
@@ -191,21 +191,16 @@ async def review_facts(
     An answer with faults is handed back twice, and then taken with what is sound in it. It numbers
     the new facts and the known ones, those that fit best, from 1.
     """
-    agent = Agent(
-        name="fact reviewer",
-        output_type=ReviewReply,
-        deps_type=tuple[int, int],
-        instructions=instructions(case.project, settings),
-        retries=CORRECTIONS,
-    )
-    agent.output_validator(_check_answer)
     room = settings.supervisor.max_evidence_chars
     return await consult(
-        agent,
         model,
         question(new, known, case, DataBlocks.with_new_code(), room=room),
-        deps=(len(new), len(known)),
         role=Role.REFLECTOR,
+        name="fact reviewer",
+        instructions=instructions(case.project, settings),
+        answer=ReviewReply,
+        check=_check_answer,
+        deps=(len(new), len(known)),
         seconds=settings.learning.timeout_seconds,
     )
 
@@ -261,7 +256,7 @@ def _line(number: int, known: KnownFact) -> str:
     return " ".join(parts)
 
 
-async def _check_answer(ctx: RunContext[tuple[int, int]], answer: ReviewReply) -> ReviewReply:
+def _check_answer(ctx: RunContext[tuple[int, int]], answer: ReviewReply) -> ReviewReply:
     """The answer; ModelRetry with what is wrong with it, as long as there is another try."""
     new, known = ctx.deps
     found = faults(answer, new=new, known=known)

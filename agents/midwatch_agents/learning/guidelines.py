@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import BaseModel, Field
-from pydantic_ai import Agent, ModelRetry, RunContext
+from pydantic_ai import ModelRetry, RunContext
 from pydantic_ai.models import Model
 
-from midwatch_agents.consultation import CORRECTIONS, consult
+from midwatch_agents.consultation import consult
 from midwatch_agents.learning.case import stands_in
 from midwatch_agents.learning.section import NOTHING_NEW, document_from
 from midwatch_agents.learning.text_safety import objection
@@ -176,19 +176,6 @@ def distillation_prompt(
     return "\n\n".join(parts)
 
 
-def _reflection_agent() -> Agent[Mapping[int, str], Reflected]:
-    """The agent of the first question; its dependency is what is told of each attempt."""
-    agent = Agent(
-        name="reflector",
-        output_type=Reflected,
-        deps_type=Mapping[int, str],
-        instructions=REFLECTING,
-        retries=CORRECTIONS,
-    )
-    agent.output_validator(_has_sources)
-    return agent
-
-
 def _has_sources(ctx: RunContext[Mapping[int, str]], answer: Reflected) -> Reflected:
     """The answer if each insight quotes attempts that there are; the last one as it is."""
     for each in (each for insight in answer.insights for each in insight.evidence):
@@ -259,7 +246,14 @@ async def reflect_on_runs(
     try:
         prompt = reflection_prompt(summaries, asides, blocks=DataBlocks.with_new_code())
         asked = await consult(
-            _reflection_agent(), model, prompt, deps=shown, role=Role.REFLECTOR, seconds=seconds
+            model,
+            prompt,
+            role=Role.REFLECTOR,
+            instructions=REFLECTING,
+            answer=Reflected,
+            check=_has_sources,
+            deps=shown,
+            seconds=seconds,
         )
     except WorkerError as error:
         return ReflectionResult(reason="the look back failed", errors=(str(error),))
@@ -309,10 +303,15 @@ async def _distill(
 ) -> ReflectionResult:
     """The same result with the answer to the second question, or with what is wrong with it."""
     try:
-        agent: Agent[None, str] = Agent(
-            name="reflector", instructions=DISTILLING, retries=CORRECTIONS
+        asked = await consult(
+            model,
+            prompt,
+            role=Role.REFLECTOR,
+            instructions=DISTILLING,
+            answer=str,
+            deps=None,
+            seconds=seconds,
         )
-        asked = await consult(agent, model, prompt, deps=None, role=Role.REFLECTOR, seconds=seconds)
     except WorkerError as error:
         return replace(seen, reason="the guidelines could not be written", errors=(str(error),))
     draft = document_from(asked.answer, current, max_words=config.max_words)
