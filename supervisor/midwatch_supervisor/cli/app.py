@@ -5,6 +5,7 @@ No command is imported before it is called.
 
 import errno
 import gc
+import re
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
@@ -12,7 +13,7 @@ from difflib import get_close_matches
 from inspect import iscoroutine
 from typing import Any, cast
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, Token, convert
 
 from midwatch_monitor.errors import (
     ConfigError,
@@ -29,6 +30,7 @@ from midwatch_supervisor.cli.output import drop_output, open_closed_streams, wri
 NOT_READ = 128 + signal.SIGPIPE
 """The exit code where whoever read the output went: what shells say of other programs then."""
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 GROUPS = {
     "Run": {
@@ -106,7 +108,9 @@ def build() -> App:
         help_format="plaintext",
         version=_version,
         # A path may begin with a bracket, and is no JSON then.
-        default_parameter=Parameter(json_list=False, json_dict=False, show_default=_default_text),
+        default_parameter=Parameter(
+            converter=_convert, json_list=False, json_dict=False, show_default=_default_text
+        ),
         exit_on_error=False,
         print_error=False,
         result_action="return_value",
@@ -129,6 +133,15 @@ def _version() -> str:
     from importlib.metadata import version  # takes as long as many commands do
 
     return version("midwatch")
+
+
+def _convert(kind: Any, tokens: Sequence[Token]) -> object:
+    """What was written, as its kind. cyclopts would round where a whole number is meant."""
+    if kind is int:
+        wrong = next((token.value for token in tokens if not _WHOLE.fullmatch(token.value)), None)
+        if wrong is not None:
+            raise ValueError(f"`{wrong}` is no whole number of at most 18 digits")
+    return cast(object, convert(kind, tokens))
 
 
 def _default_text(default: object) -> str | None:

@@ -24,6 +24,20 @@ JsonOption = Annotated[
 ]
 
 
+def _check_port(_kind: object, port: int, least: int = 1) -> None:
+    if not least <= port <= 65_535:
+        raise ValueError(f"Must be a port, from {least} to 65535.")
+
+
+def _check_any_port(kind: object, port: int) -> None:
+    _check_port(kind, port, least=0)
+
+
+Port = Annotated[int, Parameter(validator=_check_port)]
+AnyPort = Annotated[int, Parameter(validator=_check_any_port)]
+"""A port, or 0 for one that is free."""
+
+
 def settings_in_force(config: Sequence[Path] | None) -> "Settings":
     """The settings from `--config`, else where they are looked for, under the environment."""
     from midwatch_monitor.config.source import load_settings

@@ -37,6 +37,13 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (["replay", "none.jsonl"], "none.jsonl: No such file or directory\n"),
         (["replay", ".", "--format", "x"], "no trace format is called 'x'"),
         (["replay", ".", "--config", "[x]"], "[x]: there is no such file\n"),
+        (["grant", "a", "--requests", "1.5"], "Invalid value for --requests: `1.5` is no whole "),
+        (["status", "--run", "0.5"], "Invalid value for --run: `0.5` is no whole number"),
+        (["lessons", "show", "9" * 20], f"`{'9' * 20}` is no whole number of at most 18 digits"),
+        (["watch", "--port", "0.5"], "Invalid value for --port: `0.5` is no whole number"),
+        (["watch", "--port", "0"], 'Invalid value "0" for --port. Must be a port, from 1 to 65535'),
+        (["watch", "--port", "99999"], 'Invalid value "99999" for --port. Must be a port'),
+        (["attach", "--port", "-1"], 'Invalid value "-1" for --port. Must be a port, from 0 to'),
     ],
 )
 def test_bad_usage_is_said_plainly_and_exits_with_2(

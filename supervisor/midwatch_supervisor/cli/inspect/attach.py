@@ -24,7 +24,7 @@ from midwatch_supervisor.cli.journals import (
 )
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.run.options import HeadlessOption, Output, output
-from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.cli.settings import AnyPort, ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
     from midwatch_monitor.bus import FleetBus
@@ -53,7 +53,8 @@ def attach(
         float, Parameter(help="Follow what was written in the last so many hours.")
     ] = 1.0,
     port: Annotated[
-        int, Parameter(help=f"Where `{OTLP}` takes spans, by HTTP on this machine.")
+        AnyPort,
+        Parameter(help=f"Where `{OTLP}` takes spans, by HTTP on this machine; 0 for a free port."),
     ] = 4318,
     once: Annotated[
         bool, Parameter(negative="", help="Take in what there is, judge it, and end.")

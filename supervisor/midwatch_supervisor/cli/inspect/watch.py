@@ -20,7 +20,7 @@ from midwatch_supervisor.cli.inspect.web import TOKEN, end_with_server, in_brows
 from midwatch_supervisor.cli.journals import FromOption, JournalOption, RunOption, journal_to_watch
 from midwatch_supervisor.cli.operate.tell import bus_of
 from midwatch_supervisor.cli.run.options import on_terminal
-from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
+from midwatch_supervisor.cli.settings import ConfigOption, Port, settings_in_force
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.present.lookup import chosen_runs, run_of
 from midwatch_supervisor.tui.keys import check_console
@@ -59,7 +59,7 @@ async def watch(
         bool, Parameter(name="--web", negative="", help="Serve the console to a browser.")
     ] = False,
     host: Annotated[str, Parameter(help="Where `--web` listens.")] = "127.0.0.1",
-    port: Annotated[int, Parameter(help="The port of `--web`.")] = 8080,
+    port: Annotated[Port, Parameter(help="The port of `--web`.")] = 8080,
     token_file: Annotated[
         Path | None,
         Parameter(
