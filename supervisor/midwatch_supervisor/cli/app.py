@@ -3,7 +3,6 @@
 No command is imported before it is called.
 """
 
-import errno
 import gc
 import re
 import signal
@@ -25,11 +24,15 @@ from midwatch_monitor.errors import (
 )
 from midwatch_supervisor.cli.fleet.log import make_stderr_plain
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
-from midwatch_supervisor.cli.output import drop_output, open_closed_streams, write_error
+from midwatch_supervisor.cli.output import (
+    NOT_WRITTEN,
+    drop_output,
+    open_closed_streams,
+    write_error,
+)
 
 NOT_READ = 128 + signal.SIGPIPE
 """The exit code where whoever read the output went: what shells say of other programs then."""
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 GROUPS = {
@@ -190,7 +193,7 @@ def run_command(argv: Sequence[str] | None) -> int:
         drop_output()  # whoever read it has gone, and needs no message
         return NOT_READ
     except OSError as error:
-        if error.errno not in _DISK_FULL:
+        if error.errno not in NOT_WRITTEN:
             raise
         drop_output()
         write_error(f"the output cannot be written: {error.strerror}")

@@ -1,5 +1,6 @@
 """What a command prints: plain lines, or one JSON object a line; and the files that it writes."""
 
+import errno
 import json
 import os
 import sys
@@ -11,6 +12,9 @@ from typing import BinaryIO, TextIO
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.private import private_file
 from midwatch_supervisor.present.text_line import visible
+
+NOT_WRITTEN = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT})
+"""Errors of a stream that takes no more."""
 
 
 def write_line(text: str) -> None:
@@ -93,6 +97,20 @@ def drop_output() -> None:
     """Send the rest of stdout nowhere, so that the interpreter's last flush cannot fail."""
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - devnull is no path of ours
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+@contextmanager
+def outlasting_reader() -> Generator[None]:
+    """Print as part of a work that goes on where whoever read it has gone, or the disk is full."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in NOT_WRITTEN:
+            raise
+        drop_output()
+        if error.errno != errno.EPIPE:  # else nobody is there to read why
+            write_error(f"the output cannot be written: {error.strerror}")
 
 
 def _write(stream: TextIO, line: str) -> None:

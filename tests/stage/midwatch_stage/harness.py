@@ -87,7 +87,7 @@ class RunHarness:
         """Let workers go on that wait at the gate."""
         (self.folder / "go").touch()
 
-    async def start(self, *words: str, **pipes: Any) -> Process:
+    async def start(self, *words: str, stdout: int = PIPE, **pipes: Any) -> Process:
         """Start a command of `midwatch` as a process that can import the test's folder.
 
         Without a sandbox where this machine has none, unless a file or the environment says more.
@@ -102,7 +102,7 @@ class RunHarness:
                 **os.environ,
                 "PYTHONPATH": f"{self.modules}{os.pathsep}{STAGE}",
             },
-            stdout=PIPE,
+            stdout=stdout,
             stderr=PIPE,
             **pipes,
         )

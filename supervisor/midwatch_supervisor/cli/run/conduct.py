@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from shlex import quote
 
@@ -31,7 +31,12 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.watch import show_run
 from midwatch_supervisor.cli.interrupts import NOTICE, run_to_end
 from midwatch_supervisor.cli.journals import journal_of_work, journal_place
-from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.output import (
+    outlasting_reader,
+    write_error,
+    write_json,
+    write_line,
+)
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.cli.settings import settings_in_force
 from midwatch_supervisor.learning.run_learning import RunLearning
@@ -65,7 +70,6 @@ EXIT_CODES = {
     3: "waiting for a person: answer what is asked above, then go on with `midwatch resume`",
     4: "ended as stuck or out of budget",
     130: "interrupted",
-    141: "nobody reads the output any more; `midwatch resume` continues the run",
 }
 """What `midwatch run`, `demo` and `resume` end with."""
 
@@ -315,7 +319,8 @@ async def _stay(
         if all(task.over for task in tasks):
             forget_lock(journal.name, run)
         if output is Output.CONSOLE:
-            await print_end(tasks, code, options=options)
+            with outlasting_reader():
+                await print_end(tasks, code, options=options)
         else:
             await reporter.catch_up()  # with what became of the last messages to people
             await reporter.end(code, options=options)
@@ -378,13 +383,21 @@ class Reporter:
                 lines.append(line)
         self._read = entries[-1].id
         if lines:
-            await asyncio.to_thread(_print, lines)
+            await asyncio.to_thread(self._print, lines)
+
+    def _print(self, lines: Sequence[JsonLine | str]) -> None:
+        # A run is there for its work; a watch without a reader ends.
+        with nullcontext() if self._run is None else outlasting_reader():
+            for line in lines:
+                if isinstance(line, str):
+                    write_line(line)
+                else:
+                    write_json(line)
 
     async def see_to_end(self, resources: RunResources, jobs: tuple[Job, ...]) -> int:
         """Conduct a run, and print what happens; its exit code."""
         if not (self._json or self._quiet):
-            for line in about(resources, jobs):
-                write_line(line)
+            self._print(about(resources, jobs))
         try:
             return await conduct(resources, jobs, self.follow)
         except ProviderRefusedError:
@@ -394,18 +407,11 @@ class Reporter:
 
     async def end(self, code: int, *, options: str = "") -> None:
         """Print what came of it; `options` stand behind every command that is named."""
-        if self._json:
-            write_json(self._transcript.done_line(exit_code=code, at=self._clock()))
-        else:
-            await print_end(self._transcript.tasks, code, options=options)
-
-
-def _print(lines: Sequence[JsonLine | str]) -> None:
-    for line in lines:
-        if isinstance(line, str):
-            write_line(line)
-        else:
-            write_json(line)
+        with outlasting_reader():
+            if self._json:
+                write_json(self._transcript.done_line(exit_code=code, at=self._clock()))
+            else:
+                await print_end(self._transcript.tasks, code, options=options)
 
 
 def sandbox_words(sandbox_kind: SandboxKind) -> str:

@@ -1,9 +1,11 @@
 """`midwatch run` and `midwatch resume` as processes: what they print, and how they can be ended."""
 
 import asyncio
+import os
 import shutil
 import signal
 from asyncio.subprocess import Process
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -62,7 +64,7 @@ async def started(harness: RunHarness, *words: str) -> Process:
 async def ended(process: Process) -> tuple[int | None, str, str]:
     """The exit code, and what was still said on standard output and standard error."""
     out, errors = await asyncio.wait_for(process.communicate(), 300)
-    return process.returncode, out.decode(), errors.decode()
+    return process.returncode, (out or b"").decode(), errors.decode()
 
 
 @pytest.mark.long
@@ -95,6 +97,42 @@ def test_quiet_prints_only_what_came_of_it(
     assert errors == ""
     assert out.strip().splitlines()[0] == "fix: completed"
     assert out.splitlines()[-1] == "exit code 0: all tasks completed"
+
+
+def unread() -> int:
+    """The writing end of a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+def full_disk() -> int:
+    return os.open("/dev/full", os.O_WRONLY)
+
+
+@pytest.mark.parametrize(
+    ("opened", "option", "said"),
+    [
+        (unread, "--headless", ""),
+        pytest.param(unread, "--json", "", marks=pytest.mark.matrix),
+        (
+            full_disk,
+            "--headless",
+            "the output cannot be written: No space left on device\n",
+        ),
+    ],
+)
+async def test_a_run_goes_on_without_a_reader_and_its_exit_code_says_what_became_of_it(
+    harness: RunHarness, folder: Path, opened: Callable[[], int], option: str, said: str
+) -> None:
+    (folder / "go").touch()
+    output = opened()
+    try:
+        process = await harness.start("run", "tasks.yaml", option, stdout=output)
+    finally:
+        os.close(output)
+    code, _, errors = await ended(process)
+    assert (code, errors) == (0, said)
 
 
 async def test_a_second_interrupt_leaves_at_once(harness: RunHarness, folder: Path) -> None:
