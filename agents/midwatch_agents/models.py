@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from midwatch_agents.model_choice import OLLAMA, PROVIDERS, ollama_address
 from midwatch_monitor.config.tasks import ModelSpec, Role
@@ -39,14 +40,53 @@ def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None"
         from midwatch_agents.scripted import scripted_model
 
         return scripted_model(spec.name.removeprefix(SCRIPTED), role=role, key=key)
+    check_model(spec)
     if spec.base_url is not None:
         return _compatible(spec, spec.base_url)
-    if spec.api_key_env is not None:
+    return _infer(spec)
+
+
+def check_model(spec: ModelSpec) -> None:
+    """Raise UsageError for what is wrong with it on every machine: not for a key that is not set.
+
+    A script is not looked at.
+    """
+    if spec.name == NONE or spec.name.startswith(SCRIPTED):
+        return
+    if not spec.name.strip():
+        raise UsageError("a model needs a name")
+    if spec.base_url is not None:
+        _check_address(spec.name, spec.base_url)
+    elif spec.api_key_env is not None:
         raise UsageError(
             f"model {spec.name}: `api_key_env` goes with `base_url`; without it, set the "
             "environment variable that the provider itself reads"
         )
-    return _infer(spec)
+    elif not _is_known(spec.name):
+        _infer(spec)  # which says what may have been meant
+
+
+def _check_address(name: str, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        right = False
+    if not right:
+        raise UsageError(f"model {name}: `base_url` must be like http://HOST:PORT/v1; is {url!r}")
+
+
+def _is_known(name: str) -> bool:
+    """Whether a model's name begins with a provider that there is."""
+    from pydantic_ai.providers import infer_provider_class
+
+    provider, named, _ = name.partition(":")
+    try:
+        return name == "test" or bool(named and infer_provider_class(provider))
+    except ImportError:
+        return True  # it is not installed here
+    except ValueError:
+        return False
 
 
 def settings_for(spec: ModelSpec) -> "ModelSettings":

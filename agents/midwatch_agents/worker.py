@@ -18,9 +18,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
 from midwatch_agents.acp.presets import ACP, PRESETS, preset_of, speaks_acp
+from midwatch_agents.models import NONE
 from midwatch_agents.sandbox import MARK, SandboxKind, place_capability
 from midwatch_agents.sandbox_mounts import SandboxPaths
-from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
+from midwatch_monitor.config.tasks import ModelSpec, WorkerKind, WorkerSpec
 from midwatch_monitor.errors import MissingExtraError, UsageError, WorkerError
 from midwatch_tools.attempt_watch import AttemptWatch
 
@@ -96,6 +97,12 @@ def wrong_parts(spec: WorkerSpec, name: str) -> Iterator[tuple[tuple[str | int, 
             yield keys, error
 
 
+def check_has_model(spec: WorkerSpec, name: str, model: ModelSpec | None) -> None:
+    """Raise UsageError where nothing would do a worker's work."""
+    if (model is None or model.name == NONE) and not spec.agent and not speaks_acp(spec):
+        raise UsageError(f"worker {name}: no model; set `models: {{worker: …}}` in the task file")
+
+
 class Worker:
     """One agent, ready to run attempts."""
 
@@ -107,10 +114,8 @@ class Worker:
         """
         _check_kind(spec, name)
         self._preset = preset_of(spec, name) if speaks_acp(spec) else None
-        if model is None and not spec.agent and self._preset is None:
-            raise UsageError(
-                f"worker {name}: no model; set `models: {{worker: …}}` in the task file"
-            )
+        if model is None:
+            check_has_model(spec, name, None)
         self.name = name
         self._spec = spec
         if self._preset is not None:

@@ -1,5 +1,6 @@
 """The thresholds of the rules. Every number is range-checked, and none lives anywhere else."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -67,6 +68,23 @@ class Graded(RuleSettings):
         """The lowest threshold that is on; out of reach where none is."""
         off = 1 << 62
         return min(self.notice_after or off, self.warn_after or off, self.critical_after or off)
+
+    def unreachable(self, usual: "Graded") -> Iterator[Refusal]:
+        """Thresholds that can never be reached, where they are not the usual ones."""
+        names = ("notice_after", "warn_after", "critical_after")
+        on = {name: value for name in names if (value := getattr(self, name))}
+        window = getattr(self, "window", None)
+        if window and on and self.lowest > window:
+            yield Refusal(f"must be at least {self.lowest}, or no threshold is met", at=("window",))
+            return
+        for at, (name, value) in enumerate(on.items()):
+            if value == getattr(usual, name):
+                continue
+            if window and value > window:
+                yield Refusal(f"must be at most the `window`, {window}; is {value}", at=(name,))
+            above = next((each for each in list(on)[at + 1 :] if on[each] < value), None)
+            if above is not None:
+                yield Refusal(f"must be at most `{above}`, {on[above]}; is {value}", at=(name,))
 
     def grade(self, count: float) -> Severity | None:
         """The severity that a count has reached, or `None` below every threshold."""

@@ -1,7 +1,9 @@
 """Where the configuration comes from: defaults, files in order, the environment."""
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -9,8 +11,8 @@ from pydantic import ValidationError
 
 from midwatch_monitor.config.document import Document, Keys, dotted_path, read_document
 from midwatch_monitor.config.problem import Origins, Scope, ValueOrigin
-from midwatch_monitor.config.rules import Rules, RuleSettings
-from midwatch_monitor.config.section import Section, nearest_to
+from midwatch_monitor.config.rules import Graded, Rules, RuleSettings
+from midwatch_monitor.config.section import Refusal, Section, nearest_to
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile, contradictions
 from midwatch_monitor.errors import ConfigError, FilePosition
@@ -84,6 +86,7 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
     settings = None
     try:
         settings = Settings.model_validate(data)
+        errors += _wrong_link(settings.notify.link, origins)
     except ValidationError as found:
         errors += scope.errors(found)
     errors += _overrides(data["rules"], origins)
@@ -196,8 +199,26 @@ def _unknown(named: Origins, overrides: Mapping[str, object]) -> list[ConfigErro
     ]
 
 
+def _unreachable(rule: RuleSettings, usual: RuleSettings, scope: Scope) -> list[ConfigError]:
+    if not (isinstance(rule, Graded) and isinstance(usual, Graded)):
+        return []
+    return [scope.refused(each, below=scope.prefix) for each in rule.unreachable(usual)]
+
+
+_PLACEHOLDER = re.compile(r"\{(?!attempt\})[^{}]*\}")
+
+
+def _wrong_link(link: str, origins: Origins) -> list[ConfigError]:
+    """What a link to an attempt asks for that nothing puts in."""
+    scope = Scope(model=Settings, origins=origins, otherwise=ENVIRONMENT)
+    return [
+        scope.refused(Refusal(f"only {{attempt}} is filled in, not {found}", at=("notify", "link")))
+        for found in _PLACEHOLDER.findall(link)
+    ]
+
+
 def _overrides(written: object, origins: Origins) -> list[ConfigError]:
-    """What is wrong with the thresholds for single workers, of rules that are right themselves."""
+    """What is wrong with thresholds together, and with those for single workers, of right rules."""
     errors: list[ConfigError] = []
     rules = cast("dict[str, object]", written) if isinstance(written, dict) else {}
     for name, field in Rules.model_fields.items():
@@ -208,11 +229,18 @@ def _overrides(written: object, origins: Origins) -> list[ConfigError]:
             rule = kind.model_validate(rules.get(name))
         except ValidationError:
             continue
+        scope = Scope(model=kind, origins=origins, otherwise=ENVIRONMENT, prefix=("rules", name))
+        errors += _unreachable(rule, kind(), scope)
+        for tool, changes in rule.tools.items():
+            of_tool = replace(scope, prefix=(*scope.prefix, "tools", tool))
+            theirs = kind.model_validate({**rule.model_dump(), **changes, "tools": {}})
+            errors += _unreachable(theirs, rule, of_tool)
         for worker, own in rule.workers.items():
             prefix = ("rules", name, "workers", worker)
             scope = Scope(model=kind, origins=origins, otherwise=ENVIRONMENT, prefix=prefix)
             try:
-                kind.model_validate({**rule.model_dump(), **own, "workers": {}})
+                theirs = kind.model_validate({**rule.model_dump(), **own, "workers": {}})
+                errors += _unreachable(theirs, rule, scope)
             except ValidationError as found:
                 errors += scope.errors(found)
             if "workers" in own:

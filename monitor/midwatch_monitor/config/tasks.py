@@ -1,7 +1,8 @@
 """The task file: what is to be done, by which workers, with which models."""
 
+import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self, cast
@@ -291,6 +292,7 @@ class _TaskLinks(BaseModel):
     other_workers: Annotated[tuple[str, ...], _Readable] = ()
     depends_on: Annotated[tuple[str, ...], _Readable] = ()
     acceptance: Annotated[tuple[object, ...], _Readable] = ()
+    plan: Annotated[tuple[object, ...], _Readable] = ()
 
 
 class _Links(BaseModel):
@@ -314,10 +316,7 @@ def contradictions(raw: dict[str, object]) -> Iterator[Refusal]:
         yield from _unknown(
             "worker", task.other_workers, links.workers, ("tasks", at, "other_workers")
         )
-        for position, check in enumerate(task.acceptance):
-            # Not in TaskSpec, by which older journals are read: their tasks may have such a check.
-            if isinstance(check, str) and not check.strip():
-                yield Refusal("must not be empty", at=("tasks", at, "acceptance", position))
+        yield from _wrong_checks(task, ("tasks", at))
         if task.worker and task.worker not in links.workers:
             yield _there_is_no("worker", task.worker, links.workers, ("tasks", at, "worker"))
         if not task.worker and len(links.workers) > 1:
@@ -326,6 +325,42 @@ def contradictions(raw: dict[str, object]) -> Iterator[Refusal]:
     if circle := _circle({task.id: task.depends_on for task in links.tasks}):
         said = f"tasks depend on each other in a circle: {', '.join(sorted(circle))}"
         yield Refusal(said, at=("tasks",))
+
+
+def _wrong_checks(task: _TaskLinks, at: Keys) -> Iterator[Refusal]:
+    """Checks that pass whatever is done, or never.
+
+    Not in TaskSpec, by which older journals are read: their tasks may have such a check.
+    """
+    yield from _wrong_items(task.acceptance, (*at, "acceptance"), _check_problem)
+    for number, step in enumerate(task.plan):
+        if isinstance(step, Mapping):
+            own, below = cast("Mapping[str, object]", step), (*at, "plan", number)
+            yield from _wrong_items(own.get("acceptance"), (*below, "acceptance"), _check_problem)
+            yield from _wrong_items(own.get("files"), (*below, "files"), _file_problem)
+
+
+def _wrong_items(items: object, at: Keys, problem_of: Callable[[object], str]) -> Iterator[Refusal]:
+    listed = cast("Sequence[object]", items) if isinstance(items, list | tuple) else ()
+    for position, item in enumerate(listed):
+        if problem := problem_of(item):
+            yield Refusal(problem, at=(*at, position))
+
+
+def _check_problem(check: object) -> str:
+    if isinstance(check, Mapping):
+        return _file_problem(cast("Mapping[str, object]", check).get("file"))
+    return "must not be empty" if isinstance(check, str) and not check.strip() else ""
+
+
+def _file_problem(file: object) -> str:
+    if not isinstance(file, str):
+        return ""
+    path = posixpath.normpath(file.strip() or ".")
+    if path == ".":
+        return "must name a file"
+    outside = posixpath.isabs(path) or path.split("/")[0] == ".."
+    return "must be a file in the workspace, by its path from there" if outside else ""
 
 
 def _unknown(

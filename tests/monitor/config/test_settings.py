@@ -72,6 +72,42 @@ def test_an_order_for_one_rule_keeps_the_orders_of_the_others(tmp_path: Path) ->
     assert rules == {**Settings().policy.rules, "repeated_edits": (Action.NUDGE,)}
 
 
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        (
+            "error_streak: {warn_after: 9}",
+            "error_streak.warn_after: must be at most the `window`",
+        ),
+        (
+            "error_streak: {window: 3}",
+            "error_streak.window: must be at least 6, or no thresh",
+        ),
+        ("cycle: {warn_after: 6}", "cycle.warn_after: must be at most `critical_after`, 5; is 6"),
+        ("cycle: {tools: {x: {warn_after: 6}}}", "cycle.tools.x.warn_after: must be at most `crit"),
+        (
+            "cycle: {workers: {x: {notice_after: 4}}}",
+            "cycle.workers.x.notice_after: must be",
+        ),
+    ],
+)
+def test_a_threshold_that_can_never_be_met_is_refused(
+    rules: str, said: str, tmp_path: Path
+) -> None:
+    (line,) = wrong(write(tmp_path, f"rules:\n  {rules}\n"))
+    assert line.startswith(f"a.yaml:2: rules.{said}")
+
+
+def test_a_threshold_below_the_usual_one_of_a_lesser_severity_is_taken(tmp_path: Path) -> None:
+    file = write(tmp_path, "rules: {cycle: {warn_after: 1, workers: {x: {critical_after: 1}}}}\n")
+    assert load_settings([file], environ={}).rules.cycle.warn_after == 1
+
+
+def test_a_link_is_refused_that_asks_for_what_nothing_fills_in(tmp_path: Path) -> None:
+    file = write(tmp_path, "notify: {link: 'http://x/{attempt}/{task}'}\n")
+    assert wrong(file) == ["a.yaml:1: notify.link: only {attempt} is filled in, not {task}"]
+
+
 def test_a_list_is_replaced_as_a_whole(tmp_path: Path) -> None:
     file = write(tmp_path, "policy: {ladder: [stop]}\n")
     assert load_settings([file], environ={}).policy.ladder == (Action.STOP,)

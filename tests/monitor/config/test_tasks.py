@@ -10,6 +10,7 @@ from midwatch_monitor.config.tasks import BudgetSpec, FileCheck, TaskSpec, resol
 from midwatch_monitor.errors import ConfigError
 
 ONE = "tasks:\n  - {id: a, goal: do it, acceptance: ['true']}\n"
+IN_WORKSPACE = "must be a file in the workspace, by its path from there"
 
 
 def write(folder: Path, text: str) -> Path:
@@ -85,6 +86,23 @@ def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
         (
             "tasks:\n  - {id: a, goal: x, acceptance: [' ']}\n",
             [":2: tasks[0].acceptance[0]: must not be empty"],
+        ),
+        (
+            "tasks:\n  - {id: a, goal: x, acceptance: [x], plan: [b, {title: c, "
+            "acceptance: ['']}]}\n",
+            [":2: tasks[0].plan[1].acceptance[0]: must not be empty"],
+        ),
+        *(
+            (
+                f"tasks:\n  - {{id: a, goal: x, acceptance: [x, {{file: '{file}'}}]}}\n",
+                [f":2: tasks[0].acceptance[1]: {said}"],
+            )
+            for file, said in (("", "must name a file"), ("a/..", "must name a file"),
+                               ("/etc/hosts", IN_WORKSPACE), ("a/../../b", IN_WORKSPACE))
+        ),
+        (
+            "tasks:\n  - {id: a, goal: x, acceptance: [x], plan: [{title: b, files: [../c]}]}\n",
+            [f":2: tasks[0].plan[0].files[0]: {IN_WORKSPACE}"],
         ),
         ("tasks:\n  - x\n", [":2: tasks[0]: must be a mapping: `key: value`; is 'x'"]),
         (

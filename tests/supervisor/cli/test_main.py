@@ -130,6 +130,46 @@ def test_what_a_worker_cannot_have_is_said_by_a_check_as_by_a_run(
     assert capsys.readouterr().err == f"a.yaml:2: workers.bob.{key}: {said}"
 
 
+@pytest.mark.parametrize(
+    ("models", "key", "problem"),
+    [
+        ("{worker: 'opnai:x'}", "models.worker", "model opnai:x: Unknown model: opnai:x"),
+        (
+            "{worker: {name: x, base_url: here}}",
+            "models.worker",
+            "model x: `base_url` must be",
+        ),
+        (
+            "{worker: {name: x, base_url: 'http://a:99999/v1'}}",
+            "models.worker",
+            "model x: `base_url` must be like http://HOST:PORT/v1; is 'http://a:99999/v1'",
+        ),
+        ("{worker: ''}", "models.worker", "a model needs a name"),
+        ("{worker: {name: 'openai:x', api_key_env: K}}", "models.worker", "model openai:x: `api_"),
+        ("{supervisor: 'openai:x'}", "models", "worker coder: no model; set "),
+        ("{worker: none}", "models", "worker coder: no model; set "),
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_said_by_a_check_as_by_a_run(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, models: str, key: str, problem: str
+) -> None:
+    monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "auto")
+    Path("a.yaml").write_text(f"models: {models}\ntasks: [{{id: a, goal: x, acceptance: [x]}}]\n")
+    assert main(["config", "check", "a.yaml"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"a.yaml:1: {key}: {problem}")
+    assert main(["run", "a.yaml", "--headless"]) == 2
+    assert capsys.readouterr().err == said.removeprefix(f"a.yaml:1: {key}: ")
+
+
+def test_a_check_asks_for_no_key(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    models = "{worker: 'openai:x', planner: {name: x, base_url: 'http://a/v1', api_key_env: NONE}}"
+    Path("a.yaml").write_text(f"models: {models}\ntasks: [{{id: a, goal: x, acceptance: [x]}}]\n")
+    assert main(["config", "check", "a.yaml"]) == 0
+    assert capsys.readouterr().out == "a.yaml: ok\n"
+
+
 def test_a_check_as_json_is_one_object_a_file(capsys: Capture) -> None:
     Path("a.yaml").write_text("rulez: 1\n")
     assert main(["config", "check", "a.yaml", "--json"]) == 2

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from midwatch_monitor.config.document import Document, dotted_path, read_document
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.config.source import load_settings, load_tasks
-from midwatch_monitor.config.tasks import WorkerSpec
-from midwatch_monitor.errors import ConfigError, FilePosition
+from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, WorkerSpec
+from midwatch_monitor.errors import ConfigError, FilePosition, UsageError
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.tui.keys import check_console
@@ -62,12 +62,15 @@ def _problems(file: Path) -> list[ConfigError]:
     found: list[ConfigError] = []
     try:
         if document.holds_tasks:
-            load_tasks(file)
+            found += _of_idle_workers(document, load_tasks(file))
         else:
             load_settings([file], environ={})
     except ConfigError as error:
         found += error, *error.others
-    found += _of_workers(document) if document.holds_tasks else _of_console(document)
+    if document.holds_tasks:
+        found += (*_of_workers(document), *_of_models(document))
+    else:
+        found += _of_console(document)
     return sorted(found, key=lambda error: error.place.line or 0)
 
 
@@ -80,6 +83,40 @@ def _of_workers(document: Document) -> Iterator[ConfigError]:
             spec = WorkerSpec.model_validate(written)
             for keys, error in wrong_parts(spec, name):
                 yield _at(document, dotted_path(("workers", name, *keys)), str(error))
+
+
+def _of_models(document: Document) -> Iterator[ConfigError]:
+    """What models are named that there are not, or cannot be asked."""
+    from midwatch_agents.models import check_model
+
+    named = [(("models", role), model) for role, model in _mapping(document, "models").items()]
+    for name, written in _mapping(document, "workers").items():
+        with suppress(ValidationError):
+            spec = WorkerSpec.model_validate(written)
+            named += [(("workers", name, "model"), spec.model)] if spec.model else []
+            others = enumerate(spec.other_models)
+            named += [(("workers", name, "other_models", at), model) for at, model in others]
+    for keys, written in named:
+        with suppress(ValidationError):
+            try:
+                check_model(ModelSpec.model_validate(written))
+            except UsageError as error:
+                yield _at(document, dotted_path(keys), str(error))
+
+
+def _of_idle_workers(document: Document, file: TaskFile) -> list[ConfigError]:
+    """The workers of tasks that no model would do the work of."""
+    from midwatch_agents.worker import check_has_model
+
+    found: dict[str, ConfigError] = {}
+    for task in file.tasks:
+        for name in (file.worker_of(task)[0], *task.other_workers):
+            spec = file.workers.get(name) or WorkerSpec()
+            try:
+                check_has_model(spec, name, file.model_of(Role.WORKER, spec))
+            except UsageError as error:
+                found.setdefault(name, _at(document, "models", str(error)))
+    return list(found.values())
 
 
 def _of_console(document: Document) -> Iterator[ConfigError]:
