@@ -5,8 +5,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NoReturn, cast
 
 from pydantic import (
     AfterValidator,
@@ -384,25 +385,31 @@ def _args(args: str) -> object:
     if not args.startswith("{"):
         return args
     try:
-        value: object = json.loads(args)
+        value: object = json.loads(args, parse_constant=_refuse_constant)
         return value if canonical(value) == args else args
     except (ValueError, RecursionError):
         return args
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _budget_fields(budget: Budget) -> dict[str, object]:
     """Used and limit of each resource that has either."""
     meters: dict[str, Meter] = {field.name: getattr(budget, field.name) for field in fields(budget)}
     return {
-        name: [_number(each.used), _number(each.limit)]
+        name: [_number(each.used) or 0, _number(each.limit)]
         for name, each in meters.items()
         if each != Meter()
     }
 
 
 def _number(value: float | None) -> float | None:
-    """Whole numbers as such: most meters count things."""
-    return int(value) if value is not None and value % 1 == 0 else value
+    """Whole numbers as such: most meters count things. JSON has no number that is none."""
+    if value is None or not isfinite(value):
+        return None
+    return int(value) if value % 1 == 0 else value
 
 
 def _time(value: object) -> str:

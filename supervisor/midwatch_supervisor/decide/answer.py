@@ -20,7 +20,7 @@ from midwatch_supervisor.decide.policy import (
     within,
 )
 from midwatch_supervisor.decide.prompt import MIN_CHARS, describe_steps
-from midwatch_supervisor.present.numbers import grant_text
+from midwatch_supervisor.present.numbers import MOST_GRANTED, grant_text
 from midwatch_tools.data_blocks import DataBlocks, cut, escape
 
 
@@ -88,9 +88,8 @@ def require_known_steps(context: DecisionContext, *numbers: int) -> None:
 
 
 _SPOKEN = frozenset(ACTIONS) - {Action.OBSERVE, Action.ASK_OPERATOR, Action.STOP}
-_MOST = 1_000_000_000
 
-Amount = Annotated[int, Field(ge=0, le=_MOST)]
+Amount = Annotated[int, Field(ge=0, le=MOST_GRANTED)]
 
 
 class GrantAnswer(BaseModel):
@@ -98,8 +97,8 @@ class GrantAnswer(BaseModel):
 
     requests: Amount = 0
     tokens: Amount = 0
-    cost_usd: Annotated[float, Field(ge=0, le=_MOST)] = 0.0
-    minutes: Annotated[float, Field(ge=0, le=_MOST)] = 0.0
+    cost_usd: Annotated[float, Field(ge=0, le=MOST_GRANTED)] = 0.0
+    minutes: Annotated[float, Field(ge=0, le=MOST_GRANTED)] = 0.0
 
     @property
     def word(self) -> Grant:

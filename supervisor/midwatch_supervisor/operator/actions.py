@@ -30,6 +30,7 @@ from midwatch_monitor.records import (
     FactAct,
     FactMark,
     Feedback,
+    Grant,
     Guidelines,
     GuidelinesAct,
     GuidelinesMark,
@@ -58,6 +59,7 @@ from midwatch_supervisor.operator.tasks import (
     store_reopening,
 )
 from midwatch_supervisor.present.known_text import Known
+from midwatch_supervisor.present.numbers import grant_problem
 
 
 class LearningMark(StrEnum):
@@ -149,9 +151,15 @@ def operator_name(name: str | None = None) -> str:
     return name or os.environ.get("USER") or os.environ.get("USERNAME") or "operator"
 
 
+def _refuse_grant(grant: Grant) -> None:
+    if problem := grant_problem(grant):
+        raise UsageError(problem)
+
+
 class OperatorActions:
     """The operator's side of the journal. It decides nothing, and checks only that what waits for
-    an answer has none yet: raises UsageError where it has. All else callers check."""
+    an answer has none yet, and that a grant is within reason: raises UsageError where not. All else
+    callers check."""
 
     def __init__(
         self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock | None = None
@@ -181,6 +189,7 @@ class OperatorActions:
         """
         if action is Action.RESUME and not message.strip():
             message = GO_ON
+        _refuse_grant(terms.grant)
         order = replace(self._order(action, message, petition), terms=terms, answers=tuple(about))
         return await self._write(attempt, order)
 
@@ -216,7 +225,8 @@ class OperatorActions:
         attempt's last.
         """
         match asked:
-            case InterventionState() if agreed:
+            case InterventionState(intervention=held) if agreed:
+                _refuse_grant(held.terms.grant)
                 await self._write(attempt, self._stamp(id, DeliveryState.APPROVED, step))
                 return id
             case InterventionState(intervention=held):
@@ -350,6 +360,7 @@ class OperatorActions:
             case PlanCheck(proposed=plan):
                 return replace(self._order(Action.REPLAN, _APPROVED, id), plan=plan)
             case BudgetRequest(wanted=wanted):
+                _refuse_grant(wanted)
                 terms = Terms(grant=wanted)
                 return replace(self._order(Action.GRANT_BUDGET, GRANTED, id), terms=terms)
             case PermissionRequest():

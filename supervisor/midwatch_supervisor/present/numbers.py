@@ -149,6 +149,16 @@ def _cents(value: float) -> str:
     return f"{value:.2f}" if round(value, 2) == round(value, 4) else f"{value:.4f}"
 
 
+def grant_problem(grant: Grant) -> str:
+    """Why nobody may grant so much; empty where one may."""
+    amounts = (grant.requests, grant.tokens, grant.cost_usd, grant.minutes)
+    if any(each < 0 for each in amounts):
+        return "a grant can only add: no amount may be below 0"
+    if not all(each <= MOST_GRANTED for each in amounts):  # which no NaN is either
+        return f"each amount must be a number, at most {MOST_GRANTED:,}"
+    return ""
+
+
 def parse_grant(text: str) -> Grant | None:
     """The grant that a person wrote, such as `20 requests, $0.50, 1.5 M tokens`; `None` if none.
 
@@ -163,16 +173,15 @@ def parse_grant(text: str) -> Grant | None:
             return None
         amounts[resource] += round(float(found[1]) * _SCALES[found[2]], 4)
     requests, tokens = amounts["requests"], amounts["tokens"]
-    if max(amounts.values()) > MOST_GRANTED or not (
-        any(amounts.values()) and requests.is_integer() and tokens.is_integer()
-    ):
+    if not (any(amounts.values()) and requests.is_integer() and tokens.is_integer()):
         return None
-    return Grant(
+    grant = Grant(
         requests=int(requests),
         tokens=int(tokens),
         cost_usd=amounts["cost_usd"],
         minutes=amounts["minutes"],
     )
+    return None if grant_problem(grant) else grant
 
 
 def kilobytes(size: int) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from math import inf, nan
 from pathlib import Path
 
 import pytest
@@ -363,6 +364,19 @@ def test_other_texts_stay_as_they_are(args: str) -> None:
 def test_written_arguments_come_back_to_the_letter(kind: StepKind, args: str) -> None:
     step = Step(number=1, kind=kind, tool="goto", args=args)
     assert parse(json.loads(write_event(step))) == step
+
+
+@pytest.mark.parametrize("none", [nan, inf, -inf])
+def test_a_number_that_is_none_is_not_written(none: float) -> None:
+    meters = Budget(minutes=Meter(used=1, limit=none), tokens=Meter(used=none, limit=9))
+    line = json.loads(write_event(Change(budget=meters)), parse_constant=pytest.fail)
+    assert line["budget"] == {"minutes": [1, None], "tokens": [0, 9]}
+
+
+def test_arguments_that_hold_what_is_no_json_stay_a_text() -> None:
+    step = Step(number=1, kind=StepKind.TOOL, tool="put", args='{"a": NaN}')
+    line = json.loads(write_event(step), parse_constant=pytest.fail)
+    assert line["args"] == '{"a": NaN}'
 
 
 def test_states_may_have_underscores() -> None:

@@ -31,7 +31,7 @@ from midwatch_supervisor.present.lookup import (
     models_of,
     task_state,
 )
-from midwatch_supervisor.present.numbers import MOST_GRANTED, grant_text
+from midwatch_supervisor.present.numbers import grant_problem, grant_text
 
 if TYPE_CHECKING:
     from midwatch_monitor.bus import FleetBus
@@ -233,10 +233,6 @@ async def grant(
 ) -> None:
     """Give an attempt more budget; without an amount, what it asked for."""
     amounts = Grant(requests=requests, tokens=tokens, cost_usd=cost_usd, minutes=minutes)
-    if min(requests, tokens, cost_usd, minutes) < 0:
-        raise UsageError("a grant can only add: no amount may be below 0")
-    if not all(each <= MOST_GRANTED for each in (requests, tokens, cost_usd, minutes)):
-        raise UsageError(f"each amount must be a number, at most {MOST_GRANTED:,}")
     async with await journal_to_write(journal) as opened:
         target = await open_attempt(opened, attempt)
         request, wanted = _oldest_request(target.state)
@@ -246,6 +242,8 @@ async def grant(
                 f"{target.name} asked for nothing: say how much, with --requests, --tokens, "
                 "--cost-usd or --minutes"
             )
+        if problem := grant_problem(given):
+            raise UsageError(problem)
         sent = await _send(
             *(opened, target, author, f"grant of {grant_text(given)}", Action.GRANT_BUDGET),
             message or GRANTED,

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from math import inf, nan
 
 import pytest
 
@@ -79,6 +80,27 @@ async def test_a_grant_answers_what_the_worker_asked_for(
     id = await write(BUDGET)
     assert await midwatch("grant", "fix#1", *argv) == 0
     assert await written(journal, id) == [replace(GRANT, terms=Terms(grant=given), petition=id)]
+
+
+@pytest.mark.parametrize("wanted", [Grant(minutes=inf), Grant(tokens=2_000_000_000)])
+@pytest.mark.parametrize("words", [("grant", "fix"), ("approve", "{}")])
+async def test_what_an_older_worker_asked_for_is_not_granted_beyond_reason(
+    journal: Journal, write: Write, capsys: Capture, wanted: Grant, words: tuple[str, ...]
+) -> None:
+    id = await write(replace(BUDGET, wanted=wanted))
+    assert await midwatch(*(word.format(id) for word in words)) == 2
+    assert capsys.readouterr().err == "each amount must be a number, at most 1,000,000,000\n"
+    assert await written(journal, id) == []
+
+
+async def test_a_grant_that_waits_is_not_approved_beyond_reason(
+    journal: Journal, write: Write, capsys: Capture
+) -> None:
+    decision = replace(GRANT, by=Actor.SUPERVISOR, author="", needs_approval=True)
+    id = await write(replace(decision, terms=Terms(grant=Grant(minutes=nan))))
+    assert await midwatch("approve", str(id)) == 2
+    assert capsys.readouterr().err == "each amount must be a number, at most 1,000,000,000\n"
+    assert await written(journal, id) == []
 
 
 async def test_a_switch_names_the_model_that_goes_on(
