@@ -56,8 +56,11 @@ _KNOWN = {
     ),
     "claude-code": _by_lines(claude_code.recognise, lambda _: claude_code.ClaudeCodeSession()),
     "codex": _by_lines(codex.recognise, lambda _: codex.CodexSession()),
-    "gemini": _by_lines(
-        gemini.recognise, lambda path: gemini.GeminiSession(folder=gemini.project_folder(path))
+    "gemini": Format(
+        suffixes=(".jsonl", ".json"),
+        recognise=gemini.recognise,
+        read=gemini.read,
+        session=lambda path: gemini.GeminiSession(folder=gemini.project_folder(path)),
     ),
     "qwen": _by_lines(qwen.recognise, lambda _: qwen.QwenSession()),
     "openhands": Format(

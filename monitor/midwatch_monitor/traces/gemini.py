@@ -1,4 +1,4 @@
-"""Sessions of Gemini CLI (`session-*.jsonl`), as it keeps them.
+"""Sessions of Gemini CLI (`session-*.jsonl`), as it keeps them, and as one document (`*.json`).
 
 One step for each tool call, and for each answer without one. A message is written again under its
 id as more of it is known; the last one holds. Calls stand there once they have ended, so that an
@@ -10,12 +10,24 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from midwatch_monitor.records import Event, Step
-from midwatch_monitor.traces.foreign import JsonNode
-from midwatch_monitor.traces.json_stream import first_lines
-from midwatch_monitor.traces.session_reader import SessionReader, typed_text
+from midwatch_monitor.traces.foreign import JsonNode, TraceItem
+from midwatch_monitor.traces.json_stream import (
+    Damage,
+    first_keys,
+    first_lines,
+    items,
+    text_at,
+)
+from midwatch_monitor.traces.session_reader import (
+    SessionReader,
+    read_items,
+    read_session,
+    typed_text,
+)
 from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools, finish_call
 
 _TOOLS = Tools(
@@ -26,16 +38,33 @@ _TOOLS = Tools(
 )
 _ENDED = frozenset({"success", "error", "cancelled"})
 _EXIT_CODE = re.compile(r"^Exit Code: (\d+)\s+(?:Signal|Background|Process|</|\Z)", re.MULTILINE)
+_MESSAGES = "messages"
 _MAX_ROOT = 4096
 """Characters of a folder's path that are read."""
 
 
 def recognise(path: Path) -> bool:
     """Whether the head of the file holds a line with `projectHash`, or a message of `gemini`."""
-    return any(
+    return _is_document(path) or any(
         "projectHash" in line or (line["type"].text == "gemini" and "content" in line)
         for line in first_lines(path)
     )
+
+
+def _is_document(path: Path) -> bool:
+    """Whether it is one document with all messages, as older versions keep their sessions."""
+    return bool(first_keys(path, _MESSAGES)) and bool(text_at(path, "projectHash"))
+
+
+def read(path: Path) -> Iterator[Event | Damage]:
+    """The events of a session."""
+    reader = GeminiSession(folder=project_folder(path))
+    if not _is_document(path):
+        yield from read_session(path, reader)
+        return
+    head = {key: text_at(path, key) for key in ("sessionId", "projectHash", "kind")}
+    begin = TraceItem(number=0, node=JsonNode(head))
+    yield from read_items(chain([begin], items(path, _MESSAGES)), reader)
 
 
 def project_folder(path: Path) -> str:

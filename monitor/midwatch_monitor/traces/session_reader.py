@@ -125,7 +125,14 @@ class SessionReader(ABC):
 
 def read_session(path: Path, reader: SessionReader) -> Iterator[Event | Damage]:
     """The events of a file in the order of completion, as they are asked for."""
-    for item in lines(path):
+    yield from read_items(lines(path), reader)
+
+
+def read_items(
+    said: Iterable[TraceItem | Damage], reader: SessionReader
+) -> Iterator[Event | Damage]:
+    """The events of what a file says, in the order of completion."""
+    for item in said:
         if isinstance(item, Damage):
             yield item
         else:

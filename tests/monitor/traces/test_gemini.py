@@ -1,12 +1,13 @@
 """Sessions of Gemini CLI as steps."""
 
+import json
 from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.records import Change, Edit, Lifecycle, Step, StepKind
-from midwatch_monitor.traces import Damage, open_trace, recognise
+from midwatch_monitor.traces import Damage, find_traces, open_trace, recognise
 from midwatch_stage.sessions import Line, gemini_call, gemini_line, write
 
 HEAD: Line = {"sessionId": "s1", "projectHash": "h", "kind": "main"}
@@ -35,6 +36,22 @@ def test_a_message_that_is_written_again_is_one_answer(tmp_path: Path) -> None:
     assert (step.kind, step.tool, step.path) == (StepKind.TOOL, "read_file", "src/a.py")
     assert (step.text, step.tokens, step.request) == ("I look.", 9, 1)
     assert (step.ok, step.exit_code, step.output) == (True, None, "x")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_session_that_is_one_document_has_the_same_steps(
+    tmp_path: Path, indent: int | None
+) -> None:
+    said = [
+        gemini_line("user", "u1", "Look."),
+        called(gemini_call("glob", {}, "x"), text="I look."),
+    ]
+    whole = tmp_path / "session-1.json"
+    whole.write_text(json.dumps({**HEAD, "messages": said}, indent=indent))
+    by_lines = write(tmp_path / "session-1.jsonl", [HEAD, *said])
+    assert (recognise(whole), recognise(by_lines)) == ("gemini", "gemini")
+    assert list(open_trace(whole)) == list(open_trace(by_lines))
+    assert list(find_traces(tmp_path)) == [whole, by_lines]
 
 
 def test_an_answer_at_work_looks_like_one_that_has_ended_until_its_call_is_written(

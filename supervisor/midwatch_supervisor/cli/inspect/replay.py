@@ -7,13 +7,15 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import TraceError, UsageError
 from midwatch_monitor.records import Severity
 from midwatch_monitor.replay.replay import (
     AlertLine,
@@ -25,7 +27,7 @@ from midwatch_monitor.replay.replay import (
 )
 from midwatch_monitor.replay.replay import replay as replay_trace
 from midwatch_monitor.rules.overrides import rule_settings
-from midwatch_monitor.traces import AUTO, FORMATS
+from midwatch_monitor.traces import AUTO, FORMATS, find_traces
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.numbers import count_noun, number
@@ -62,26 +64,43 @@ def replay(
     ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
-) -> None:
+) -> int:
     """Say what today's rules see in recorded runs.
 
-    Of one file every alert is printed, of several a table of those that went wrong.
+    Of one file every alert is printed, of several a table of those that went wrong. What cannot be
+    read is named, the others are replayed, and the exit code is 2; with --together nothing is.
     """
     check_format(format)
     settings = settings_in_force(config)
     _check_worker(worker, settings.rules)
     files = [_without_step(path) for path in paths]
+    unread: list[Path] = []
     if together:
         runs = [replay_together(files, settings, format=format, worker=worker)]
     else:
-        # All named files are opened before the first line: a wrong one leaves stdout empty.
-        runs = [replay_trace(path, settings, format=format, worker=worker) for path in files]
+        traces = (each for path in files for each in _traces(path, format))
+        runs = (_replay(each, settings, format, worker, unread) for each in traces)
     if not json and (len(files) > 1 or files[0].is_dir()):
-        _print_table(files, runs)
-        return
-    for run in runs:
-        for line in run:
+        _print_table(files, runs, unread)
+    else:
+        for line in chain.from_iterable(runs):
             _print(line, json=json)
+    return 2 if unread else 0
+
+
+def _traces(path: Path, format: str) -> Iterable[Path]:
+    return find_traces(path, format) if path.is_dir() else [path]
+
+
+def _replay(
+    trace: Path, settings: Settings, format: str, worker: str, unread: list[Path]
+) -> Iterator[ReplayLine]:
+    """What the rules say of a trace; one that cannot be read is named, and is one of `unread`."""
+    try:
+        yield from replay_trace(trace, settings, format=format, worker=worker)
+    except TraceError as error:
+        write_error(str(error))
+        unread.append(trace)
 
 
 def _check_worker(worker: str, rules: Rules) -> None:
@@ -104,9 +123,12 @@ def _without_step(path: Path) -> Path:
     return Path(place[1])
 
 
-def _print_table(paths: Sequence[Path], runs: Sequence[Iterator[ReplayLine]]) -> None:
+def _print_table(
+    paths: Sequence[Path], runs: Iterable[Iterator[ReplayLine]], unread: Sequence[Path]
+) -> None:
     sessions = [each for run in runs for each in replayed_sessions(_findings(run))]
-    skipped = max(0, sum(map(_count_files, paths)) - len(sessions))
+    read = {each.path for each in sessions}.union(unread)
+    skipped = max(0, sum(map(_count_files, paths)) - len(read))
     width = shutil.get_terminal_size().columns
     for text in session_table(sessions, skipped=skipped, width=width):
         write_line(text)

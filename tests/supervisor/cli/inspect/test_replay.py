@@ -133,15 +133,29 @@ def test_a_folder_is_every_trace_below_it(tmp_path: Path, capsys: Capture) -> No
     assert found == [str(file) for file in files]
 
 
-def test_a_named_file_in_no_known_format_leaves_stdout_empty(
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_cannot_be_read_is_named_and_the_others_are_replayed(
+    tmp_path: Path, capsys: Capture, folder: bool
+) -> None:
+    (tmp_path / "runs").mkdir()
+    good = write(tmp_path / "runs" / "a.jsonl", [report(10, 29)])
+    bad, gone = tmp_path / "b.txt", tmp_path / "c.jsonl"
+    bad.write_text("no trace")
+    named = [str(each) for each in (bad, good.parent if folder else good, gone)]
+    assert main(["replay", *named, "--config", SEED, "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert alerts(out) == [(1, LOW, "warning")]
+    assert [line.partition(": ")[0] for line in err.splitlines()] == [str(bad), str(gone)]
+    assert main(["replay", *named, "--config", SEED]) == 2
+    assert "1 session, 1 step, 1 with alarms\n" in capsys.readouterr().out
+
+
+def test_traces_are_not_replayed_together_where_one_cannot_be_read(
     tmp_path: Path, capsys: Capture
 ) -> None:
     good = write(tmp_path / "a.jsonl", [report(10, 29)])
-    bad = tmp_path / "b.txt"
-    bad.write_text("no trace")
-    assert main(["replay", str(good), str(bad), "--config", SEED]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.startswith(f"{bad}: ")) == ("", True)
+    assert main(["replay", str(good), str(tmp_path / "b.jsonl"), "--together"]) == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_a_worker_has_thresholds_of_its_own(tmp_path: Path, capsys: Capture) -> None:
