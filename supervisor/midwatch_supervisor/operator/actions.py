@@ -60,6 +60,7 @@ from midwatch_supervisor.operator.tasks import (
 )
 from midwatch_supervisor.present.known_text import Known
 from midwatch_supervisor.present.numbers import grant_problem
+from midwatch_tools.data_blocks import readable
 
 
 class LearningMark(StrEnum):
@@ -156,6 +157,11 @@ def _refuse_grant(grant: Grant) -> None:
         raise UsageError(problem)
 
 
+def _said(comment: str) -> str:
+    """What a person said; nothing where nobody could see any of it."""
+    return comment if readable(comment).strip() else ""
+
+
 class OperatorActions:
     """The operator's side of the journal. It decides nothing, and checks only that what waits for
     an answer has none yet, and that a grant is within reason: raises UsageError where not. All else
@@ -224,6 +230,7 @@ class OperatorActions:
         Answers the journal id of what the worker hears, if that is anything. `step` is the
         attempt's last.
         """
+        comment = _said(comment)
         match asked:
             case InterventionState(intervention=held) if agreed:
                 _refuse_grant(held.terms.grant)
@@ -254,7 +261,7 @@ class OperatorActions:
 
         Whoever accepts what was rejected takes back what that taught.
         """
-        verdict = Feedback(accepted=accepted, comment=comment, author=self.author)
+        verdict = Feedback(accepted=accepted, comment=_said(comment), author=self.author)
         id = await self._write(attempt, verdict)
         if accepted:
             await self._take_back(attempt)

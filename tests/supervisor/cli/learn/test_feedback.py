@@ -144,6 +144,19 @@ async def test_r48_a_verdict_needs_no_comment(journal: Journal, attempted: Attem
     assert (verdict.accepted, verdict.comment) == (False, "")
 
 
+@pytest.mark.parametrize("comment", ["", " \n", "\u200b", "\ufeff \u200e"])
+async def test_a_comment_of_which_nothing_can_be_seen_is_none(
+    journal: Journal, attempted: Attempted, capsys: Capture, comment: str
+) -> None:
+    await attempted(DONE)
+    assert await midwatch("feedback", "totals", "reject", "--comment", comment) == 0
+    assert "no lesson: " in capsys.readouterr().out
+    (verdict,) = await told(journal, Feedback)
+    assert isinstance(verdict, Feedback)
+    assert verdict.comment == ""
+    assert await told(journal, Lesson) == []
+
+
 async def test_c11_the_verdict_is_there_although_the_lesson_fails(
     journal: Journal, attempted: Attempted, capsys: Capture
 ) -> None:
