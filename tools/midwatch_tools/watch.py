@@ -7,7 +7,9 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from importlib import import_module
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -79,8 +81,8 @@ class Watch(AttemptWatch):
         self,
         *,
         name: str = "agent",
-        root: Path | None = None,
-        journal: str | None = None,
+        root: Path | str | None = None,
+        journal: Path | str | None = None,
         settings: Settings | None = None,
         mode: Literal["steer", "observe"] = "steer",
         tools: Literal["all", "reflect"] = "all",
@@ -109,8 +111,9 @@ class Watch(AttemptWatch):
             gates: Whether calls may be refused until a failure is analysed.
             supervisor: Who answers alerts, in this process: `policy`, or a model as pydantic-ai
                 takes it. By default whoever runs `midwatch monitor`, if anybody.
-            on_alert: Called with each alert as it fires or becomes worse.
-            on_waiting: Called with the reason when a run begins to wait for a person.
+            on_alert: Called with each alert as it fires or becomes worse. It may be asynchronous:
+                the agent works on meanwhile, and its run ends once that is done.
+            on_waiting: Called likewise with the reason when a run begins to wait for a person.
             bus: Where hints go.
             clock: What time it is here; over PostgreSQL, the database's time counts.
             seconds: A clock that never goes back, for the minutes of the budget.
@@ -120,6 +123,7 @@ class Watch(AttemptWatch):
         _require_known("tools", tools, ("all", "reflect"))
         if not any(map(str.isalpha, name)):
             raise UsageError(f"Watch(name={name!r}): a name has a letter at least")
+        root = None if root is None else Path(root)
         if root is not None and not root.is_dir():
             raise UsageError(f"Watch(root=…): {root} is no folder")
         observes = mode == "observe"
@@ -140,7 +144,7 @@ class Watch(AttemptWatch):
             ),
         )
         self.name = name
-        self._journal = journal
+        self._journal = None if journal is None else str(journal)
         self._clock = clock
         # At once, that a wrong name or a missing key is not found out in the night.
         named = supervisor is not None and supervisor != "policy"
@@ -188,6 +192,8 @@ class Watch(AttemptWatch):
 
     async def _own_attempt(self, stack: AsyncExitStack, ctx: RunContext[Any]) -> Recorder | None:
         """Begin an attempt of its own for an agent that Midwatch did not start."""
+        self._calls: list[asyncio.Future[Any]] = []
+        stack.push_async_callback(self._finish_calls)
         try:
             embedded = await self._embed(stack, title_of(ctx.prompt) or self.name)
             recorder, self._facts = embedded.recorder, embedded.facts
@@ -266,9 +272,17 @@ class Watch(AttemptWatch):
         if call is None:
             return
         try:
-            call(about)
+            answer = call(about)
         except Exception:  # a callback that fails stops neither the watch nor the work
             log.exception("%s failed", name)
+            return
+        if isawaitable(answer):
+            self._calls.append(asyncio.ensure_future(answer))
+            self._calls[-1].add_done_callback(partial(_log_failure, name))
+
+    async def _finish_calls(self) -> None:
+        """Let the owner's asynchronous callbacks come to their end."""
+        await asyncio.gather(*self._calls, return_exceptions=True)
 
     async def _until_the_end(
         self, recorder: Recorder, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
@@ -318,6 +332,11 @@ class Watch(AttemptWatch):
         except Exception:
             log.exception("unwatched from here on: the journal cannot be written")
             self._acts = None
+
+
+def _log_failure(name: str, call: asyncio.Future[Any]) -> None:
+    if not call.cancelled() and (error := call.exception()) is not None:
+        log.error("%s failed", name, exc_info=error)
 
 
 async def _record_end(

@@ -101,6 +101,7 @@ async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_req
         ({"name": " "}, r"Watch\(name=' '\): a name has a letter at least"),
         ({"name": "..."}, "a name has a letter at least"),
         ({"root": Path("/nowhere")}, "/nowhere is no folder"),
+        ({"root": "/nowhere"}, "/nowhere is no folder"),
     ],
 )
 def test_a_watch_that_could_not_be_meant_is_refused_at_once(

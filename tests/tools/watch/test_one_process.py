@@ -78,6 +78,33 @@ async def test_a_callback_that_fails_ends_neither_the_watch_nor_the_work(
         assert len(await journal.entries(kinds=(Step,))) == 27
 
 
+async def test_an_asynchronous_callback_is_done_before_the_run_has_ended(
+    looper: Agent[None, str], journal_file: Path, workspace: Path
+) -> None:
+    heard: list[Alert] = []
+    bus = LocalBus()
+
+    async def call(alert: Alert) -> None:
+        async with bus.subscribe() as hints:
+            await hints.wait(0.1)
+        heard.append(alert)
+
+    watch = Watch(journal=journal_file, root=str(workspace), on_alert=call)
+    await looper.run("Mend the sum.", capabilities=[watch])
+    assert any(each.severity is Severity.CRITICAL for each in heard)
+
+
+async def test_an_asynchronous_callback_that_fails_is_logged(
+    looper: Agent[None, str], journal_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def explode(alert: Alert) -> None:
+        raise LookupError(alert.summary)
+
+    watch = Watch(journal=journal_file, on_alert=explode)
+    assert (await looper.run("Mend the sum.", capabilities=[watch])).output == "Done."
+    assert "on_alert failed" in caplog.text
+
+
 async def interventions(file: Path) -> list[Intervention]:
     async with await Journal.open_to_read(file) as journal:
         return await records_of(journal, Intervention)
