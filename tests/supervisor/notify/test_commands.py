@@ -164,6 +164,20 @@ async def test_a_test_message_goes_to_each_target_and_one_failure_is_the_exit_co
     assert (len(mail.bodies), len(receiver.bodies)) == (2, 1)
 
 
+@pytest.mark.usefixtures("signed")
+async def test_a_target_that_is_configured_wrongly_keeps_the_others_from_nothing(
+    harness: RunHarness,
+) -> None:
+    async with webhook() as receiver:
+        hook = f"webhook: '{receiver.url}', secret_env"
+        configure(harness, f"{{a: {{{hook}: NOT_SET}}, b: {{url: 'nix://'}}, c: {{{hook}: HOOK}}}}")
+        code, out, errors = await ended(await harness.start("notify", "test"))
+    assert (code, out, len(receiver.bodies)) == (2, "c: sent\n", 1)
+    first, second = errors.splitlines()
+    assert first == "a: the environment variable NOT_SET is not set"
+    assert second.startswith("b: no service is known by this URL (nix://)")
+
+
 async def test_a_mail_server_that_is_away_is_a_failure_with_a_reason(harness: RunHarness) -> None:
     url = f"mailto://{LOOPBACK}:{free_port()}/?from=a@b.test&to=c@d.test&mode=insecure"
     configure(harness, f"{{post: {{url: '{url}'}}}}")

@@ -11,7 +11,7 @@ from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
-    from midwatch_supervisor.notify.notifier import Sender
+    from midwatch_monitor.config.notify import NotifySettings
 
 app = App(name="notify")
 
@@ -23,34 +23,40 @@ async def send_test(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Send a test message to each target, and say what came of it; exit code 1 if one failed."""
-    from midwatch_supervisor.notify.notifier import senders_of
+    """Send a test message to each target, and say what came of it.
 
+    The exit code is 1 if one failed, and 2 if the configuration of one is wrong.
+    """
     settings = settings_in_force(config).notify
     if target is not None and target not in settings.targets:
         there = ", ".join(settings.targets) or "none"
         raise UsageError(f"there is no target {target}; there is: {there}")
     if not settings.targets:
         raise UsageError("nobody is called: `notify.targets` in the configuration is empty")
-    chosen = {name: each for name, each in settings.targets.items() if target in (None, name)}
-    senders = senders_of(settings.model_copy(update={"targets": chosen}), os.environ)
-    failures = await asyncio.gather(*map(_try, senders.values()))
-    for name, failure in zip(senders, failures, strict=True):
+    chosen = [name for name in settings.targets if target in (None, name)]
+    tried = await asyncio.gather(*(_try(settings, name) for name in chosen))
+    for name, (_, failure) in zip(chosen, tried, strict=True):
         if json:
             write_json({"type": "notify", "target": name, "ok": not failure, "error": failure})
         elif failure:
             write_error(f"{name}: {failure}")
         else:
             write_line(f"{name}: sent")
-    return 1 if any(failures) else 0
+    return max(code for code, _ in tried)
 
 
-async def _try(sender: "Sender") -> str:
-    """Why a test message was not taken; empty if it was."""
+async def _try(settings: "NotifySettings", name: str) -> tuple[int, str]:
+    """The exit code for one target, and why a test message was not taken; empty if it was."""
     from midwatch_supervisor.notify.news import Notification
+    from midwatch_supervisor.notify.notifier import senders_of
 
+    only = settings.model_copy(update={"targets": {name: settings.targets[name]}})
     try:
-        await sender.send(Notification(title="Midwatch: this is a test"))
+        await senders_of(only, os.environ)[name].send(
+            Notification(title="Midwatch: this is a test")
+        )
+    except UsageError as error:
+        return 2, str(error).removeprefix(f"notify.targets.{name}: ")
     except NotifyError as error:
-        return str(error)
-    return ""
+        return 1, str(error)
+    return 0, ""
