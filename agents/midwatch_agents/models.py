@@ -4,9 +4,9 @@ import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from midwatch_agents.model_choice import OLLAMA, PROVIDERS, ollama_address
+from midwatch_monitor.config.section import has_right_port
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import MissingExtraError, UsageError
 
@@ -23,6 +23,7 @@ EXTRAS = frozenset({"openai", "anthropic", "google", "bedrock", "groq", "mistral
 """The providers that Midwatch has an extra for, under the names that pydantic-ai gives them."""
 
 _EXTRA = re.compile(r"pydantic-ai-slim\[([\w-]+)")
+_ADDRESS = re.compile(r"https?://[^\s/:?#]|https?://\[")
 _OPENAI_PREFIXES = ("openai:", "openai-chat:", OLLAMA)
 
 
@@ -67,12 +68,7 @@ def check_model(spec: ModelSpec) -> None:
 
 
 def _check_address(name: str, url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        right = False
-    if not right:
+    if not (_ADDRESS.match(url) and has_right_port(url)):
         raise UsageError(f"model {name}: `base_url` must be like http://HOST:PORT/v1; is {url!r}")
 
 

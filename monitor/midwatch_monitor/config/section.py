@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Annotated, ClassVar, cast, get_args
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -37,6 +38,14 @@ class Refusal(ValueError):
 def nearest_to(word: str, known: Iterable[str]) -> str:
     """The known word that was probably meant, or nothing."""
     return next(iter(get_close_matches(word.lower(), list(known), n=1)), "")
+
+
+def has_right_port(url: str) -> bool:
+    """Whether the port of an address is one, where it names any."""
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 class Section(BaseModel):

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from midwatch_monitor.config.document import Document, Keys, dotted_path, read_document
 from midwatch_monitor.config.problem import Origins, Scope, ValueOrigin
 from midwatch_monitor.config.rules import Graded, Rules, RuleSettings
-from midwatch_monitor.config.section import Refusal, Section, nearest_to
+from midwatch_monitor.config.section import Refusal, Section, has_right_port, nearest_to
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile, contradictions
 from midwatch_monitor.errors import ConfigError, FilePosition
@@ -86,7 +86,7 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
     settings = None
     try:
         settings = Settings.model_validate(data)
-        errors += _wrong_link(settings.notify.link, origins)
+        errors += map(scope.refused, _wrong_values(settings))
     except ValidationError as found:
         errors += scope.errors(found)
     errors += _overrides(data["rules"], origins)
@@ -208,13 +208,19 @@ def _unreachable(rule: RuleSettings, usual: RuleSettings, scope: Scope) -> list[
 _PLACEHOLDER = re.compile(r"\{(?!attempt\})[^{}]*\}")
 
 
-def _wrong_link(link: str, origins: Origins) -> list[ConfigError]:
-    """What a link to an attempt asks for that nothing puts in."""
-    scope = Scope(model=Settings, origins=origins, otherwise=ENVIRONMENT)
-    return [
-        scope.refused(Refusal(f"only {{attempt}} is filled in, not {found}", at=("notify", "link")))
-        for found in _PLACEHOLDER.findall(link)
-    ]
+def _wrong_values(settings: Settings) -> Iterator[Refusal]:
+    """What can never work. Not in Settings, by which those of older runs are read."""
+    for found in _PLACEHOLDER.findall(settings.notify.link):
+        yield Refusal(f"only {{attempt}} is filled in, not {found}", at=("notify", "link"))
+    targets = settings.notify.targets.items()
+    addresses: dict[Keys, str] = {
+        ("fleet", "broker", "url"): settings.fleet.broker.url,
+        ("telemetry", "endpoint"): settings.telemetry.endpoint,
+        **{("notify", "targets", name, "webhook"): each.webhook for name, each in targets},
+    }
+    for keys, url in addresses.items():
+        if not has_right_port(url):
+            yield Refusal("must have a port from 1 to 65535, or none", at=keys)
 
 
 def _overrides(written: object, origins: Origins) -> list[ConfigError]:

@@ -108,6 +108,25 @@ def test_a_link_is_refused_that_asks_for_what_nothing_fills_in(tmp_path: Path) -
     assert wrong(file) == ["a.yaml:1: notify.link: only {attempt} is filled in, not {task}"]
 
 
+@pytest.mark.parametrize("port", [0, 99999])
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("fleet: {broker: {url: 'mqtt://h:PORT'}}", "fleet.broker.url"),
+        ("telemetry: {endpoint: 'http://h:PORT/x'}", "telemetry.endpoint"),
+        (
+            "notify: {targets: {a: {webhook: 'http://h:PORT', secret_env: K}}}",
+            "notify.targets.a.webhook",
+        ),
+    ],
+)
+def test_an_address_whose_port_cannot_be_one_is_refused(
+    text: str, key: str, port: int, tmp_path: Path
+) -> None:
+    file = write(tmp_path, text.replace("PORT", str(port)))
+    assert wrong(file) == [f"a.yaml:1: {key}: must have a port from 1 to 65535, or none"]
+
+
 def test_a_list_is_replaced_as_a_whole(tmp_path: Path) -> None:
     file = write(tmp_path, "policy: {ladder: [stop]}\n")
     assert load_settings([file], environ={}).policy.ladder == (Action.STOP,)
