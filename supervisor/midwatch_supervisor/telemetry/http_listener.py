@@ -24,7 +24,7 @@ async def serve(host: str, port: int, route: web.RouteDef) -> AsyncGenerator[int
     try:
         try:
             await web.TCPSite(runner, host, port).start()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise UsageError(f"cannot listen at {host}:{port}: {error}") from error
         yield runner.addresses[0][1]
     finally:

@@ -72,6 +72,11 @@ class Page:
         except ValueError:
             return self.host == "localhost"
 
+    def refusal(self, error: OSError | UnicodeError) -> UsageError:
+        """What is said where nobody can listen there; a host may be no name that there can be."""
+        why = error.strerror if isinstance(error, OSError) else "that is no host"
+        return UsageError(f"cannot listen on {self.host}:{self.port}: {why}")
+
     def announce(self, line: str) -> None:
         """Say where it is, and who can reach it."""
         write_line(line)
@@ -187,9 +192,8 @@ async def serve(words: Sequence[str], page: Page) -> int:
     try:
         try:
             await web.TCPSite(runner, page.host, page.port).start()
-        except OSError as error:
-            why = f"cannot listen on {page.host}:{page.port}: {error.strerror}"
-            raise UsageError(why) from error
+        except (OSError, UnicodeError) as error:
+            raise page.refusal(error) from error
         where = f"{page.origin}/?token=… with the token of {page.source}"
         page.announce(f"The console is at {where if page.source else page.url}")
         stop = asyncio.Event()

@@ -16,7 +16,6 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.inspect.web import Page
 
 PATH = "/mcp"
@@ -90,9 +89,8 @@ async def serve_http(server: MCPServer[Any], page: Page) -> None:
     family = socket.AF_INET6 if ":" in page.host else socket.AF_INET
     try:
         listening = socket.create_server((page.host, page.port), family=family)
-    except OSError as error:
-        why = f"cannot listen on {page.host}:{page.port}: {error.strerror}"
-        raise UsageError(why) from error
+    except (OSError, UnicodeError) as error:
+        raise page.refusal(error) from error
     config = uvicorn.Config(
         application(server, page),
         log_level="warning",

@@ -377,6 +377,20 @@ async def test_an_attempt_that_is_not_there_is_no_console(
     assert f"there is no attempt {attempt.id + 1} in " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("watch", "--web", "--all", "--host", "a..b"),
+        ("mcp", "--http", "a..b:8080"),
+    ],
+)
+async def test_a_host_that_there_cannot_be_is_told(
+    capsys: pytest.CaptureFixture[str], journal_file: Path, attempt: Attempt, words: tuple[str, ...]
+) -> None:
+    assert await midwatch(*words, "--journal", str(journal_file)) == 2
+    assert capsys.readouterr().err.startswith("cannot listen ")
+
+
 def read_process(number: int) -> tuple[str, str]:
     """The words that it was started with, and its environment."""
     folder = Path(f"/proc/{number}")
