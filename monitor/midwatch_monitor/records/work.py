@@ -166,6 +166,11 @@ class Run:
     """The configuration in force as JSON, so that a resumed run keeps it."""
     keeper: Keeper = Keeper.PROCESS
 
+    @property
+    def of_session(self) -> bool:
+        """Whether it is a session of an agent that somebody else started, and Midwatch watched."""
+        return self.source.startswith(SESSION)
+
 
 EMBEDDED = "{}"
 """The specification of a task that came without a task file."""

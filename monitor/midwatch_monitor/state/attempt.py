@@ -46,6 +46,7 @@ from midwatch_monitor.state.attempt_details import (
     AttemptDetails,
     AttemptStatus,
     Awaited,
+    coming_change,
     coming_status,
 )
 from midwatch_monitor.state.intervention import (
@@ -258,7 +259,8 @@ class AttemptState:
             return Awaited.NOTHING, None
         if held := self.interventions.held:
             return Awaited.APPROVAL, held[0]
-        coming = self.interventions.under_way
+        change = coming_change(self.interventions)  # which the status tells, too
+        coming = (change,) if change is not None else self.interventions.under_way
         if self.goes_on:
             return (Awaited.DELIVERY, coming[0]) if coming else (Awaited.NOTHING, None)
         if self.permission is not None:

@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
     Record,
     Snapshot,
 )
-from midwatch_monitor.state.intervention import Interventions
+from midwatch_monitor.state.intervention import Interventions, InterventionState
 
 
 @dataclass(slots=True, kw_only=True)
@@ -141,13 +141,18 @@ def planned(plan_step: int, plan_steps: int) -> tuple[int, int] | None:
     return (min(plan_step, plan_steps), plan_steps) if plan_steps > 1 else None
 
 
-def coming_status(interventions: Interventions) -> AttemptStatus | None:
+def coming_change(interventions: Interventions) -> InterventionState | None:
     """What is about to change where the attempt stands; `None` if nothing is on its way.
 
     The newest counts, but what ends the attempt comes before the rest, and a stop before all.
     """
-    coming = [each.action for each in interventions.on_their_way if each.action in _COMING]
-    if not coming:
-        return None
-    ends = [action for action in coming if action.at_once]
-    return _COMING[Action.STOP if Action.STOP in ends else (ends or coming)[-1]]
+    coming = [each for each in interventions.on_their_way if each.action in _COMING]
+    ends = [each for each in coming if each.action.at_once]
+    stops = [each for each in ends if each.action is Action.STOP]
+    return next(reversed(stops or ends or coming), None)
+
+
+def coming_status(interventions: Interventions) -> AttemptStatus | None:
+    """Where the attempt stands by that, in a word."""
+    change = coming_change(interventions)
+    return None if change is None else _COMING[change.action]

@@ -80,6 +80,8 @@ class TaskState:
     """What it waits for before it begins, in words, where the reader knows it."""
     interrupted: bool = False
     """Whether the process that worked on its run is gone, where the reader knows it."""
+    of_session: bool = False
+    """Whether its run is a session that somebody else started, where the reader knows it."""
 
     @property
     def lifecycle(self) -> Lifecycle:

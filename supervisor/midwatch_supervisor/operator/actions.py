@@ -47,6 +47,7 @@ from midwatch_monitor.records import (
     PermissionRequest,
     PlanCheck,
     Record,
+    Run,
     Study,
     StudyState,
     Terms,
@@ -57,6 +58,7 @@ from midwatch_supervisor.operator.tasks import (
     Reopening,
     find_reopening,
     store_reopening,
+    unheard,
 )
 from midwatch_supervisor.present.known_text import Known
 from midwatch_supervisor.present.numbers import grant_problem
@@ -177,6 +179,10 @@ class OperatorActions:
         self.author = author
 
     # -- on attempts -----------------------------------------------------------------------
+
+    def unheard(self, run: Run, *, embedded: bool) -> str:
+        """What must come before anything reaches an attempt of that run, as `tasks.unheard`."""
+        return unheard(self._journal.name, run, embedded=embedded)
 
     async def act(
         self,

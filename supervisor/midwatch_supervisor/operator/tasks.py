@@ -55,7 +55,7 @@ class WithdrawalCourse(StrEnum):
     SPLITTING = "splitting"
     """Its parts are not there yet: one has to ask again."""
     KEPT = "kept"
-    """It waits within a program that Midwatch only watches, and that alone knows what is next."""
+    """It is in the hands of a program that Midwatch only watches, and cannot stop."""
     OVER = "over"
 
 
@@ -200,7 +200,7 @@ class Withdrawer:
         if embedded and is_interrupted(self._journal.name, run.id):
             if course is WithdrawalCourse.STOPPING:
                 course = WithdrawalCourse.CANCELED  # nobody is there who would hear of the stop
-        elif course is WithdrawalCourse.CANCELED and embedded and run.keeper is Keeper.PROCESS:
+        elif embedded and await self._keeps(run, look):
             course = WithdrawalCourse.KEPT
         lifecycle = look.state.transition.lifecycle
         done = Withdrawal(task=look.state.task, course=course, lifecycle=lifecycle)
@@ -211,6 +211,15 @@ class Withdrawer:
                 return await self._cancel(look, done)
             case _:
                 return done
+
+    async def _keeps(self, run: Run, look: Look) -> bool:
+        """Whether the program that a task came from is all that can end it."""
+        if look.course is WithdrawalCourse.CANCELED:
+            return run.keeper is Keeper.PROCESS
+        if look.course is not WithdrawalCourse.STOPPING or not run.of_session:
+            return False
+        latest = (await task_state(self._journal, look.state.task)).latest
+        return latest is not None and bool(out_of_reach(latest, Action.STOP))
 
     async def _stop(self, look: Look, attempt: AttemptState, done: Withdrawal) -> Withdrawal | None:
         known = stop_on_its_way(attempt)
@@ -431,3 +440,17 @@ def out_of_reach(state: AttemptState, action: Action | None) -> str:
     if worker in KEPT and Action.NUDGE not in acts:
         hint = f"; `midwatch hook install {worker}` lets you guide and stop its next session"
     return f"somebody else started it: {reach_text(acts)}{hint}"
+
+
+def unheard(journal: str, run: Run, *, embedded: bool) -> str:
+    """What must come before anything reaches an attempt of a run, where its process is gone.
+
+    `journal` is its name. Empty where somebody hears it, or nobody knows.
+    """
+    if not is_interrupted(journal, run.id):
+        return ""
+    if run.of_session:
+        return "nobody watches it now: it waits for `midwatch attach` and the agent's next step"
+    if embedded:
+        return f"its process is gone, and nothing reaches it: `midwatch cancel --run {run.id}`"
+    return f"no process works on it now: it waits for `midwatch resume --run {run.id}`"

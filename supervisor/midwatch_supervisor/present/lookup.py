@@ -40,7 +40,8 @@ async def task_state(
     journal: Journal, task: Task, *, kinds: Sequence[type[Record]] = ()
 ) -> TaskState:
     """Where a task stands now; by entries of these kinds alone, if some are named."""
-    state = TaskState(task=task, judged=judges(await journal.run(task.run)))
+    run = await journal.run(task.run)
+    state = TaskState(task=task, judged=judges(run), of_session=run.of_session)
     for attempt in await journal.attempts(task.id):
         state.meet(attempt)
     async for entry in journal.all_entries(task=task.id, kinds=kinds):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TURN = "its turn"
 INTERRUPTED = "`midwatch resume`: no process works on it"
+UNWATCHED = "`midwatch attach`: nobody watches it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,8 @@ def task_waits_for(task: TaskState) -> str:
     latest = task.latest
     if task.over:
         return ""
+    if task.interrupted and task.of_session:
+        return UNWATCHED
     if task.interrupted and task.task.embedded:
         return f"`midwatch cancel --run {task.task.run}`: its process is gone"
     asks = latest is not None and latest.needed_since is not None and not latest.goes_on

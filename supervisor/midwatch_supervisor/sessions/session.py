@@ -5,6 +5,7 @@ import os
 import re
 import socket
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path, PurePath
@@ -14,7 +15,9 @@ from midwatch_agents.hooks.events import answer, as_lines, can_stop, passes_guid
 from midwatch_monitor.budget import spend
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.run_lock import forget_lock, take_lock
 from midwatch_monitor.recorder import Clock, Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
@@ -187,7 +190,9 @@ class ForeignSession:
         reader: SessionReader,
         journal: SessionJournal,
         parent: "ForeignSession | None" = None,
+        locks: bool = True,
     ) -> None:
+        """With `locks`, others can tell whether anybody watches it; a file stays open for that."""
         self.name = name
         self._reader = reader
         self._heard_at = journal.clock()
@@ -217,6 +222,9 @@ class ForeignSession:
         self._stop: Ended | None = None
         """What it was told to end with, until it does."""
         self._stops = 0
+        self._locks = locks and parent is None  # whose run it shares
+        self._lock_file: int | None = None
+        """Of its run, as long as its attempt is open."""
 
     # -- what it does --------------------------------------------------------------------------
 
@@ -300,6 +308,12 @@ class ForeignSession:
         """Let go of its file. What the journal has of it stays open for who comes next."""
         if self._tail is not None:
             self._tail.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
 
     # -- its attempt ---------------------------------------------------------------------------
 
@@ -316,7 +330,7 @@ class ForeignSession:
             if not state.over:
                 self._waits, self._budget = state.idle, state.budget
                 self._acts = state.acts or ONLY_WATCHED
-                self._open(await self._journal.claim(state.attempt))
+                await self._open(self._run, await self._journal.claim(state.attempt))
         self._asked = True
 
     async def run(self) -> Run:
@@ -331,10 +345,10 @@ class ForeignSession:
             self._run, recorder = await self._journal.begin(
                 self.name, self._reader.heading, run=run, acts=self._acts
             )
-            self._open(recorder)
+            await self._open(self._run, recorder)
         return self._run
 
-    def _open(self, recorder: Recorder) -> None:
+    async def _open(self, run: Run, recorder: Recorder) -> None:
         self._recorder = recorder
         self._inbox = Inbox(
             self._journal.journal,
@@ -342,6 +356,9 @@ class ForeignSession:
             recorder.attempt.id,
             poll_seconds=self._journal.settings.monitor.poll_seconds,
         )
+        if self._locks:
+            with suppress(UsageError):  # the process that has followed it so far still lives
+                self._lock_file = await take_lock(self._journal.journal.name, run.id)
 
     async def _end(self, ended: Ended) -> None:
         if self._recorder is not None:
@@ -350,6 +367,9 @@ class ForeignSession:
                 AttemptTransition(lifecycle=lifecycle, reason=reason, ending=ended.ending),
                 TaskTransition(lifecycle=lifecycle, reason=reason),
             )
+        if self._lock_file is not None and self._run is not None:
+            forget_lock(self._journal.journal.name, self._run.id)
+        self._unlock()
         self._recorder = self._inbox = self._stop = None
         self._budget, self._stops = Budget(), 0
         self._known_steps = self._read_steps

@@ -114,7 +114,9 @@ class SpanWatch:
     def _session(self, name: SessionName) -> ForeignSession:
         session = self._sessions.pop(name, None)
         if session is None:
-            session = ForeignSession(name, tail=None, reader=SpanSession(), journal=self._journal)
+            session = ForeignSession(
+                name, tail=None, reader=SpanSession(), journal=self._journal, locks=False
+            )
         _keep(self._sessions, name, session)
         return session
 

@@ -26,7 +26,6 @@ from midwatch_monitor.records import (
     StepKind,
     Task,
 )
-from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.task import TaskState
 from midwatch_monitor.state.usage import Usage
@@ -53,7 +52,7 @@ class TaskSpans:
 
     def __init__(self, run: Run, task: Task, *, content: bool) -> None:
         """With `content`, what was said and done is in them, too."""
-        of_session = run.source.startswith(SESSION)
+        of_session = run.of_session
         own = f"midwatch-{run.id}-{task.id}"
         self._about: dict[str, AttributeValue] = {
             "gen_ai.conversation.id": run.source.rpartition(" ")[2] if of_session else own,

@@ -281,11 +281,12 @@ def terms_in(command: OperatorCommand, words: str) -> tuple[Terms, str]:
 
 
 def question(
-    command: OperatorCommand, row: Row, *, models: Sequence[str] = ()
+    command: OperatorCommand, row: Row, *, models: Sequence[str] = (), unheard: str = ""
 ) -> DialogQuestion | None:
     """What is asked before a command; `None` if it is done at once.
 
-    `models` are those that the worker may have, where they are known.
+    `models` are those that the worker may have, where they are known; `unheard` says what must
+    come before it hears anything.
     """
     name = row.label
     match command:
@@ -302,10 +303,7 @@ def question(
             title = f"Restart {name}: what should the next attempt do differently?"
             return DialogQuestion(title=title, send="Restart", quote=_restart_facts(row))
         case OperatorCommand.STOP:
-            quote = (
-                "It ends at once and counts as failed; the tasks that depend on it are not begun.\n"
-                f"{_kept_words(row)}"
-            )
+            quote = _stop_facts(row, unheard)
             return DialogQuestion(title=f"Stop {name}?", send="Stop it", quote=quote, confirm=True)
         case OperatorCommand.SILENCE:
             title = f"Silence these alerts of {name} until the attempt ends?"
@@ -375,6 +373,18 @@ def _kept_words(row: Row) -> str:
         "Kept: its workspace as it is, and what was learned; "
         f"`midwatch diff {row.label}` shows its changes."
     )
+
+
+def _stop_facts(row: Row, unheard: str) -> str:
+    """What a stop does, and what must come before that."""
+    soon = "" if unheard else " at once"
+    facts = (
+        f"It ends{soon} and counts as failed; the tasks that depend on it are not begun.\n"
+        f"{_kept_words(row)}"
+    )
+    if row.state.acts is not None:  # somebody else's agent
+        facts = "The agent is told to end its turn at its next step; then it counts as failed."
+    return f"{facts}\n{unheard[0].upper()}{unheard[1:]}." if unheard else facts
 
 
 def _restart_facts(row: Row) -> str:

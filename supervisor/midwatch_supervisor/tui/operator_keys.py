@@ -247,7 +247,7 @@ class OperatorApp(App[int]):
         if self._refused(pending):
             return
         models = self._models(command, row)
-        asked = question(command, row, models=models)
+        asked = question(command, row, models=models, unheard=self._awaited_first(command, row))
         if asked is None:
             self._do(pending)
         else:
@@ -291,6 +291,13 @@ class OperatorApp(App[int]):
             return ()
         return models_of(self.board.tasks[row.task], row.state.attempt.worker)
 
+    def _awaited_first(self, command: OperatorCommand, row: Row) -> str:
+        """What must come before the worker hears of a command; empty where it does."""
+        run = self.board.runs.get(row.run)
+        if run is None or command.of_result or command.of_alerts or row.over:
+            return ""
+        return self.operator.unheard(run, embedded=self.board.tasks[row.task].embedded)
+
     def _do(self, pending: _Pending, words: str = "") -> None:
         if pending.row.attempt is not None:
             attempt = self.board.attempts[pending.row.attempt]
@@ -314,6 +321,8 @@ class OperatorApp(App[int]):
             self.notify(said, severity="error", markup=False)
             return False
         said = f"{row.label}: {confirmation(command, row)}"
+        if why := self._awaited_first(command, row):
+            said = f"{said.partition(';')[0]}; {why}"
         self._notify(f"{said}: {what}" if what else said)
         if id is not None:
             self._follow(id, row)

@@ -77,8 +77,8 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
         ((), "submitted", ""),
         ((WORKING,), "working", ""),
         ((WORKING, PAUSE), "pausing…", "delivery of pause (2)"),
-        ((WORKING, PAUSE, RESUME), "resuming…", "delivery of pause (2)"),
-        ((WORKING, PAUSE, STOP, RESUME), "stopping…", "delivery of pause (2)"),
+        ((WORKING, PAUSE, RESUME), "resuming…", "delivery of resume (3)"),
+        ((WORKING, PAUSE, STOP, RESUME), "stopping…", "delivery of stop (3)"),
         ((WORKING, RESTART), "working", "approval of restart: `midwatch approve 2` or `reject 2`"),
         (
             (WORKING, RESTART, delivery(2, DeliveryState.APPROVED)),

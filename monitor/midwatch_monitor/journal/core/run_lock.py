@@ -22,21 +22,30 @@ async def hold_run(journal: str, run: int) -> AsyncGenerator[None]:
     `journal` is its name. One that is no file has no locks. Raises UsageError where another
     process works on the run.
     """
+    lock = await take_lock(journal, run)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+async def take_lock(journal: str, run: int) -> int | None:
+    """The same for who works on many at a time: what is held until it is closed, if anything."""
     file = _file(journal, run)
     if file is None:
-        yield
-        return
+        return None
     lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for _ in range(_TRIES):
             if try_lock(lock):
-                break
+                return lock
             await asyncio.sleep(_PAUSE)
-        else:
-            raise _at_work(run)
-        yield
-    finally:
+    except BaseException:
         os.close(lock)
+        raise
+    os.close(lock)
+    raise _at_work(run)
 
 
 def remember_lock(journal: str, run: int) -> None:

@@ -133,19 +133,26 @@ def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
     name = done.task.name
     match done.course:
         case WithdrawalCourse.CANCELED:
-            return f"would cancel {name}" if dry_run else f"canceled {name}"
+            deaf = "; nobody watches it, so its agent does not hear of that"
+            said = f"would cancel {name}" if dry_run else f"canceled {name}"
+            return f"{said}{deaf if run.of_session else ''}"
         case WithdrawalCourse.STOPPING if done.attempt is not None:
             of = f"{name}#{done.attempt.attempt.number}"
             if done.already:
                 return f"{of} is being stopped already ({done.intervention})"
             if dry_run:
                 return f"{of}: stop would be sent"
-            return f"{of}: stop sent ({done.intervention}); {name} ends with it"
+            then = (
+                "the agent is told at its next step" if run.of_session else f"{name} ends with it"
+            )
+            return f"{of}: stop sent ({done.intervention}); {then}"
         case WithdrawalCourse.SPLIT:
             return f"{name} was split: it ends with its parts"
         case WithdrawalCourse.SPLITTING:
             return f"{name} is being split: say it again in a moment"
         case WithdrawalCourse.KEPT:
+            if run.of_session:
+                return f"{name} is only watched: end it where it was started"
             return (
                 f"{name} waits in the program that has run {run.id} in hand: end that one, "
                 "or let it be"

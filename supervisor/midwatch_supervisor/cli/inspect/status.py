@@ -23,7 +23,6 @@ from midwatch_monitor.records import (
     Notified,
     Run,
 )
-from midwatch_monitor.records.work import SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus, planned
 from midwatch_monitor.state.task import TaskState
@@ -184,10 +183,10 @@ async def read_states(
 
 def latest(runs: Sequence[Run]) -> list[Run]:
     """The newest run; of sessions that were watched, all that began in the day before it."""
-    if not runs or not runs[0].source.startswith(SESSION):
+    if not runs or not runs[0].of_session:
         return list(runs[:1])
     since = runs[0].started_at - _TOLD
-    found = [each for each in runs if each.source.startswith(SESSION)]
+    found = [each for each in runs if each.of_session]
     return [each for each in found if each.started_at >= since][::-1]
 
 
@@ -200,7 +199,7 @@ async def _unfinished(
     """
     since = await journal.now() - _UNFINISHED
     recent = [each for each in runs if each.started_at >= since]
-    begun = [each for each in recent if not each.source.startswith(SESSION)]
+    begun = [each for each in recent if not each.of_session]
     left = [each for each in begun if await is_unfinished(journal, each)]
     async for run, tasks in read_states(journal, left, nodes):
         found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]

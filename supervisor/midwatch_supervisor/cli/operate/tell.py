@@ -23,7 +23,13 @@ from midwatch_supervisor.cli.journals import (
 from midwatch_supervisor.cli.output import write_error, write_line
 from midwatch_supervisor.cli.settings import settings_in_force
 from midwatch_supervisor.operator.actions import GRANTED, OperatorActions, operator_name
-from midwatch_supervisor.operator.tasks import act_refusal, alerts_answered, find_reopening, is_held
+from midwatch_supervisor.operator.tasks import (
+    act_refusal,
+    alerts_answered,
+    find_reopening,
+    is_held,
+    unheard,
+)
 from midwatch_supervisor.present.lookup import (
     assignment_of,
     chosen_runs,
@@ -305,6 +311,11 @@ async def _send(
     if why := act_refusal(target.state, action, held=is_held(target.state)):
         raise UsageError(f"{target.name}: {why}")
     note = masked_note(journal, message)
+    run = await journal.run(target.task.run)
+    if why := unheard(journal.name, run, embedded=target.task.embedded):
+        note = f"; {why}{note}"
+    elif run.of_session:
+        note = f"; the agent is told at its next step{note}"
     if dry_run:
         return f"{target.name}: {what} would be sent{note}"
     async with operator_in(journal, author) as operator:

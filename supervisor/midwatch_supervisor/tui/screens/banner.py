@@ -94,6 +94,9 @@ def interrupted_run(board: FleetBoard, journal: str) -> Trouble | None:
         if run is not None and is_interrupted(journal, id):
             since = board.last_at or run.started_at
             remedy = f"`midwatch resume --run {id}` continues it"
+            if run.of_session:
+                what = f"nobody watches the session of run {id}"
+                return Trouble(what=what, since=since, remedy="`midwatch attach` does")
             if any(each.run == id and each.embedded for each in board.tasks.values()):
                 remedy = f"`midwatch cancel --run {id}` puts it away"
             return Trouble(what=f"no process works on run {id}", since=since, remedy=remedy)

@@ -29,6 +29,7 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
+from midwatch_monitor.records.work import EMBEDDED
 from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
 from midwatch_supervisor.cli.operate.approval import settle
 from midwatch_supervisor.present.assignment import assignments
@@ -165,6 +166,23 @@ async def test_what_is_told_becomes_an_operators_intervention(
     assert capsys.readouterr().out == f"fix#1: {what} sent ({before + 1})\n"
     told = Intervention(action=action, by=Actor.OPERATOR, author="ada", message=message)
     assert await written(journal, before) == [told]
+
+
+@pytest.mark.parametrize(
+    ("spec", "waits"),
+    [
+        ("", "no process works on it now: it waits for `midwatch resume --run 1`"),
+        (EMBEDDED, "its process is gone, and nothing reaches it: `midwatch cancel --run 1`"),
+    ],
+    ids=["of a task file", "of an agent with a Watch"],
+)
+async def test_who_speaks_to_an_attempt_whose_process_is_gone_hears_what_must_come_first(
+    journal: Journal, capsys: Capture, task_spec: str, spec: str, waits: str
+) -> None:
+    await new_attempt(journal, await new_task(journal, spec=spec or task_spec))
+    async with hold_run(journal.name, 1):
+        assert (await read(capsys, "tell", "fix", "Hello."))[0].endswith(")")
+    assert (await read(capsys, "tell", "fix", "Hello."))[0].endswith(f"; {waits}")
 
 
 @pytest.mark.parametrize(("text", "message"), [([], "Go on."), (["Try b.py."], "Try b.py.")])

@@ -1,0 +1,107 @@
+"""What a person says to a session, while somebody watches it and when nobody does any more."""
+
+import pytest
+
+from midwatch_monitor.records import Action, Lifecycle
+from midwatch_stage.command import ask, midwatch, read
+from midwatch_stage.console import console_on
+from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
+from midwatch_stage.sessions import DIALECTS
+
+CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
+Capture = pytest.CaptureFixture[str]
+
+pytestmark = pytest.mark.usefixtures("by_ada")
+
+
+@pytest.fixture
+async def hooked(agents: ForeignAgents) -> ForeignAgents:
+    """With a session that is watched and has its hooks."""
+    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
+    await agents.watch.look()
+    await agents.hook(hook("PreToolUse", path))
+    return agents
+
+
+@pytest.mark.usefixtures("hooked")
+async def test_what_is_told_to_a_watched_session_is_heard_at_its_next_step(
+    capsys: Capture,
+) -> None:
+    (said,) = await read(capsys, "tell", "repo-s1", "Read the error.")
+    assert said.endswith("; the agent is told at its next step")
+    (said,) = await read(capsys, "cancel", "repo-s1")
+    assert said.endswith("; the agent is told at its next step")
+
+
+async def test_what_is_told_to_a_session_that_nobody_watches_waits_for_attach(
+    hooked: ForeignAgents, capsys: Capture
+) -> None:
+    hooked.watch.close()
+    (said,) = await read(capsys, "tell", "repo-s1", "--stop")
+    assert said.endswith(
+        "; nobody watches it now: it waits for `midwatch attach` and the agent's next step"
+    )
+    (told,) = await ask(capsys, "status")
+    assert (told["interrupted"], told["waits_for"]) == (
+        True,
+        "`midwatch attach`: nobody watches it",
+    )
+    await hooked.another_watch().look()
+    (told,) = await ask(capsys, "status")
+    assert (told["interrupted"], told["stands"]) == (False, "stopping…")
+    assert "stop by operator" in (await hooked.hook(hook("PreToolUse", hooked.file(SESSION)))).text
+
+
+async def test_a_session_that_nobody_watches_is_canceled_and_begins_anew_if_it_goes_on(
+    hooked: ForeignAgents, capsys: Capture
+) -> None:
+    hooked.watch.close()
+    (said,) = await read(capsys, "cancel", "repo-s1")
+    assert said == "canceled repo-s1; nobody watches it, so its agent does not hear of that"
+    hooked.write(SESSION, loop(CLAUDE, 1, first=3))
+    await hooked.another_watch().look()
+    first, second = await hooked.attempts()
+    assert (first.lifecycle, second.lifecycle) == (Lifecycle.CANCELED, Lifecycle.WORKING)
+
+
+async def test_no_stop_is_sent_to_a_session_that_is_only_watched(
+    agents: ForeignAgents, capsys: Capture
+) -> None:
+    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
+    await agents.watch.look()
+    assert await midwatch("cancel", "repo-s1") == 1
+    said = capsys.readouterr().out
+    assert said == "repo-s1 is only watched: end it where it was started\n"
+
+
+async def test_status_names_the_delivery_that_changes_where_an_attempt_stands(
+    hooked: ForeignAgents, capsys: Capture
+) -> None:
+    await hooked.say(Action.NUDGE, "Read the error.")
+    await hooked.say(Action.STOP, "Enough.")
+    (told,) = await ask(capsys, "status")
+    assert told["stands"] == "stopping…"
+    assert "delivery of stop" in told["waits_for"]
+
+
+async def test_a_session_that_has_ended_leaves_no_lock(hooked: ForeignAgents) -> None:
+    await hooked.hook(hook("SessionEnd", hooked.file(SESSION)))
+    folder = hooked.home.parent / ".midwatch"
+    assert [each.name for each in folder.glob("*.lock") if ".run-" in each.name] == []
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_the_console_says_what_must_come_before_a_session_is_stopped(
+    hooked: ForeignAgents, watched: bool
+) -> None:
+    if not watched:
+        hooked.watch.close()
+    waits = "nobody watches it now: it waits for `midwatch attach` and the agent's next step"
+    async with console_on(hooked.journal) as seat:
+        await seat.press("x")
+        facts = seat.text(".quote Static")
+        await seat.press("y")
+        (told,) = seat.app.told
+    assert "told to end its turn at its next step" in facts
+    assert (f"N{waits[1:]}" in facts) is not watched
+    assert told == "repo-s1#1: stop sent" + ("" if watched else f"; {waits}")
