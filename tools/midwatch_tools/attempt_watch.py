@@ -70,6 +70,9 @@ class AttemptWatch(AbstractCapability[Any]):
     What goes wrong with the watch is raised: the runner decides what becomes of the attempt.
     """
 
+    prompt = False
+    """Whether each act is stored before the work goes on, also where it cannot be resumed."""
+
     def __init__(
         self,
         recorder: Recorder | None,
@@ -238,6 +241,7 @@ class AttemptWatch(AbstractCapability[Any]):
             site=Site(self._root, tree, self._check),
             switch=switch,
             resumable=self._reach.resumable,
+            prompt=self.prompt,
             attended=self._reach.attended,
             rest_seconds=self._reach.rest_seconds,
             hold=self.hold,

@@ -76,6 +76,10 @@ MAX_DOING = 200
 Hold = Callable[[], Awaitable[None]]
 
 
+UNCOUNTED = "midwatch_uncounted"
+"""Stands in the metadata of a response that no model gave."""
+
+
 class Session:
     """The worker's side of the watch, for one run of one attempt."""
 
@@ -92,6 +96,7 @@ class Session:
         site: Site,
         switch: Switch,
         resumable: bool,
+        prompt: bool,
         attended: bool,
         rest_seconds: float,
         hold: Hold | None,
@@ -99,13 +104,15 @@ class Session:
         """Watch the run whose attempt `recorder` speaks for.
 
         Without an `inbox` nothing is said to the worker. What it takes to resume the attempt is
-        kept only if it is `resumable`. Unless it is `attended`, nobody is there who could answer
+        kept only if it is `resumable`; what is recorded may then come a moment later, unless it is
+        `prompt`. Unless it is `attended`, nobody is there who could answer
         where a supervisor asks for a person, or decide what is proposed: the work goes on. For
         `rest_seconds` after the inbox was asked, it is not asked again. `hold` has a worker rest
         that would go on by itself while its work waits for a person.
         """
         self.recorder = recorder
         self.resumable = resumable
+        self._prompt = resumable or prompt
         self._attended = attended
         self._rest_seconds = rest_seconds
         self._hold = hold
@@ -286,7 +293,7 @@ class Session:
                 least=self.settings.plan.min_requests,
             )
         )
-        if response is not None:
+        if response is not None and UNCOUNTED not in (response.metadata or ()):
             self.requests += 1
             records += self._bill(response, raise_limits(budget, grants(here)))
             if not response.tool_calls:
@@ -301,11 +308,11 @@ class Session:
             await self.record(*records)
 
     async def record(self, *records: Record, results: Sequence[Result] = ()) -> None:
-        """Store what happened: before the work goes on where the attempt can be resumed, else soon.
+        """Store what happened: before the work goes on where nothing may be lost, else soon.
 
         What fires an alert is stored at once, so that it is told at once.
         """
-        if self.resumable:
+        if self._prompt:
             await self.recorder.record(*records, results=results)
         elif self.recorder.record_soon(*records):
             await self.recorder.record()

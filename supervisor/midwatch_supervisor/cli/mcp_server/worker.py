@@ -39,6 +39,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_tools.data_blocks import code
+from midwatch_tools.session import UNCOUNTED
 from midwatch_tools.tool_calls import UNWATCHED
 from midwatch_tools.tools.reflect import NAMES
 from midwatch_tools.watch import Watch
@@ -53,6 +54,7 @@ class _ClientWatch(Watch):
     """The watch over a client, of which no more is known than that it is gone."""
 
     finished = "the connection was closed"
+    prompt = True  # nobody else keeps what the client was told is recorded
 
 
 class _Call(NamedTuple):
@@ -116,7 +118,9 @@ class ClientModel(Model[None]):
             asked = await self._calls.get()
         self._asked = asked
         if asked is None:
-            return ModelResponse(parts=[TextPart(_CLOSED)], model_name=self.model_name)
+            return ModelResponse(
+                parts=[TextPart(_CLOSED)], model_name=self.model_name, metadata={UNCOUNTED: True}
+            )
         part = ToolCallPart(asked.tool, asked.args, tool_call_id=f"mcp-{next(self._ids)}")
         return ModelResponse(parts=[part], model_name=self.model_name)
 

@@ -31,6 +31,7 @@ from midwatch_stage.command import PROGRAM, ask, midwatch, read
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.mcp_server.worker import watch_of, worker_server
+from midwatch_supervisor.present.lookup import task_state
 from midwatch_tools.watch import Watch
 
 T = TypeVar("T")
@@ -85,6 +86,7 @@ async def test_what_it_reports_is_recorded_and_judged_before_it_is_answered(
     worker: Caller, journal: Journal
 ) -> None:
     assert (await worker.say("reflect", **GOOD)).startswith("Recorded. Confidence is high")
+    assert [each.confidence for each in await checkpoints(journal)] == [90]
     low = {"progress_percent": 20, "confidence": 10, "decision": "escalate", "blockers": ["no key"]}
     assert "Confidence is low" in await worker.say("reflect", **low)
     assert [each.confidence for each in await checkpoints(journal)] == [90, 10]
@@ -93,8 +95,8 @@ async def test_what_it_reports_is_recorded_and_judged_before_it_is_answered(
     }
 
 
-async def test_the_analysis_of_a_failure_is_recorded(
-    worker: Caller, journal: Journal, harness: RunHarness
+async def test_the_analysis_of_a_failure_is_recorded_before_it_is_answered(
+    worker: Caller, journal: Journal
 ) -> None:
     said = await worker.say(
         "report_error",
@@ -104,11 +106,7 @@ async def test_the_analysis_of_a_failure_is_recorded(
         change="read the key from the vault",
     )
     assert said.startswith("Recorded. Change the approach before you try again")
-
-    async def stored() -> bool:
-        return bool(await told(journal, Analysis))
-
-    await harness.until(stored)
+    assert len(await told(journal, Analysis)) == 1
 
 
 async def checkpoints(journal: Journal) -> list[Checkpoint]:
@@ -179,6 +177,17 @@ async def test_guidance_in_an_answer_that_nobody_waited_for_comes_with_the_next(
     await asyncio.gather(given_up, return_exceptions=True)
     await actor.say("resume", attempt="claude", message="Go on with totals.")
     assert "Go on with totals." in await worker.say("reflect", **GOOD)
+
+
+async def test_the_end_of_a_connection_is_neither_a_request_nor_a_step(
+    journal: Journal, journal_file: Path
+) -> None:
+    watch = watch_of("claude", str(journal_file), Settings())
+    async with worker_server(watch) as server, Client(server) as client:
+        await Caller(client).say("reflect", **GOOD)
+    attempt = await attempt_of(journal)
+    state = (await task_state(journal, await journal.task(attempt.task))).attempts[attempt.id]
+    assert (state.over, state.last_step, state.budget.requests.used) == (True, 1, 1)
 
 
 async def test_the_attempt_ends_with_the_connection(journal: Journal, journal_file: Path) -> None:
