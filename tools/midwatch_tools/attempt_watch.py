@@ -241,11 +241,11 @@ class AttemptWatch(AbstractCapability[Any]):
             site=Site(self._root, tree, self._check),
             switch=switch,
             resumable=self._reach.resumable,
-            prompt=self.prompt,
             attended=self._reach.attended,
             rest_seconds=self._reach.rest_seconds,
             hold=self.hold,
         )
+        session.prompt = self.prompt
         if ctx.messages and not saved:
             await session.bring_along(ctx.messages)
         self._tools = await self._useful(recorder)

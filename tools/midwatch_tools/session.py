@@ -83,6 +83,9 @@ UNCOUNTED = "midwatch_uncounted"
 class Session:
     """The worker's side of the watch, for one run of one attempt."""
 
+    prompt = False
+    """Whether what happened is stored before the work goes on, also where it is not resumable."""
+
     def __init__(
         self,
         *,
@@ -96,7 +99,6 @@ class Session:
         site: Site,
         switch: Switch,
         resumable: bool,
-        prompt: bool,
         attended: bool,
         rest_seconds: float,
         hold: Hold | None,
@@ -104,15 +106,13 @@ class Session:
         """Watch the run whose attempt `recorder` speaks for.
 
         Without an `inbox` nothing is said to the worker. What it takes to resume the attempt is
-        kept only if it is `resumable`; what is recorded may then come a moment later, unless it is
-        `prompt`. Unless it is `attended`, nobody is there who could answer
+        kept only if it is `resumable`. Unless it is `attended`, nobody is there who could answer
         where a supervisor asks for a person, or decide what is proposed: the work goes on. For
         `rest_seconds` after the inbox was asked, it is not asked again. `hold` has a worker rest
         that would go on by itself while its work waits for a person.
         """
         self.recorder = recorder
         self.resumable = resumable
-        self._prompt = resumable or prompt
         self._attended = attended
         self._rest_seconds = rest_seconds
         self._hold = hold
@@ -312,7 +312,7 @@ class Session:
 
         What fires an alert is stored at once, so that it is told at once.
         """
-        if self._prompt:
+        if self.resumable or self.prompt:
             await self.recorder.record(*records, results=results)
         elif self.recorder.record_soon(*records):
             await self.recorder.record()

@@ -53,6 +53,7 @@ from midwatch_monitor.state.intervention import (
     Interventions,
     InterventionState,
     WorkerRequest,
+    open_question,
     said_by_person,
     worker_request,
 )
@@ -210,8 +211,18 @@ class AttemptState:
     @property
     def idle(self) -> bool:
         """Whether its worker has ended a turn, and waits for a prompt that comes from elsewhere."""
-        elsewhere = self.acts is not None and Action.PAUSE not in self.acts
-        return elsewhere and self.lifecycle is Lifecycle.INPUT_REQUIRED
+        return self._elsewhere and self.lifecycle is Lifecycle.INPUT_REQUIRED
+
+    @property
+    def _elsewhere(self) -> bool:
+        return self.acts is not None and Action.PAUSE not in self.acts  # nothing holds it
+
+    @property
+    def asks_beside(self) -> InterventionState | None:
+        """The newest question to a person beside which it works on, as nothing can hold it."""
+        unseen = {alert.key for alert in self.firing} - self.acknowledged - self.silenced
+        beside = self._elsewhere and not self.over
+        return open_question(self.waits, self.interventions, unseen) if beside else None
 
     @property
     def paused(self) -> bool:
@@ -270,6 +281,8 @@ class AttemptState:
             pauses = [each for each in self.waits if each.action is Action.PAUSE]
             last = (pauses or self.waits)[-1:]
             return (kinds[last[0].action], last[0]) if last else (Awaited.PERSON, None)
+        if (asked := self.asks_beside) is not None:
+            return Awaited.ANSWER, asked
         if self.outage is not None:
             return Awaited.PROVIDER, None
         if self.escalation is not None and self.escalation.state is EscalationState.OPEN:
@@ -283,7 +296,8 @@ class AttemptState:
         """Since when it waits for a person's answer or approval; `None` if it does not."""
         if self.over:
             return None
-        since = [each.issued_at for each in self.interventions.held]
+        asked = self.asks_beside
+        since = [each.issued_at for each in (*self.interventions.held, *([asked] if asked else ()))]
         return min([*since, *([self.parked_since] if self.parked_since else [])], default=None)
 
     # -- how it fares -------------------------------------------------------------------------

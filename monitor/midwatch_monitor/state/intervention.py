@@ -1,6 +1,6 @@
 """One intervention from its proposal to its outcome, folded from the journal. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -8,6 +8,7 @@ from enum import StrEnum
 from midwatch_monitor.records import (
     Action,
     Actor,
+    AlertKey,
     BudgetRequest,
     Delivery,
     DeliveryState,
@@ -300,3 +301,17 @@ class Interventions:
     def ends_attempt(self) -> bool:
         """Whether something is on its way that ends the attempt at once."""
         return any(each.action.at_once for each in self.on_their_way)
+
+
+def open_question(
+    asked: Sequence[InterventionState], interventions: Interventions, unseen: Set[AlertKey]
+) -> InterventionState | None:
+    """The newest question to a person, of those that were `asked` or are on their way.
+
+    None any more once its alerts are gone, or a person has seen them.
+    """
+    coming = (e for e in interventions.on_their_way if e.action is Action.ASK_OPERATOR)
+    for each in reversed([*asked, *coming]):
+        if not each.intervention.answers or unseen & {*each.intervention.answers}:
+            return each
+    return None

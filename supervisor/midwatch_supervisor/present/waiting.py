@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
-from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus
+from midwatch_monitor.records import Action, Lifecycle, NodeState, NodeStatus
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import Awaited
 from midwatch_monitor.state.task import TaskState
@@ -103,12 +103,19 @@ def answer_commands(task: TaskState) -> tuple[str, ...]:
         case Awaited.PERMISSION if task.latest is not None:
             id = task.latest.interventions.permission
             return f"midwatch approve {id}", f"midwatch reject {id}"
+        case Awaited.ANSWER if task.latest is not None and _only_watched(task.latest):
+            return (f"midwatch show {name}",)
         case Awaited.ANSWER | Awaited.PERSON:
             return (f'midwatch tell {name} "your answer"',)
         case Awaited.RESUME:
             return (f"midwatch tell {name} --resume",)
         case _:
             return ()
+
+
+def _only_watched(attempt: AttemptState) -> bool:
+    """Whether a person answers elsewhere: from here nothing reaches the worker."""
+    return attempt.acts is not None and Action.NUDGE not in attempt.acts
 
 
 def wait_of(

@@ -2,11 +2,16 @@
 
 import pytest
 
-from midwatch_monitor.records import Action, Lifecycle
+from midwatch_monitor.records import Action, Commit, Lifecycle
 from midwatch_stage.command import ask, midwatch, read
 from midwatch_stage.console import console_on
+from midwatch_stage.factories import delivery, draft, intervention
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS
+from midwatch_supervisor.cli.mcp_server.reading import ReadingTools
+from midwatch_supervisor.present.lookup import task_state
+from midwatch_supervisor.present.waiting import answer_commands
+from midwatch_supervisor.tui.state.row import Need
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 Capture = pytest.CaptureFixture[str]
@@ -105,3 +110,39 @@ async def test_the_console_says_what_must_come_before_a_session_is_stopped(
     assert "told to end its turn at its next step" in facts
     assert (f"N{waits[1:]}" in facts) is not watched
     assert told == "repo-s1#1: stop sent" + ("" if watched else f"; {waits}")
+
+
+@pytest.mark.parametrize("hooks", [True, False])
+async def test_a_question_about_a_session_needs_a_person_until_its_alert_was_seen(
+    agents: ForeignAgents, capsys: Capture, hooks: bool
+) -> None:
+    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 6)])
+    await agents.watch.look()
+    if hooks:
+        await agents.hook(hook("PreToolUse", path))
+    state = await agents.attempt()
+    asks = intervention(
+        Action.ASK_OPERATOR,
+        message="What now?",
+        answers=tuple(each.key for each in state.firing),
+    )
+    said = draft(asks, at=agents.now, task=state.task, attempt=state.id)
+    await agents.journal.commit(Commit(drafts=(said,)))
+    await agents.watch.look()
+    (told,) = await ask(capsys, "status")
+    assert (told["stands"], told["waits_for"]) == ("working", "an answer: What now?")
+    assert '"waits_for": "an answer: What now?"' in await ReadingTools(None).waiting()
+    tasks = await task_state(agents.journal, await agents.journal.task(state.task))
+    told_how = 'midwatch tell repo-s1 "your answer"' if hooks else "midwatch show repo-s1"
+    assert answer_commands(tasks) == (told_how,)
+    async with console_on(agents.journal) as seat:
+        (row,) = seat.app.board.attention()
+        assert row.need is Need.ANSWER
+        await seat.press("c")
+        await seat.written()
+    seen = delivery(await agents.journal.last_id())  # which a monitor says
+    stamped = draft(seen, at=agents.now, task=state.task, attempt=state.id)
+    await agents.journal.commit(Commit(drafts=(stamped,)))
+    (told,) = await ask(capsys, "status")
+    assert told["waits_for"] is None
+    assert "(nothing)" in await ReadingTools(None).waiting()

@@ -128,12 +128,14 @@ async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
 async def _read_waiting(journal: Journal) -> AsyncIterator[str]:
     """Each attempt that waits, with its questions; one may wait without any."""
     open_ones = (await question_states(journal)).under_way
-    waiting = [each.id for each in open_ones if questions(each) or each.parked]
+    waiting = [each.id for each in open_ones if questions(each) or each.parked or each.waits]
     for id in sorted(waiting):
         attempt = await journal.attempt(id)
         task = await journal.task(attempt.task)
         state = (await task_state(journal, task)).attempts[id]
         asked = questions(state)
+        if not asked and state.needed_since is None:
+            continue  # a question whose alerts are gone
         fields = {
             "type": "waiting",
             "run": task.run,

@@ -169,6 +169,9 @@ class Preview:
             return self._answerable("PAUSED", f"by {by}" if by else "", width)
         if state.parked:
             return self._answerable(f"ASKS{self._wait_words()}", state.transition.reason, width)
+        if (asked := state.asks_beside) is not None:
+            said = asked.intervention.message
+            return self._answerable(f"ASKS{self._wait_words()}", said, width)
         if state.open_requests:
             said = "\n".join(map(request_text, state.open_requests.values()))
             return self._answerable("ASKS", said, width)

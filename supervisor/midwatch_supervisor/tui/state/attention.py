@@ -133,7 +133,8 @@ def _marks(row: Row) -> list[Hashable]:
     """
     state, of = row.state, row.attempt
     held: list[Hashable] = [(of, each.id) for each in reversed(state.interventions.held)]
-    parked: list[Hashable] = [(of, state.parked_since)] if row.need is Need.ANSWER else []
+    asked = state.parked_since if state.asks_beside is None else state.asks_beside.id
+    parked: list[Hashable] = [(of, asked)] if row.need is Need.ANSWER else []
     alerts: list[Hashable] = [
         (of, each.key, each.since_step)
         for each in state.firing
@@ -146,7 +147,8 @@ def _want_of(row: Row) -> tuple[str, datetime | None]:
     """What an attempt wants of a person, and since when."""
     state = row.state
     if row.need is Need.ANSWER:
-        return state.transition.reason, state.needed_since
+        asked = state.asks_beside
+        return asked.intervention.message if asked else state.transition.reason, state.needed_since
     if held := state.interventions.held:
         issued = held[0].intervention
         more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
@@ -174,7 +176,8 @@ def _with_blockers(row: Row, want: str) -> str:
     """What an attempt wants; with what its worker lacks, where nobody is asked in words."""
     lacks = _lacks(row)
     if row.need is Need.ANSWER:
-        return want or "; ".join(filter(None, (lacks, "p resumes it")))
+        resumes = "" if row.state.asks_beside else "p resumes it"
+        return want or "; ".join(filter(None, (lacks, resumes)))
     if row.need is not Need.STUCK or lacks in ("", want):
         return want
     return f"{want}; {lacks}"

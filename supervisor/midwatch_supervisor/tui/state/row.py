@@ -228,6 +228,8 @@ class Row:
             return Need.ANSWER
         if held:
             return Need.APPROVAL
+        if state.asks_beside is not None:
+            return Need.ANSWER
         if state.lifecycle is Lifecycle.SUBMITTED or state.idle:
             return Need.QUEUED
         return _NEEDS.get(self.health, Need.WORKING)

@@ -50,6 +50,8 @@ def standing_of(row: Row) -> RowStanding:
             word = row.health.value
         case Need.QUEUED:
             word = "queued"
+        case Need.ANSWER if row.state.asks_beside is not None:
+            word = AttemptStatus.WAITING.value
         case Need.OVER if row.lifecycle is Lifecycle.COMPLETED and not row.rejected:
             word = _DONE
         case _:

@@ -38,6 +38,8 @@ ASK = intervention(Action.ASK_OPERATOR)
 DONE = transition(Lifecycle.COMPLETED)
 NOTICE, WARNING, CRITICAL = (alert(severity=each) for each in Severity)
 RESOLVED = alert(state=AlertState.RESOLVED)
+WATCHED = Change(acts=(Action.OBSERVE, Action.ASK_OPERATOR))
+ASK_BESIDE = intervention(Action.ASK_OPERATOR, answers=(CRITICAL.key,))
 PAUSE = intervention(Action.PAUSE)
 PARKED = transition(Lifecycle.INPUT_REQUIRED)
 ACKNOWLEDGED = intervention(Action.ACKNOWLEDGE, answers=(CRITICAL.key,))
@@ -55,6 +57,9 @@ ACKNOWLEDGED = intervention(Action.ACKNOWLEDGE, answers=(CRITICAL.key,))
         ((WORKING, HELD, ASKS), Need.APPROVAL),
         ((WORKING, ASK, delivery(2), HELD, ASKS), Need.ANSWER),
         ((WORKING, HELD, DONE), Need.OVER),
+        ((WORKING, WATCHED, CRITICAL, ASK_BESIDE), Need.ANSWER),
+        ((WORKING, WATCHED, CRITICAL, ASK_BESIDE, delivery(4)), Need.ANSWER),
+        ((WORKING, WATCHED, CRITICAL, ASK_BESIDE, delivery(4), RESOLVED), Need.WORKING),
     ],
 )
 def test_a_row_needs_a_person_for_what_is_most_urgent(
