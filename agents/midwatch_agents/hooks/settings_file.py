@@ -39,14 +39,15 @@ def install_hooks(text: str, adapter: HookAdapter, command: str) -> str:
 
 
 def uninstall_hooks(text: str, adapter: HookAdapter) -> str:
-    """The settings without our entries, and without what is empty then; empty if nothing is left.
+    """The settings without our entries, and without what is empty then.
 
-    Raises UsageError for settings that cannot be rewritten without loss.
+    Empty if nothing is left of what `install_hooks` laid out anew. Raises UsageError for settings that cannot be rewritten without loss.
     """
     settings = _parse(text, adapter, "")
+    anew = text == _write(settings, "")
     if not _take_out(settings, adapter):
         return text
-    return _write(settings, text) if settings else ""
+    return _write(settings, text) if settings or not anew else ""
 
 
 def are_installed(text: str, adapter: HookAdapter) -> bool:
@@ -140,9 +141,15 @@ def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
 
 
 def _write(settings: Json, before: str) -> str:
-    """JSON laid out as the text was before: its indentation, its escapes, its end."""
-    found = re.search(r"^\{\n([ \t]+)", before.lstrip())
-    indent = found[1] if found else None if before.strip()[1:].strip(" \n}") else "  "
+    """JSON laid out as the text was before: its indentation, its escapes, its line ends.
+
+    An object that was empty is indented otherwise than a new one, by which they are told apart.
+    """
+    found = re.search(r"^\{\r?\n([ \t]+)", before.lstrip())
+    anew = "    " if before.strip() else "  "
+    indent = found[1] if found else None if before.strip()[1:].strip(" \r\n}") else anew
     ascii_only = before.isascii() and bool(before)
     text = json.dumps(settings, indent=indent, ensure_ascii=ascii_only)
+    if "\r\n" in before:
+        text = text.replace("\n", "\r\n")
     return text + (before[len(before.rstrip()) :] if before else "\n")

@@ -54,6 +54,22 @@ def test_uninstalling_gives_back_every_byte(
     assert uninstall_hooks(text, CLAUDE) == text
 
 
+@pytest.mark.parametrize("indent", [2, "\t"])
+@pytest.mark.parametrize("settings", [SETTINGS, {"model": "x"}], ids=range(2))
+def test_line_ends_of_windows_stay(settings: object, indent: int | str) -> None:
+    text = json.dumps(settings, indent=indent).replace("\n", "\r\n") + "\r\n"
+    done = install_hooks(text, CLAUDE, COMMAND)
+    assert done.count("\n") == done.count("\r\n") > text.count("\n")
+    assert install_hooks(done, CLAUDE, COMMAND) == done
+    assert uninstall_hooks(done, CLAUDE) == text
+
+
+@pytest.mark.parametrize("text", ["{}", "{}\n", "{}\r\n"])
+def test_settings_that_were_an_empty_object_are_one_again(text: str) -> None:
+    done = install_hooks(text, CLAUDE, COMMAND)
+    assert uninstall_hooks(install_hooks(done, CLAUDE, f"/new{COMMAND}"), CLAUDE) == text
+
+
 def test_settings_laid_out_otherwise_mean_the_same_afterwards() -> None:
     text = f'{{"a":1,\n      "hooks":{{"Stop":[{json.dumps(THEIRS)}]}} }}'
     back = uninstall_hooks(install_hooks(text, CLAUDE, COMMAND), CLAUDE)

@@ -155,6 +155,15 @@ def test_a_file_that_was_made_is_removed_again(capsys: Capture, settings: Path) 
     assert capsys.readouterr().out.endswith(f"{made} does not call Midwatch\n")
 
 
+def test_a_file_that_held_an_empty_object_stays(capsys: Capture, settings: Path) -> None:
+    settings.parent.mkdir()
+    settings.write_bytes(b"{}\r\n")
+    assert main(["hook", "install", "claude-code", "--yes"]) == 0
+    assert main(["hook", "uninstall", "claude-code", "--yes"]) == 0
+    assert settings.read_bytes() == b"{}\r\n"
+    assert capsys.readouterr().out.endswith(f"wrote {settings}\n")
+
+
 def test_a_link_to_the_settings_stays_one(settings: Path) -> None:
     kept = settings.parents[1] / "dotfiles.json"
     kept.write_text(SETTINGS)
