@@ -1,7 +1,8 @@
 """`midwatch hook AGENT`: hands one event of an agent over to the listener, and prints its answer.
 
 The agent waits for this process: it imports only the standard library, ends within four seconds
-with exit code 0 whatever happens, and says nothing but the answer.
+with exit code 0 whatever happens, and says nothing but the answer, or which names of agents there
+are.
 
 A connection carries one line each way. There: `{"v":1,"agent":AGENT,"event":OBJECT}`, or
 `{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for what is no JSON object, or has more than
@@ -23,6 +24,8 @@ from pathlib import Path
 
 from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder
 
+KNOWN = "claude-code", "codex", "gemini", "qwen"
+"""The names of the adapters, which are not imported here."""
 MAX_PAYLOAD = 8 << 20
 MAX_ANSWER = 1 << 20
 """Bytes of a line, without its newline."""
@@ -46,8 +49,12 @@ def run_hook(agent: str) -> int:
     try:
         signal.signal(signal.SIGALRM, _end)
         signal.setitimer(signal.ITIMER_REAL, _END_SECONDS)
-        folder = state_folder(os.environ, Path.home())
-        text = hand_over(agent, sys.stdin.buffer.read(), folder=folder, now=time.time())
+        folder, payload = state_folder(os.environ, Path.home()), sys.stdin.buffer.read()
+        if agent not in KNOWN:
+            known = f"midwatch hook: there are no hooks of {agent!r}; known: {', '.join(KNOWN)}\n"
+            os.write(2, known.encode("utf-8", "replace"))
+            return 0
+        text = hand_over(agent, payload, folder=folder, now=time.time())
         _print(text.encode("utf-8", "replace"))
     except BaseException:  # nothing of ours may fail the agent's step
         pass

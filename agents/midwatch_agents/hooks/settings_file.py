@@ -41,7 +41,8 @@ def install_hooks(text: str, adapter: HookAdapter, command: str) -> str:
 def uninstall_hooks(text: str, adapter: HookAdapter) -> str:
     """The settings without our entries, and without what is empty then.
 
-    Empty if nothing is left of what `install_hooks` laid out anew. Raises UsageError for settings that cannot be rewritten without loss.
+    Empty if nothing is left of what `install_hooks` laid out anew. Raises UsageError for settings
+    that cannot be rewritten without loss.
     """
     settings = _parse(text, adapter, "")
     anew = text == _write(settings, "")

@@ -64,6 +64,26 @@ def uninstall(
     return _change(file, before, after, yes=yes, dry_run=dry_run)
 
 
+def _called(name: str) -> Callable[..., None]:
+    """What a person gets who calls what is the agent's to call."""
+
+    def called(*_: Annotated[str, Parameter(show=False)]) -> None:
+        raise UsageError(
+            f"`midwatch hook {name}` is for the hooks of {name}, which say on its standard input "
+            f"what happens: `midwatch hook install {name}` has them call it"
+        )
+
+    called.__doc__ = (
+        f"Tell `midwatch attach` what {name} does: for its hooks to call, at each of its steps.\n\n"
+        f"`midwatch hook install {name}` has them do so."
+    )
+    return called
+
+
+for _name in ADAPTERS:
+    app.command(_called(_name), name=_name, group="Called by the hooks themselves")
+
+
 def _adapter(name: str) -> HookAdapter:
     if name not in ADAPTERS:
         raise UsageError(f"there are no hooks of {name!r}; known: {', '.join(ADAPTERS)}")

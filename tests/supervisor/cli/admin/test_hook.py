@@ -13,6 +13,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from midwatch_agents.hooks.adapters import ADAPTERS
+from midwatch_agents.hooks.client import KNOWN
 from midwatch_agents.hooks.inbox import SOCKET, take_inbox
 from midwatch_stage.command import MIDWATCH, PROGRAM
 from midwatch_supervisor.cli import main
@@ -87,6 +89,39 @@ def test_a_word_that_no_agent_says_is_refused_also_without_a_terminal(
     assert (done.returncode, done.stdout) == (2, b"")
     assert words[0].encode() in done.stderr
     assert list(take_inbox(state)) == []
+
+
+def test_a_name_that_no_agent_has_is_answered_with_those_that_are_known(state: Path) -> None:
+    done = hook(state, about=["claude"])
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr == (
+        b"midwatch hook: there are no hooks of 'claude'; known: claude-code, codex, gemini, qwen\n"
+    )
+    assert list(take_inbox(state)) == []
+    assert tuple(ADAPTERS) == KNOWN
+
+
+def test_the_help_of_what_an_agent_calls_says_who_calls_it(state: Path) -> None:
+    done = hook(state, about=["claude-code", "--help"])
+    assert done.returncode == 0
+    assert b"`midwatch hook install claude-code`" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("claude-code", b"`midwatch hook install claude-code` has them call it"),
+        ("claude", b"claude-code, codex, gemini, qwen"),
+    ],
+)
+def test_a_person_who_calls_what_is_an_agents_is_told(name: str, said: bytes) -> None:
+    ours, theirs = pty.openpty()
+    words = [*MIDWATCH, "hook", name]
+    done = subprocess.run(words, stdin=theirs, capture_output=True, timeout=300, check=False)
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 2
+    assert said in done.stderr
 
 
 def test_a_folder_that_cannot_be_made_is_no_matter_of_the_agent(state: Path) -> None:
