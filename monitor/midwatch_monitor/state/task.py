@@ -86,10 +86,14 @@ class TaskState:
     @property
     def lifecycle(self) -> Lifecycle:
         """Where it stands: `input-required` while its attempt waits for a person."""
-        latest = self.latest
-        if latest is not None and latest.parked and not self.transition.lifecycle.over:
+        latest, said = self.latest, self.transition.lifecycle
+        if latest is None or latest.over or said.over:
+            return said
+        if latest.parked:
             return Lifecycle.INPUT_REQUIRED
-        return self.transition.lifecycle
+        # Nobody says of an agent that came by itself that its task has begun.
+        begun = self.task.embedded and latest.lifecycle is not Lifecycle.SUBMITTED
+        return Lifecycle.WORKING if begun else said
 
     @property
     def reason(self) -> str:

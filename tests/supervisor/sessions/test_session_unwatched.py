@@ -89,6 +89,12 @@ async def test_status_names_the_delivery_that_changes_where_an_attempt_stands(
     assert "delivery of stop" in told["waits_for"]
 
 
+@pytest.mark.usefixtures("hooked")
+async def test_programs_read_of_a_session_at_work_that_it_works(capsys: Capture) -> None:
+    (told,) = await ask(capsys, "status")
+    assert (told["status"], told["lifecycle"], told["stands"]) == ("working",) * 3
+
+
 async def test_a_session_that_has_ended_leaves_no_lock(hooked: ForeignAgents) -> None:
     await hooked.hook(hook("SessionEnd", hooked.file(SESSION)))
     folder = hooked.home.parent / ".midwatch"

@@ -74,7 +74,7 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "run": 1,
             "task": "fix",
             "title": "Fix it",
-            "status": "submitted",
+            "status": "working",
             "attempt": 1,
             "number": 1,
             "lifecycle": "working",
