@@ -47,6 +47,8 @@ class _Course:
     steps: deque[Step] = field(default_factory=lambda: deque[Step](maxlen=_RECENT))
     last_step: int = 0
     turns: int = 0
+    before: int | None = None
+    """The model requests before its first one: a session that goes on counts on."""
     notes: str = ""
     files: dict[str, None] = field(default_factory=dict[str, None])
     analyses: deque[Analysis] = field(default_factory=lambda: deque[Analysis](maxlen=_ANALYSES))
@@ -78,7 +80,9 @@ class _Course:
     def _step(self, step: Step) -> None:
         self.steps.append(step)
         self.last_step = step.number
-        self.turns = max(self.turns, step.request)
+        if self.before is None and step.request:
+            self.before = step.request - 1
+        self.turns = max(self.turns, step.request - (self.before or 0))
         if step.checkpoint is not None and step.checkpoint.notes:
             self.notes = step.checkpoint.notes
         for edit in step.edits:

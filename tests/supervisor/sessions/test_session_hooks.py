@@ -15,6 +15,7 @@ from midwatch_monitor.records.verdict import verdict_of
 from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON
+from midwatch_supervisor.learning.attempt_case import case_of
 from midwatch_supervisor.sessions.session_watch import Unheard, listen_for_hooks
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
@@ -107,6 +108,19 @@ async def test_a_new_prompt_after_a_stop_begins_anew(
     assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
     first, second = await agents.attempts()
     assert (first.over, second.over, second.last_step) == (True, False, 1)
+
+
+async def test_a_session_that_goes_on_after_its_end_has_the_turns_of_each_time(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await agents.hook(hook("SessionEnd", transcript))
+    agents.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 3, first=3)])
+    await agents.another_watch().look()
+    cases = [
+        await case_of(agents.journal, await agents.journal.task(each.task), each.attempt)
+        for each in await agents.attempts()
+    ]
+    assert [each.turns for each in cases] == [2, 3]
 
 
 async def test_without_a_session_file_hooks_give_the_same_steps_and_alarms(
