@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated
@@ -23,21 +23,24 @@ from midwatch_supervisor.cli.output import confirm, write_diff, write_error, wri
 
 app = App(name="hook")
 
-AgentArgument = Annotated[str, Parameter(name="AGENT", help=f"One of {', '.join(ADAPTERS)}.")]
+AgentsArgument = Annotated[
+    str, Parameter(name="AGENT", help=f"One or more of {', '.join(ADAPTERS)}.")
+]
 YesOption = Annotated[
     bool, Parameter(name="--yes", negative="", help="Do not ask; needed without a terminal.")
 ]
 
 
 @app.command(name="install")
-def install(
-    agent: AgentArgument, /, *, yes: YesOption = False, dry_run: DryRunOption = False
-) -> int:
-    """Have an agent call Midwatch at each of its steps, by its own settings.
+def install(*agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOption = False) -> int:
+    """Have agents call Midwatch at each of their steps, by their own settings.
 
     The change is shown first. Everything else in the settings stays.
     """
-    adapter = _adapter(agent)
+    return max([_install(each, yes=yes, dry_run=dry_run) for each in _adapters(agents)])
+
+
+def _install(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
     command = f"{shlex.quote(_program())} hook {adapter.name}"
     file, before, after = _plan_change(adapter, lambda text: install_hooks(text, adapter, command))
     if after == before:
@@ -45,7 +48,10 @@ def install(
         return 0
     code = _change(file, before, after, yes=yes, dry_run=dry_run)
     if code == 0 and not dry_run:
-        write_line("`midwatch attach` watches what it does; start the agent as always")
+        write_line(
+            f"Sessions of {adapter.name} that you start from now on call Midwatch: `midwatch "
+            "attach` shows them, and lets you guide and stop them"
+        )
         if adapter.note:
             write_line(adapter.note)
     return code
@@ -53,10 +59,13 @@ def install(
 
 @app.command(name="uninstall")
 def uninstall(
-    agent: AgentArgument, /, *, yes: YesOption = False, dry_run: DryRunOption = False
+    *agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOption = False
 ) -> int:
-    """Take out of an agent's settings what `install` has put there."""
-    adapter = _adapter(agent)
+    """Take out of agents' settings what `install` has put there."""
+    return max([_uninstall(each, yes=yes, dry_run=dry_run) for each in _adapters(agents)])
+
+
+def _uninstall(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
     file, before, after = _plan_change(adapter, lambda text: uninstall_hooks(text, adapter))
     if after == (before or ""):
         write_line(f"{file} does not call Midwatch")
@@ -84,10 +93,13 @@ for _name in ADAPTERS:
     app.command(_called(_name), name=_name, group="Called by the hooks themselves")
 
 
-def _adapter(name: str) -> HookAdapter:
-    if name not in ADAPTERS:
-        raise UsageError(f"there are no hooks of {name!r}; known: {', '.join(ADAPTERS)}")
-    return ADAPTERS[name]
+def _adapters(names: Sequence[str]) -> list[HookAdapter]:
+    known = ", ".join(ADAPTERS)
+    if not names:
+        raise UsageError(f"name an agent: {known}")
+    if unknown := [each for each in names if each not in ADAPTERS]:
+        raise UsageError(f"there are no hooks of {unknown[0]!r}; known: {known}")
+    return [ADAPTERS[each] for each in dict.fromkeys(names)]
 
 
 def _plan_change(

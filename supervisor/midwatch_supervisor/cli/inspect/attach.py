@@ -251,12 +251,14 @@ async def _end(task: "asyncio.Task[None]") -> None:
 def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
     """What is watched, for people."""
     files = sources.agents or sources.paths
-    hooked = ", ".join(each.agent for each in sources.agents if _is_hooked(each.agent))
-    guided = "; `midwatch hook install` lets you guide and stop them" if files else ""
+    hooked = [each.agent for each in sources.agents if _is_hooked(each.agent)]
+    install = "; `midwatch hook install AGENT` lets you guide and stop its next sessions"
+    guided = install if files else ""
     about = f"Watching sessions of {_watched(sources, spans)}; journal {journal}"
     if hooked:
-        guided = f"Those of {hooked} can be guided and stopped by their hooks"
-        return [about, f"{guided}; others are only read"]
+        guided = f"Those of {', '.join(hooked)} can be guided and stopped by their hooks"
+        rest = len(hooked) < len(sources.agents) or sources.paths or spans
+        return [about, f"{guided}; others are only read" if rest else guided]
     return [about, f"They are only read{guided}"]
 
 

@@ -170,7 +170,7 @@ def test_installing_shows_the_change_and_uninstalling_takes_it_back(
     assert main(["hook", "install", "claude-code", "--yes"]) == 0
     out = capsys.readouterr().out
     assert f'+            "command": "{Path(sys.executable).with_name("midwatch")} hook' in out
-    assert "`midwatch attach` watches what it does" in out
+    assert "Sessions of claude-code that you start from now on call Midwatch: `midwatch" in out
     assert settings.read_text() != SETTINGS
     assert settings.stat().st_mode & 0o777 == 0o640
     assert main(["hook", "install", "claude-code"]) == 0
@@ -197,6 +197,16 @@ def test_a_file_that_held_an_empty_object_stays(capsys: Capture, settings: Path)
     assert main(["hook", "uninstall", "claude-code", "--yes"]) == 0
     assert settings.read_bytes() == b"{}\r\n"
     assert capsys.readouterr().out.endswith(f"wrote {settings}\n")
+
+
+def test_several_agents_are_set_up_at_once_or_none_of_them(capsys: Capture, settings: Path) -> None:
+    assert main(["hook", "install", "claude-code", "aider", "--yes"]) == 2
+    assert not settings.exists()
+    assert main(["hook", "install", "claude-code", "codex", "--yes"]) == 0
+    assert main(["hook", "uninstall", "claude-code", "codex", "--yes"]) == 0
+    assert capsys.readouterr().out.count("removed ") == 2
+    assert main(["hook", "install"]) == 2
+    assert "name an agent: claude-code, codex, gemini, qwen" in capsys.readouterr().err
 
 
 def test_a_link_to_the_settings_stays_one(settings: Path) -> None:
