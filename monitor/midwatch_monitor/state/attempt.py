@@ -268,10 +268,10 @@ class AttemptState:
         """What it waits for, with the intervention that this is about, if there is one."""
         if self.over:
             return Awaited.NOTHING, None
-        if held := self.interventions.held:
+        if (held := self.interventions.held) and not self.interventions.ends_attempt:
             return Awaited.APPROVAL, held[0]
         change = coming_change(self.interventions)  # which the status tells, too
-        coming = (change,) if change is not None else self.interventions.under_way
+        coming = (change,) if change is not None else self.interventions.on_their_way
         if self.goes_on:
             return (Awaited.DELIVERY, coming[0]) if coming else (Awaited.NOTHING, None)
         if self.permission is not None:
@@ -293,12 +293,16 @@ class AttemptState:
 
     @property
     def needed_since(self) -> datetime | None:
-        """Since when it waits for a person's answer or approval; `None` if it does not."""
-        if self.over:
+        """Since when it waits for a person's answer or approval; `None` if it does not.
+
+        What was answered waits no more, though the answer is yet to be taken up.
+        """
+        if self.over or self.interventions.ends_attempt:
             return None
         asked = self.asks_beside
         since = [each.issued_at for each in (*self.interventions.held, *([asked] if asked else ()))]
-        return min([*since, *([self.parked_since] if self.parked_since else [])], default=None)
+        parked = [self.parked_since] if self.parked_since and not self.goes_on else []
+        return min([*since, *parked], default=None)
 
     # -- how it fares -------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Action, Lifecycle, NodeState, NodeStatus
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import Awaited
+from midwatch_monitor.state.need import needs_person, unattended
 from midwatch_monitor.state.task import TaskState
 
 if TYPE_CHECKING:
@@ -65,6 +66,16 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
             return f"the provider: {away.reason} from {away.url}" if away else "the provider"
         case Awaited.DECISION:
             return "a decision"
+
+
+def need_words(attempt: AttemptState) -> str:
+    """What an attempt needs a person for that does not wait for one; empty for nothing."""
+    if not needs_person(attempt) or attempt.needed_since is not None:
+        return ""
+    if unattended(attempt):
+        return f"it is stuck (`midwatch show {attempt.id}`)"
+    asked = min(attempt.open_requests)
+    return f"it asks for something: `midwatch approve {asked}` or `reject {asked}`"
 
 
 def task_waits_for(task: TaskState) -> str:

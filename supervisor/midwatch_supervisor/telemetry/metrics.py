@@ -8,6 +8,7 @@ from datetime import datetime
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import interventions
 from midwatch_monitor.state.usage import Usage, spent_usage
@@ -40,7 +41,8 @@ class JournalMetrics:
 def metrics_text(state: RunState, now: datetime) -> str:
     """The figures of what was folded, in the text format."""
     attempts = [each for task in state.tasks.values() for each in task.attempts.values()]
-    waiting = [each.needed_since for each in attempts if each.needed_since is not None]
+    needing = [each for each in attempts if needs_person(each)]
+    waiting = [each.needed_since for each in needing if each.needed_since is not None]
     oldest = max([0.0, *((now - each).total_seconds() for each in waiting)])
     stands = Counter[MetricLabels]((each.status,) for each in attempts)
     firing = Counter[MetricLabels](
@@ -53,7 +55,7 @@ def metrics_text(state: RunState, now: datetime) -> str:
         *_family("steps_total", "Steps of workers.", {(): steps}),
         *_usage_families(state),
         *_intervention_families(attempts),
-        *_family("waiting_for_person", "Attempts that wait for one.", {(): len(waiting)}),
+        *_family("waiting_for_person", "Attempts that need one.", {(): len(needing)}),
         *_family("waiting_oldest_seconds", "How long the first of these waits.", {(): oldest}),
     ]
     return "\n".join([*lines, ""])

@@ -25,6 +25,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus, planned
+from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
@@ -39,7 +40,13 @@ from midwatch_supervisor.present.lookup import (
 )
 from midwatch_supervisor.present.numbers import list_names, plan_text
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
-from midwatch_supervisor.present.waiting import TURN, adrift, missing_lines, task_waits_for
+from midwatch_supervisor.present.waiting import (
+    TURN,
+    adrift,
+    missing_lines,
+    need_words,
+    task_waits_for,
+)
 
 _NODE = "node"
 _HEADINGS = (
@@ -102,6 +109,7 @@ class StatusLine:
     alerts: int
     """How many fire now."""
     waits_for: str | None
+    needs_person: bool
     accepted: bool | None
     """What stands of the verdicts on its result; `None` where nobody spoke one."""
     reservations: tuple[str, ...]
@@ -131,6 +139,7 @@ async def status(
                     write_json(asdict(line))
             else:
                 _print(each, lines, nodes=shared)
+                _print_needs(tasks, lines)
             faults = opened.all_entries(run=each.id, kinds=(Fault, Notified))
             deaf += deaf_targets(each.id, [entry async for entry in faults])
         earlier = [] if run or all or json else [each for each in runs if each not in shown]
@@ -252,6 +261,8 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
         requests_limit=None if limit is None else int(limit),
         alerts=len(latest.unresolved) if latest else 0,
         waits_for=waits_for(state, nodes) or None,
+        needs_person=latest is not None
+        and needs_person(latest, adrift=adrift(latest, nodes.get(latest.node))),
         accepted=state.verdict.accepted if state.verdict else None,
         reservations=state.reservations,
     )
@@ -290,6 +301,14 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
     for line in lines:
         if said := with_reservations(line.reservations):
             write_line(f"{line.task}: {line.status}, {said}")
+
+
+def _print_needs(tasks: Sequence[TaskState], lines: Sequence[StatusLine]) -> None:
+    """What needs a person and does not wait for one: of what waits, its line says so."""
+    for task, line in zip(tasks, lines, strict=True):
+        words = need_words(task.latest) if task.latest and line.needs_person else ""
+        if words:
+            write_line(f"{line.task} needs you: {words}")
 
 
 def _row(line: StatusLine) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Keeper, Step
 from midwatch_monitor.state.intervention import InterventionState
+from midwatch_monitor.state.need import needs_person
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.show import (
     decision_lines,
     intervention_lines,
@@ -30,7 +32,7 @@ from midwatch_supervisor.present.intervention_text import (
 )
 from midwatch_supervisor.present.json_lines import MAX_TEXT, JsonLine
 from midwatch_supervisor.present.lookup import chosen_runs, find, task_state
-from midwatch_supervisor.present.waiting import answer_commands, attempt_waits_for
+from midwatch_supervisor.present.waiting import attempt_waits_for, need_words
 from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, cut
 
 _MAX_LINES = 200
@@ -76,7 +78,7 @@ class ReadingTools:
             chosen = latest(runs) if run is None else runs
             async for each, tasks in read_states(journal, chosen, nodes):
                 known = nodes if each.keeper is Keeper.MONITOR else {}
-                wanted = [t for t in tasks if not only_needing_a_person or answer_commands(t)]
+                wanted = [t for t in tasks if not only_needing_a_person or _needs_person(t)]
                 lines += [_json(asdict(status_line(task, known))) for task in wanted]
         return block("attempts", lines)
 
@@ -98,6 +100,10 @@ class ReadingTools:
         """What waits for a person in all runs, with the id that answers each question."""
         async with await journal_to_read(self._journal) as journal:
             return block("waiting", [each async for each in _read_waiting(journal)])
+
+
+def _needs_person(task: TaskState) -> bool:
+    return task.latest is not None and needs_person(task.latest)
 
 
 async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
@@ -128,7 +134,7 @@ async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
 async def _read_waiting(journal: Journal) -> AsyncIterator[str]:
     """Each attempt that waits, with its questions; one may wait without any."""
     open_ones = (await question_states(journal)).under_way
-    waiting = [each.id for each in open_ones if questions(each) or each.parked or each.waits]
+    waiting = [each.id for each in open_ones if needs_person(each)]
     for id in sorted(waiting):
         attempt = await journal.attempt(id)
         task = await journal.task(attempt.task)
@@ -142,7 +148,7 @@ async def _read_waiting(journal: Journal) -> AsyncIterator[str]:
             "task": task.name,
             "attempt": id,
             "number": attempt.number,
-            "waits_for": attempt_waits_for(state) or None,
+            "waits_for": attempt_waits_for(state) or need_words(state) or None,
             "asks": [_question_line(id, asked[id]) for id in sorted(asked)],
         }
         yield _json(fields)

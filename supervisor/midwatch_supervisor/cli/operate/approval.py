@@ -6,18 +6,10 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Attempt,
-    AttemptTransition,
-    BudgetRequest,
-    Delivery,
-    Intervention,
-    PermissionRequest,
-    PlanCheck,
-)
+from midwatch_monitor.records import Alert, Attempt, Change
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import InterventionState, InterventionStatus
-from midwatch_monitor.state.run import RunState
+from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     FromOption,
@@ -116,10 +108,9 @@ async def _find_waiting(
 
 
 async def question_states(journal: Journal) -> RunState:
-    """Where all attempts of a journal stand, as far as questions to a person tell."""
+    """Where all attempts of a journal stand, as far as what needs a person tells."""
     run = RunState()
-    kinds = (Intervention, Delivery, AttemptTransition, PlanCheck, BudgetRequest, PermissionRequest)
-    async for entry in journal.all_entries(kinds=kinds):
+    async for entry in journal.all_entries(kinds=(*OPEN_QUESTION_KINDS, Alert, Change)):
         run.fold(entry)
     return run
 

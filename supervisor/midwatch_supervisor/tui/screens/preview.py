@@ -18,6 +18,7 @@ from textual.strip import Strip
 from midwatch_monitor.records import Activity, Alert, Course, Lifecycle, Severity
 from midwatch_monitor.state.attempt import AlertStatus, AttemptState
 from midwatch_monitor.state.intervention import InterventionState
+from midwatch_monitor.state.need import unseen
 from midwatch_supervisor.present.intervention_text import (
     action_text,
     author_text,
@@ -164,6 +165,8 @@ class Preview:
             return []
         if held := state.interventions.held:
             return self._proposal_lines(held[0], len(held), width)
+        if state.goes_on:
+            return []
         if state.paused:
             by = author_text(state.waits[-1].intervention) if state.waits else ""
             return self._answerable("PAUSED", f"by {by}" if by else "", width)
@@ -317,7 +320,7 @@ def _why(row: Row, wait: Wait | None) -> Why:
 
 def _alerts_reason(row: Row, said: str, tone: Tone) -> Why:
     """What the alerts that fire say; less loudly once a person has seen them all."""
-    if row.unseen:
+    if unseen(row.state):
         return Why(said, tone)
     return Why(f"{_seen(row.state, row.state.firing[0])}: {said}")
 

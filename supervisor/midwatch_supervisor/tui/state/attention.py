@@ -14,6 +14,7 @@ from midwatch_monitor.records import (
     Change,
     Delivery,
     Entry,
+    Escalation,
     Intervention,
     KnownGuidelines,
     Lifecycle,
@@ -100,7 +101,8 @@ def waiting_attempt(row: Row) -> QueueItem:
     want, since = _want_of(row)
     since = since or row.state.last_at
     paused = row.state.paused and row.need is Need.ANSWER
-    kind, sign, tone, call = _PAUSED if paused else _NEEDS.get(row.need, _ASKS)
+    need = _NEEDS.get(row.need, _ASKS) if row.called else _ASKS
+    kind, sign, tone, call = _PAUSED if paused else need
     if paused and _paused_by(row) is Actor.OPERATOR:
         call = ""  # who paused it need not be told
     marks = _marks(row)
@@ -155,7 +157,7 @@ def _want_of(row: Row) -> tuple[str, datetime | None]:
         act = f"{action_text(issued.action, issued.terms)}{more}"
         said = f"{issued.by} wants to {act}: {issued.message or '(no message)'}"
         return said, state.needed_since
-    if row.need > Need.STUCK:
+    if state.open_requests and not row.called:
         return "; ".join(map(request_text, state.open_requests.values())), state.asked_since
     alerts = [alert for alert in state.firing if alert.severity is Severity.CRITICAL]
     times = [at for alert in alerts if (at := alert.at or alert.since_at) is not None]
@@ -288,7 +290,7 @@ def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
 
 
 _REQUESTS = (BudgetRequest, PermissionRequest, PlanCheck)
-_MATTERS = (AttemptTransition, Alert, Delivery, Intervention, *_REQUESTS)
+_MATTERS = (AttemptTransition, Alert, Delivery, Escalation, Intervention, *_REQUESTS)
 
 
 class AttentionQueue:

@@ -32,6 +32,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus, planned
 from midwatch_monitor.state.intervention import Interventions, said_by_person
+from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.task import refusal
 from midwatch_monitor.state.usage import Usage, WorkerUsage
@@ -256,7 +257,7 @@ class FleetBoard:
 
     def _update_place(self, row: Row) -> None:
         self._change(row)
-        if row.need <= Need.STUCK or row.state.open_requests:
+        if needs_person(row.state, adrift=row.adrift):
             self._waiting[row.state.id] = row
         else:
             self._waiting.pop(row.state.id, None)
@@ -357,7 +358,7 @@ class FleetBoard:
                 waiting.append(row)
             elif row.called:
                 stuck.append(row)
-            elif row.state.open_requests:
+            else:
                 asking.append(row)
         asking.sort(key=lambda row: min(row.state.open_requests))
         return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *asking]

@@ -8,7 +8,6 @@ from enum import IntEnum, StrEnum
 
 from midwatch_monitor.budget import meters
 from midwatch_monitor.records import (
-    Alert,
     Attempt,
     Checkpoint,
     Entry,
@@ -18,6 +17,7 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.need import calls_person
 
 KEPT = 12
 """Groups of equal checkpoints that are kept of each attempt; the journal has them all."""
@@ -222,30 +222,19 @@ class Row:
         state = self.state
         if state.over:
             return Need.OVER
-        held = state.interventions.held
-        # Who was asked nothing is parked for what waits for approval.
-        if state.parked and not state.goes_on and (state.waits or not held):
-            return Need.ANSWER
-        if held:
-            return Need.APPROVAL
-        if state.asks_beside is not None:
-            return Need.ANSWER
+        if state.needed_since is not None:
+            # Who was asked nothing is parked for what waits for approval.
+            held = state.interventions.held
+            asked = state.parked and not state.goes_on and (state.waits or not held)
+            return Need.ANSWER if asked or not held else Need.APPROVAL
         if state.lifecycle is Lifecycle.SUBMITTED or state.idle:
             return Need.QUEUED
         return _NEEDS.get(self.health, Need.WORKING)
 
     @property
     def called(self) -> bool:
-        """Whether a person is called for it: not for alerts that one has seen."""
-        if self.need is not Need.STUCK:
-            return self.need < Need.STUCK
-        return bool(self.unseen)
-
-    @property
-    def unseen(self) -> tuple[Alert, ...]:
-        """The firing alerts that no person has acknowledged or silenced."""
-        seen = self.state.acknowledged | self.state.silenced
-        return tuple(each for each in self.state.firing if each.key not in seen)
+        """Whether a person is called for it: not for what others may answer as well."""
+        return calls_person(self.state, adrift=self.adrift)
 
     @property
     def used(self) -> float | None:

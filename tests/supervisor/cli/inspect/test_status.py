@@ -93,6 +93,7 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "requests_limit": 60,
             "alerts": 1,
             "waits_for": None,
+            "needs_person": False,
             "accepted": None,
             "reservations": [],
         }

@@ -16,6 +16,7 @@ from midwatch_monitor.records import (
     AlertState,
     Change,
     DeliveryState,
+    EscalationState,
     Fault,
     Lifecycle,
     Record,
@@ -27,6 +28,7 @@ from midwatch_stage.factories import (
     attempt,
     delivery,
     entry,
+    escalation,
     intervention,
     task,
     transition,
@@ -101,6 +103,10 @@ ASK = intervention(Action.ASK_OPERATOR, message="Which port?")
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
 ANSWER = intervention(Action.NUDGE, Actor.OPERATOR)
 PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
+NUDGE = intervention(Action.NUDGE)
+ASKED = escalation()
+DECIDED = replace(ASKED, state=EscalationState.ANSWERED)
+CLOSED = replace(ASKED, state=EscalationState.CLOSED)
 RESUME = intervention(Action.RESUME, Actor.OPERATOR)
 
 
@@ -138,6 +144,8 @@ def calls(*seconds: Sequence[Record]) -> list[str]:
             [(transition(), CRITICAL, ASK, delivery(3), PARKED), (ANSWER, delivery(6)), (WORKS,)],
             ["answer"],
         ),
+        ([(transition(), CRITICAL, ASKED), (CLOSED,)], ["stuck"]),
+        ([(transition(), CRITICAL, ASKED), (NUDGE, DECIDED), (delivery(4),)], []),
         ([(transition(), OLDER, CRITICAL), (gone(OLDER),)], ["stuck"]),
         ([(transition(), CRITICAL), (gone(CRITICAL),), (AGAIN,)], ["stuck"] * 2),
     ],
@@ -149,6 +157,8 @@ def calls(*seconds: Sequence[Record]) -> list[str]:
         "the newest of two approved",
         "answered",
         "answered and still stuck",
+        "the supervisor knows nothing to do",
+        "the supervisor is at it",
         "one alert of two gone",
         "stuck again",
     ],
