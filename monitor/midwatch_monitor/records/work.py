@@ -37,7 +37,7 @@ class Ending(StrEnum):
     UNACCEPTED = "unaccepted"
     """The worker said that it was done, and an acceptance check failed."""
     STUCK = "stuck"
-    """Stopped by an intervention."""
+    """Stopped by the supervisor or the policy."""
     RESTARTED = "restarted"
     """Ended by an intervention in favour of a new attempt."""
     SPLIT = "split"
@@ -47,7 +47,7 @@ class Ending(StrEnum):
     ERROR = "error"
     """The worker, its model or its workspace failed."""
     CANCELED = "canceled"
-    """A person, or the end of the run, canceled it."""
+    """A person, or the end of the run, stopped or withdrew it."""
 
 
 class Activity(StrEnum):

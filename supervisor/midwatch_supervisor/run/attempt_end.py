@@ -10,6 +10,7 @@ from midwatch_monitor.errors import ProviderRefusedError, StaleIncarnationError
 from midwatch_monitor.records import (
     Acceptance,
     Action,
+    Actor,
     AttemptTransition,
     Budget,
     Delivery,
@@ -117,9 +118,13 @@ def end_asked_for(
     stamps = tuple(stamp(id, step) for id, _ in orders)
     if chosen.terms.withdraws:
         return Ended(ending=Ending.CANCELED, reason=chosen.message, stamps=stamps)
+    said = chosen.message and f": {chosen.message}"
+    if chosen.action is Action.STOP and chosen.by is Actor.OPERATOR:
+        by = chosen.author or chosen.by.value
+        return Ended(ending=Ending.CANCELED, reason=f"stopped by {by}{said}", stamps=stamps)
     return Ended(
         ending=_ENDINGS[chosen.action],
-        reason=f"{chosen.action} by {chosen.by}" + (chosen.message and f": {chosen.message}"),
+        reason=f"{chosen.action} by {chosen.by}{said}",
         stamps=stamps,
     )
 

@@ -224,7 +224,7 @@ async def test_requirement_5_two_workers_in_parallel_never_mix_their_checkpoints
 
 STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR, message="enough")
 STOPPED = AttemptTransition(
-    lifecycle=Lifecycle.FAILED, reason="stop by operator: enough", ending=Ending.STUCK
+    lifecycle=Lifecycle.CANCELED, reason="stopped by operator: enough", ending=Ending.CANCELED
 )
 
 
@@ -235,7 +235,7 @@ async def test_requirement_8_a_cancelled_worker_does_nothing_more_and_its_result
     run = asyncio.create_task(harness.run(tasks("stubborn")))
     await harness.until(_hangs.is_set)
     await harness.say(STOP)
-    assert await run == 4
+    assert await run == 1
     before = await harness.journal.entries()
     _released.set()
     await harness.until(_ended.is_set)
@@ -258,7 +258,7 @@ async def test_requirement_8_nothing_that_comes_late_overwrites_a_status(
         with pytest.raises(StaleIncarnationError, match="a late result cannot change that"):
             await harness.say(state)
     assert (await harness.told(AttemptTransition))[-1] == STOPPED
-    assert (await harness.told(TaskTransition))[-1].lifecycle is Lifecycle.FAILED
+    assert (await harness.told(TaskTransition))[-1].lifecycle is Lifecycle.CANCELED
 
 
 # -- 9 -------------------------------------------------------------------------------------
@@ -301,11 +301,11 @@ async def test_requirement_9_who_was_restarted_is_tried_again_and_who_was_stoppe
         _hangs.clear()
         word = Intervention(action=action, by=Actor.OPERATOR, message="enough")
         await harness.say(word, attempt=number)
-    assert await run == 4
+    assert await run == 1
     states = [state for state in await harness.told(AttemptTransition) if state.ending]
     assert [(state.ending, state.reason) for state in states] == [
         (Ending.RESTARTED, "restart by operator: enough"),
-        (Ending.STUCK, "stop by operator: enough"),
+        (Ending.CANCELED, "stopped by operator: enough"),
     ]
 
 

@@ -254,7 +254,7 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
     assert [alert for alert in silent if alert.since_at is None or alert.since_at > parked] == []
     for attempt in (1, 2):
         await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=attempt)
-    assert await run == 4
+    assert await run == 1
 
 
 def _lifecycle(entry: Entry) -> Lifecycle | None:

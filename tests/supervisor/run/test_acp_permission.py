@@ -114,7 +114,7 @@ async def answered(harness: RunHarness, attempt: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("action", "ending"), [(Action.STOP, Ending.STUCK), (Action.RESTART, Ending.RESTARTED)]
+    ("action", "ending"), [(Action.STOP, Ending.CANCELED), (Action.RESTART, Ending.RESTARTED)]
 )
 async def test_what_ends_the_attempt_ends_the_waiting_and_the_agent_hears_of_it(
     harness: RunHarness, fake: Fake, action: Action, ending: Ending
@@ -130,7 +130,7 @@ async def test_what_ends_the_attempt_ends_the_waiting_and_the_agent_hears_of_it(
     code = await together(harness.run(beside(harness, fake(ASKS, GREETS, more=ASK))), person())
     asked = (await questions(harness))[0]
     assert (await harness.last(AttemptTransition, attempt=asked.attempt.id)).ending is ending
-    assert code == (3 if action is Action.RESTART else 4)
+    assert code == (3 if action is Action.RESTART else 1)
     assert answers(harness)[0] == {"outcome": "cancelled"}
     assert alive(harness) == []
 

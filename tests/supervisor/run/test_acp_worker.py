@@ -144,7 +144,7 @@ async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake
         await harness.say(intervention(Action.STOP, Actor.OPERATOR, message="Stop."))
 
     assert await together(run, person()) != 0
-    assert (await harness.last(AttemptTransition)).ending is Ending.STUCK
+    assert (await harness.last(AttemptTransition)).ending is Ending.CANCELED
     assert alive(harness) == []
 
 

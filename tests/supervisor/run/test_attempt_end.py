@@ -1,5 +1,6 @@
 """How orders end an attempt, and how much one is sure of a finished task. Pure."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ SPLIT = intervention(
 )
 RESTART = intervention(Action.RESTART)
 STOP = intervention(Action.STOP, Actor.OPERATOR)
+ADA = replace(STOP, author="ada", message="Enough.")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,13 @@ STOP = intervention(Action.STOP, Actor.OPERATOR)
     [
         ((SPLIT,), Ending.SPLIT, "split by supervisor: too big"),
         ((SPLIT, RESTART), Ending.RESTARTED, "restart by policy"),
-        ((STOP, SPLIT), Ending.STUCK, "stop by operator"),
+        ((STOP, SPLIT), Ending.CANCELED, "stopped by operator"),
+        (
+            (replace(STOP, author="ada", message="Enough."),),
+            Ending.CANCELED,
+            "stopped by ada: Enough.",
+        ),
+        ((intervention(Action.STOP),), Ending.STUCK, "stop by policy"),
     ],
 )
 def test_the_strongest_order_ends_an_attempt_and_all_are_stamped(

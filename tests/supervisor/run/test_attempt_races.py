@@ -197,7 +197,7 @@ async def test_who_did_not_let_go_and_ends_later_leaves_the_question_to_its_succ
     await say(harness, QUESTION)
     await waits(harness, 2)
     await say(harness, STOP)
-    assert await run == 4
+    assert await run == 1
 
 
 async def test_a_run_that_is_broken_off_while_it_stops_an_attempt_leaves_no_process(

@@ -31,7 +31,7 @@ from midwatch_stage.factories import ended as ending
 from midwatch_stage.harness import RunHarness
 
 STOP = intervention(Action.STOP, Actor.OPERATOR, message="it hangs")
-STOPPED = ending(Ending.STUCK, reason="stop by operator: it hangs")
+STOPPED = ending(Ending.CANCELED, reason="stopped by operator: it hangs")
 SHELL = "touch started; sleep 1000 & sleep 1000"
 
 begun = threading.Event()
@@ -130,7 +130,7 @@ async def stopped(harness: RunHarness, hangs: Callable[[], bool], tasks: str) ->
     await harness.until(hangs)
     at = loop.time()
     await harness.say(STOP)
-    assert await run == 4
+    assert await run == 1
     return loop.time() - at
 
 
@@ -141,7 +141,7 @@ async def test_a_hung_tool_or_model_request_is_stopped_at_once(
     harness.set(run=RunSettings(sandbox=Sandbox.OFF))
     assert await stopped(harness, begun.is_set, agent_file(__name__, agent)) < 3
     assert await harness.last(AttemptTransition) == STOPPED
-    assert (await harness.last(TaskTransition)).reason == "stop by operator: it hangs"
+    assert (await harness.last(TaskTransition)).reason == "stopped by operator: it hangs"
     assert [each.state for each in await harness.told(Delivery)] == [DeliveryState.DELIVERED]
 
 

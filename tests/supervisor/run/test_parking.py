@@ -111,8 +111,8 @@ async def test_a_parked_attempt_is_stopped_before_its_run_ends_however_often_tha
     harness.set(monitor={"poll_seconds": seconds})
     assert await parked(harness, "asleep") == 3
     await harness.say(STOP)
-    assert await harness.resume() == 4
-    assert (await harness.last(AttemptTransition)).ending is Ending.STUCK
+    assert await harness.resume() == 1
+    assert (await harness.last(AttemptTransition)).ending is Ending.CANCELED
 
 
 async def test_a_question_for_another_reason_waits_for_the_next_request(
@@ -122,7 +122,7 @@ async def test_a_question_for_another_reason_waits_for_the_next_request(
     await harness.until(begun.is_set)
     await harness.say(question("same_failure"))
     await harness.say(STOP)
-    assert await run == 4
+    assert await run == 1
     states = [each.lifecycle for each in await harness.told(AttemptTransition)]
     assert Lifecycle.INPUT_REQUIRED not in states
 

@@ -80,7 +80,7 @@ async def test_a_stop_ends_the_attempt_once_the_agent_is_silent(
     assert not (await agents.attempt()).over
     await agents.hook(hook("Stop", transcript))
     state = await agents.attempt()
-    assert (state.lifecycle, state.transition.ending) == (Lifecycle.FAILED, Ending.STUCK)
+    assert (state.lifecycle, state.transition.ending) == (Lifecycle.CANCELED, Ending.CANCELED)
     assert state.last_step == 3
     assert "Enough." in state.transition.reason
 

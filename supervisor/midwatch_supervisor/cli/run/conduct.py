@@ -65,7 +65,7 @@ _NAMED = 3
 """Uncommitted files that are named."""
 EXIT_CODES = {
     0: "all tasks completed",
-    1: "some tasks failed",
+    1: "some tasks failed, or a person stopped them",
     2: "wrong usage or configuration, or a provider that refuses the first request",
     3: "waiting for a person: answer what is asked above, then go on with `midwatch resume`",
     4: "ended as stuck or out of budget",
