@@ -169,7 +169,7 @@ class RunNews:
         )
 
     def _end(self, moved: Entry) -> News:
-        states = Counter(task.lifecycle.value for task in self.state.tasks.values())
+        states = Counter(task.status.value for task in self.state.tasks.values())
         text = f"over: {', '.join(f'{count} {state}' for state, count in states.items())}"
         return News(
             key=f"{NewsKind.END}:{moved.id}",

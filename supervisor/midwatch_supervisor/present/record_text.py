@@ -45,7 +45,7 @@ from midwatch_monitor.records import (
     Teller,
 )
 from midwatch_monitor.rules.identity import HELD_BACK, held_back
-from midwatch_monitor.state.attempt_details import ENDED_AS
+from midwatch_monitor.state.attempt_details import ENDED_AS, AttemptStatus
 from midwatch_supervisor.present.intervention_text import (
     INTERVENTION_TEXTS,
     delivery_text,
@@ -124,6 +124,8 @@ def lifecycle_text(lifecycle: Lifecycle, about: Intervention | None = None) -> s
 
 
 def _task(state: TaskTransition) -> TextLine:
+    if state.lifecycle is Lifecycle.COMPLETED and not state.total:
+        return _ended_as(AttemptStatus.ENDED, state.reason)  # what is checked has a check at least
     checks = f" ({checks_text(state.passed, state.total)})" if state.total else ""
     text = f"{lifecycle_text(state.lifecycle)}{checks}{because(state.reason)}"
     return _status(state.lifecycle, text)
@@ -131,12 +133,14 @@ def _task(state: TaskTransition) -> TextLine:
 
 def _attempt(state: AttemptTransition, about: Intervention | None) -> TextLine:
     if state.ending is not None and state.ending in ENDED_AS:
-        status = ENDED_AS[state.ending]
-        text = f"{status}{because(state.reason)}"
-        return TextLine(STATUS_SIGNS[status], "status", text, Tone.DIM)
+        return _ended_as(ENDED_AS[state.ending], state.reason)
     ending = "" if state.ending in _PLAIN_ENDINGS else f" ({state.ending})"
     standing = lifecycle_text(state.lifecycle, about)
     return _status(state.lifecycle, f"{standing}{ending}{because(state.reason)}")
+
+
+def _ended_as(status: AttemptStatus, reason: str) -> TextLine:
+    return TextLine(STATUS_SIGNS[status], "status", f"{status}{because(reason)}", Tone.DIM)
 
 
 def _status(lifecycle: Lifecycle, text: str) -> TextLine:

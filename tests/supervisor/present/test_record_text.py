@@ -155,6 +155,7 @@ def samples() -> Iterator[tuple[Record, Intervention | None, Given]]:
 
 def works() -> Iterator[Record]:
     yield make.task_transition(Lifecycle.COMPLETED, passed=2, total=2)
+    yield make.task_transition(Lifecycle.COMPLETED, reason="the session ended")
     yield make.task_transition(Lifecycle.FAILED, reason="no money", passed=0, total=1)
     yield make.transition()
     yield make.transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
