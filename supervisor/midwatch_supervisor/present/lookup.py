@@ -9,9 +9,14 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
+    BudgetRequest,
     Entry,
+    Escalation,
+    Intervention,
     Lifecycle,
     NodeStatus,
+    PermissionRequest,
+    PlanCheck,
     Recall,
     Record,
     Run,
@@ -150,6 +155,30 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTas
     if task is None:
         raise _unknown(id, tasks)
     return FoundTask(task=task)
+
+
+async def find_about(journal: Journal, id: str, *, run: int | None = None) -> FoundTask:
+    """As `find`; else the attempt that an intervention, a request or an escalation is about."""
+    try:
+        return await find(journal, id, run=run)
+    except UsageError:
+        attempt = await _attempt_about(journal, int(id), run) if id.isdecimal() else None
+        if attempt is None:
+            raise
+    found = await journal.attempt(attempt)
+    return FoundTask(task=await journal.task(found.task), attempt=found)
+
+
+async def _attempt_about(journal: Journal, number: int, run: int | None) -> int | None:
+    """The attempt of an intervention or request by journal id, or of an escalation by its own."""
+    kinds = (Intervention, BudgetRequest, PermissionRequest, PlanCheck)
+    for entry in await journal.entries(number - 1, run=run, kinds=kinds, limit=1):
+        if entry.id == number:
+            return entry.attempt
+    async for entry in journal.all_entries(run=run, kinds=(Escalation,)):
+        if isinstance(entry.record, Escalation) and entry.record.id == number:
+            return entry.attempt
+    return None
 
 
 def assignment_of(task: Task) -> "Assignment | None":

@@ -49,7 +49,7 @@ from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.lookup import (
     FoundTask,
     assignment_of,
-    find,
+    find_about,
     given_by,
     meet_new,
     say_turn,
@@ -69,7 +69,9 @@ TaskOrAttempt = Annotated[
     Parameter(
         name="ID",
         help="A task's id or the unique beginning of one, an attempt's id, or TASK#N for its "
-        "attempt number N. The latest run that has it counts.",
+        "attempt number N. The latest run that has it counts. The number of an intervention, a "
+        "request or an escalation shows the attempt that it is about; where numbers are equal, "
+        "that is the order in which they count.",
     ),
 ]
 
@@ -85,9 +87,9 @@ async def show(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print everything about one task or attempt."""
+    """Print everything about one task or attempt, or about the attempt of an escalation."""
     async with await journal_to_read(journal) as opened:
-        found = await find(opened, id, run=run)
+        found = await find_about(opened, id, run=run)
         if json:
             async for shown in shown_records(opened, found):
                 write_json(shown.fields)

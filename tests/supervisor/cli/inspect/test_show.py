@@ -33,7 +33,7 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
-from midwatch_stage.factories import alert
+from midwatch_stage.factories import alert, escalation, transition
 from midwatch_supervisor.present.assignment import Assignment
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
@@ -218,6 +218,25 @@ async def test_who_approved_or_rejected_an_intervention_and_why_stands_with_it(
     assert f"    {id} restart by policy: {said}" in await read(capsys, "show", "totals")
     *_, shown = [line for line in await ask(capsys, "show", "totals") if "outcome" in line]
     assert (shown["settled_by"], shown["comment"]) == (author, comment)
+
+
+async def test_an_intervention_and_an_escalation_show_the_attempt_that_they_are_about(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    task = await task_of(journal)
+    await write(journal, await new_attempt(journal, task), at, transition())
+    second = await new_attempt(journal, task, 2)
+    nudge = Intervention(action=Action.NUDGE, by=Actor.POLICY)
+    first = await write(journal, second, at, *[nudge] * 9)
+    asked = escalation(70, "cycle", attempt=second.id)
+    await write(journal, second, at, asked)
+    for id in (first, asked.id):
+        shown = await read(capsys, "show", str(id))
+        assert [line for line in shown if line.startswith("attempt ")] == [
+            "attempt 2, totals#2: submitted"
+        ]
+    assert await midwatch("show", "71") == 2
+    assert "there is no task or attempt `71`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("id", "run"), [("tot", 2), ("labels", 1), ("totals", 2)])
