@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Keeper, Run, Task
+from midwatch_monitor.records import Keeper, Run, Task, TaskTransition
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     FromOption,
@@ -26,7 +26,7 @@ from midwatch_supervisor.operator.tasks import (
     dependents_first,
     wholes,
 )
-from midwatch_supervisor.present.lookup import chosen_runs, find
+from midwatch_supervisor.present.lookup import chosen_runs, find, task_state
 
 
 async def cancel(
@@ -34,7 +34,8 @@ async def cancel(
         str,
         Parameter(
             name="TASK",
-            help="A task's id or the unique beginning of one; the latest run that has it counts.",
+            help="A task's id or the unique beginning of one, of the latest run that has it; "
+            "where it is open in several runs, name one with --run.",
         ),
     ],
     run: Annotated[
@@ -95,7 +96,22 @@ async def _task(journal: Journal, name: str, run: int | None) -> Task:
             f"`{name}` is an attempt: `midwatch tell {name} --stop` stops it, and "
             f"`midwatch cancel {found.task.name}` withdraws its task"
         )
+    if run is None and len(runs := await _open_in(journal, found.task.name)) > 1:
+        there = ", ".join(map(str, runs))
+        raise UsageError(f"{found.task.name} is open in runs {there}: name one with --run")
     return found.task
+
+
+async def _open_in(journal: Journal, name: str) -> list[int]:
+    """The runs with a task of that name that is not over, the newest first."""
+    tasks = [
+        task
+        for run in await chosen_runs(journal, None)
+        for task in await journal.tasks(run.id)
+        if task.name == name
+    ]
+    states = [await task_state(journal, each, kinds=(TaskTransition,)) for each in tasks]
+    return [each.task.run for each in states if not each.over]
 
 
 async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> None:

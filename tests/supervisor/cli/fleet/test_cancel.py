@@ -204,7 +204,8 @@ async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
 async def test_what_waits_in_a_run_of_one_process_is_canceled(submitted: Journal) -> None:
     spec = (await submitted.task(1)).spec
     task = await new_task(submitted, spec=spec)
-    assert await midwatch("cancel", "fix", "--comment", "too dear") == 0
+    said = ("--run", str(task.run), "--comment", "too dear")
+    assert await midwatch("cancel", "fix", *said) == 0
     assert (await states(submitted, task.id))[-1] == CANCELED
 
 
@@ -223,3 +224,16 @@ async def test_what_cannot_be_meant_is_bad_usage(
     await begin(submitted, at, WORKING)
     assert await midwatch("cancel", *words) == 2
     assert told in capsys.readouterr().err
+
+
+async def test_a_task_that_is_open_in_several_runs_is_withdrawn_in_the_one_that_is_named(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    first, second = [await new_task(journal, "fix", spec="{}") for _ in range(2)]
+    over = await new_task(journal, "fix", spec="{}")
+    done = Draft(record=CANCELED, at=at, task=over.id)
+    await journal.commit(Commit(drafts=(done,)))
+    assert await midwatch("cancel", "fix") == 2
+    said = f"fix is open in runs {second.run}, {first.run}: name one with --run"
+    assert said in capsys.readouterr().err
+    assert await midwatch("cancel", "fix", "--run", str(first.run), "--dry-run") in (0, 1)
