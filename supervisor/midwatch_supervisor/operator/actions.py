@@ -178,6 +178,11 @@ class OperatorActions:
         self._clock = clock
         self.author = author
 
+    @property
+    def barred(self) -> str:
+        """Why nothing can be done here, in words; empty where acts are stored."""
+        return "" if self._journal.writable else "this journal may only be read here"
+
     # -- on attempts -----------------------------------------------------------------------
 
     def unheard(self, run: Run, *, embedded: bool) -> str:

@@ -129,7 +129,7 @@ class Console(OperatorApp):
         self.log_capture = LogCapture(feed.journal.masker.text)
         self.queue = AttentionQueue(self.board)
         self.learned = LearnedPane(feed.journal, self.board.learning, operator, now)
-        keys = self._spoken_keys()
+        keys = {} if operator.barred else self._spoken_keys()
         self.panes = Panes(
             self.board, self.queue, self.learned, now, keys=keys, about=about, nothing=nothing
         )
@@ -204,6 +204,8 @@ class Console(OperatorApp):
 
     def offers(self) -> tuple[Offer, ...]:
         """What can be done about the chosen row, or the chosen line of what was learned."""
+        if self.operator.barred:
+            return ()
         return (*super().offers(), *self.learned.offers())
 
     def _go_on(self) -> None:

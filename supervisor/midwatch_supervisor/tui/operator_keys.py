@@ -152,6 +152,8 @@ class OperatorApp(App[int]):
     def why_not(self, key: str) -> str:
         """Why the command of a key, by the key's id, makes no sense now; empty if it does."""
         command, row = OperatorCommand(key), self.target
+        if self.operator.barred:
+            return self.operator.barred
         if row is None:
             return NOTHING_CHOSEN
         if command is OperatorCommand.PAUSE and self._is_held(row):

@@ -313,6 +313,11 @@ class Journal:
         return await asyncio.wrap_future(self._writer.submit(job))
 
     @property
+    def writable(self) -> bool:
+        """Whether it was opened to be written, too."""
+        return self._writer is not None
+
+    @property
     def _read_only(self) -> JournalError:
         return JournalReadOnlyError(f"{self.name} was opened to be read only")
 

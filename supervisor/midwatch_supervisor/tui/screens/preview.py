@@ -204,9 +204,9 @@ class Preview:
         lines: list[list[Cell]] = [[]]
         used = 0
         for offer in offers(self.row):
-            if offer.key not in _ANSWERS:
+            if offer.key not in _ANSWERS or offer.key not in self.keys:
                 continue
-            key, does = f"   {self.keys.get(offer.key, '')}", f" {offer.does}"
+            key, does = f"   {self.keys[offer.key]}", f" {offer.does}"
             if lines[-1] and used + cell_len(key + does) > width:
                 lines.append([])
                 used = 0

@@ -239,6 +239,8 @@ async def test_it_is_told_when_it_was_delivered_and_what_came_of_it(sit: Sit) ->
 
 async def test_a_journal_that_refuses_is_told_and_nothing_breaks(sit: Sit) -> None:
     async with sit(deaf=True) as seat:
+        assert seat.app.offers() == ()
+        assert seat.app.why_not("pause") == "this journal may only be read here"
         await seat.press("p")
         (told,) = seat.app.told
         assert told.startswith("pause for fix#1 was not stored: ")

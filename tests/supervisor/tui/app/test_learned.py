@@ -366,6 +366,7 @@ async def test_a_journal_opened_to_be_read_shows_all_and_refuses_marks(
 ) -> None:
     async with await Journal.open_to_read(shop.name) as closed, sitting(closed) as reader:
         await reader.until(lambda: bool(reader.words("lessons")))
+        assert reader.app.offers() == ()
         await reader.press("x", "enter")
         (told,) = reader.app.noticed
         assert told.endswith("was opened to be read only")
