@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tomllib
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -134,7 +135,8 @@ def _repository(folder: Path) -> Path:
 
 def _id(goal: str) -> str:
     """A short name, of whole words where there is room for one."""
-    words = re.sub(r"[^a-z0-9]+", "-", goal.lower()).strip("-")
+    plain = unicodedata.normalize("NFKD", goal.casefold()).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     cut = words if len(words) <= _ID else words[:_ID].rpartition("-")[0] or words[:_ID]
     return cut or "goal"
 

@@ -84,6 +84,12 @@ def test_a_goal_may_be_longer_than_a_path_can_be(capsys: Capture) -> None:
     assert "\nmake-it-better-make-it-better-make-it: worker" in capsys.readouterr().out
 
 
+def test_a_letter_with_an_accent_is_the_letter_in_a_name(capsys: Capture) -> None:
+    goal = "Löse überall die größten Ängste"
+    assert main(["run", goal, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 0
+    assert "\nlose-uberall-die-grossten-angste: worker" in capsys.readouterr().out
+
+
 def stdin(text: bytes, folder: Path) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [*MIDWATCH, "run", "-", "--dry-run"],
