@@ -186,7 +186,7 @@ def choose(context: DecisionContext) -> Decision:
         diagnosis=reading.cause,
         message=action_message(action, context, reading.cause, terms),
         rationale=(
-            f"the policy table for {rule} and {reading.cause}: {_history(context)}, "
+            f"the policy table for {rule} and {reading.cause}: {_history(context, action)}, "
             f"so {action.value}"
         ),
         terms=terms,
@@ -346,13 +346,17 @@ def _past_words(past: InterventionState) -> str:
     return f"{past.action.value} ({past.outcome or 'not judged yet'}{reason})"
 
 
-def _history(context: DecisionContext) -> str:
+def _history(context: DecisionContext, action: Action) -> str:
+    """What was tried, and what else speaks for the action that is taken."""
     if context.capped:
         return "a cap of the policy is reached"
     vain = [action.value for action in ACTIONS if action in context.in_vain]
     if not vain:
         return "nothing was tried in vain"
-    late = ", and a person must be called while there is budget left" if _late(context) else ""
+    late = ""
+    if _late(context):
+        person = "a person must be called while there is budget left"
+        late = f", and {person if action in _LAST else 'little budget is left'}"
     return f"{', '.join(vain)} did not help{late}"
 
 

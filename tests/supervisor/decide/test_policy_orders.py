@@ -205,6 +205,16 @@ def test_another_attempt_comes_before_the_person_who_is_called_in_time() -> None
     assert choose(again).action is Action.ASK_OPERATOR
 
 
+def test_the_reason_calls_for_a_person_only_where_one_is_called() -> None:
+    late = replace(context(earlier=failed(Action.NUDGE)), then_used=0.6)
+    burning = context(alert("budget_burn"), cause=Diagnosis.BUDGET, earlier=failed(Action.NUDGE))
+    for now in (late, replace(late, means=ALONE), replace(burning, then_used=0.9)):
+        made = choose(now)
+        called = made.action is Action.ASK_OPERATOR
+        assert ("a person must be called" in made.rationale) is called
+        assert made.rationale.endswith(f", so {made.action}")
+
+
 def test_a_person_is_not_called_before_anything_was_tried() -> None:
     assert choose(replace(context(), then_used=0.9)).action is Action.NUDGE
 
