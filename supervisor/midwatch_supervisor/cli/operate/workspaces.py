@@ -1,6 +1,7 @@
 """`midwatch diff`, `merge` and `clean`: what tasks have changed, taken over, and thrown away."""
 
 import asyncio
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -120,7 +121,8 @@ async def merge(
         if dry_run:
             await give_back(plan)
     if not dry_run:
-        await _clean_up(plan, result, run_over=all(each.over for each in others))
+        run_over = all(each.over for each in others)
+        await _clean_up(plan, result, found.task.run, run_over=run_over)
 
 
 async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
@@ -142,7 +144,7 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
     )
 
 
-async def _clean_up(plan: Merge, result: TaskWorkspace, *, run_over: bool) -> None:
+async def _clean_up(plan: Merge, result: TaskWorkspace, run: int, *, run_over: bool) -> None:
     """Remove what the merge has made needless, unless something may still need it."""
     await give_back(plan)
     if not (result.made_by_run and await result.there()):
@@ -155,7 +157,7 @@ async def _clean_up(plan: Merge, result: TaskWorkspace, *, run_over: bool) -> No
     elif names := await result.only_here(workspace):
         write_line(
             f"kept {workspace.folder}: {_ignored_text(names)}; copy it from there, then "
-            f"`midwatch clean {result.name}` removes the rest"
+            f"`midwatch clean {shlex.quote(result.name)} --run {run}` removes the rest"
         )
     else:
         await remove_workspace(workspace)
@@ -234,7 +236,7 @@ async def clean(
     if not left:
         write_line("there is nothing to clean")
     elif not all(gone):
-        write_line("`midwatch merge TASK` takes such work, `midwatch clean TASK` throws it away")
+        write_line("`midwatch clean TASK --run N` throws such work away")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +250,14 @@ class Leftover:
     def name(self) -> str:
         """What people call it: `fix#2 of run 3`."""
         return f"{self.at.name}#{self.at.attempt.number} of run {self.task.task.run}"
+
+    @property
+    def merging(self) -> str:
+        """The command that takes what is in it; empty where it is not its task's result."""
+        result = result_of(self.task) if self.task.lifecycle is Lifecycle.COMPLETED else None
+        if result is None or result.folder != self.at.folder:
+            return ""
+        return f"midwatch merge {shlex.quote(self.at.name)} --run {self.task.task.run}"
 
 
 async def _over(
@@ -284,7 +294,8 @@ async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:
         workspace = await left.at.open()
         lost = await unmerged_changes(workspace, left.at.source)
         if lost and not named:
-            write_line(f"kept {left.name}: {changes_text(lost)} not merged")
+            takes = f" (`{left.merging}` takes it)" if workspace.branch and left.merging else ""
+            write_line(f"kept {left.name}: {changes_text(lost)} not merged{takes}")
             return False
         ignored = await left.at.only_here(workspace)
         if ignored and not named:

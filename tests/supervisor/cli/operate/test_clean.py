@@ -15,7 +15,7 @@ from midwatch_supervisor.workspaces.workspace import keep, prepare
 from midwatch_tools.git import git
 
 Capture = pytest.CaptureFixture[str]
-HINT = "`midwatch merge TASK` takes such work, `midwatch clean TASK` throws it away"
+HINT = "`midwatch clean TASK --run N` throws such work away"
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
@@ -99,7 +99,7 @@ async def test_what_was_merged_or_changed_nothing_goes_and_what_was_not_merged_s
     assert capsys.readouterr().out.splitlines() == [
         f"removed merged#1 of run 1: the branch midwatch/r1/merged-1 and {merged} {why}",
         f"removed idle#1 of run 1: the branch midwatch/r1/idle-1 and {idle} {why}",
-        "kept kept#1 of run 1: 1 file, +1 -1 not merged",
+        "kept kept#1 of run 1: 1 file, +1 -1 not merged (`midwatch merge kept --run 1` takes it)",
         HINT,
     ]
     assert [each.exists() for each in (merged, idle, kept)] == [False, False, True]
@@ -124,6 +124,18 @@ async def test_unmerged_work_goes_where_its_task_is_named_and_no_other(
     assert second.startswith("removed fix#2 of run 1: ")
     assert await room.branches() == ["midwatch/r1/other-1"]
     assert other.exists()
+
+
+async def test_the_commands_that_are_named_for_what_stays_do_what_is_said_of_them(
+    room: Room, capsys: Capture
+) -> None:
+    await room.task("fix", "two\n", lifecycle=Lifecycle.FAILED, endings=(Ending.UNACCEPTED,))
+    await room.task("done", "three\n")
+    failed, done, hint = await read(capsys, "clean")
+    assert (failed.endswith(" not merged"), hint) == (True, HINT)
+    await read(capsys, *done.split("`")[1].split()[1:])
+    await read(capsys, "clean", "fix", "--run", "1")
+    assert await room.branches() == []
 
 
 async def test_what_nobody_committed_is_unmerged_work_and_rubbish_is_not(

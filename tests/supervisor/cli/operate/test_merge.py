@@ -141,7 +141,7 @@ async def test_a_file_that_a_check_names_and_git_ignores_is_kept_until_it_is_cop
     await finish(journal, worktree, acceptance=(FileCheck(file="good.txt"),))
     assert (await read(capsys, "merge", "totals"))[-1] == (
         f"kept {worktree}: no merge takes good.txt, which git ignores; copy it from there, then "
-        "`midwatch clean totals` removes the rest"
+        "`midwatch clean totals --run 1` removes the rest"
     )
     assert (await read(capsys, "clean"))[0] == (
         "kept totals#1 of run 1: no merge takes good.txt, which git ignores; "
