@@ -193,6 +193,9 @@ def run_command(argv: Sequence[str] | None) -> int:
         drop_output()  # whoever read it has gone, and needs no message
         return NOT_READ
     except OSError as error:
+        if "--install-completion" in words and error.filename is not None:
+            write_error(f"{error.filename} cannot be written: {error.strerror}")
+            return 2
         if error.errno not in NOT_WRITTEN:
             raise
         drop_output()

@@ -67,3 +67,10 @@ def test_no_color_takes_the_colours_out(
         assert child.wait(60) == 0
     os.close(ours)
     assert (b"\x1b[36m" in said) is coloured
+
+
+def test_a_folder_is_no_file_for_the_script_of_a_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--install-completion", "--shell", "bash", "--output", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"{tmp_path} cannot be written: Is a directory\n"
