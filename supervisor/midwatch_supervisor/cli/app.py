@@ -12,7 +12,15 @@ from difflib import get_close_matches
 from inspect import iscoroutine
 from typing import Any, cast
 
-from cyclopts import App, CycloptsError, Group, Parameter, Token, convert
+from cyclopts import (
+    App,
+    CycloptsError,
+    Group,
+    Parameter,
+    Token,
+    UnusedCliTokensError,
+    convert,
+)
 
 from midwatch_monitor.errors import (
     ConfigError,
@@ -179,7 +187,7 @@ def run_command(argv: Sequence[str] | None) -> int:
         result = _result(words)
         sys.stdout.flush()
     except CycloptsError as error:
-        write_error(str(error))
+        write_error(_usage_text(error))
         return 2
     except ConfigError as error:
         for line in error.lines:
@@ -202,6 +210,13 @@ def run_command(argv: Sequence[str] | None) -> int:
         write_error(f"the output cannot be written: {error.strerror}")
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _usage_text(error: CycloptsError) -> str:
+    if isinstance(error, UnusedCliTokensError):
+        many = " ".join(error.unused_tokens or ())
+        return f"more was said than is taken: {many}; --help says what is"
+    return str(error)
 
 
 def _result(words: Sequence[str]) -> object:

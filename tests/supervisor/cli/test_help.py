@@ -74,3 +74,9 @@ def test_a_folder_is_no_file_for_the_script_of_a_shell(
 ) -> None:
     assert main(["--install-completion", "--shell", "bash", "--output", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"{tmp_path} cannot be written: Is a directory\n"
+
+
+def test_a_word_too_many_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "fix", "again"]) == 2
+    said = "more was said than is taken: again; --help says what is\n"
+    assert capsys.readouterr().err == said
