@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 
 from midwatch_monitor.alerts import health
 from midwatch_monitor.budget import forecast
@@ -43,6 +42,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.records.verdict import weight
 from midwatch_monitor.state.attempt_details import (
     ENDED_AS,
+    AlertStatus,
     AttemptDetails,
     AttemptStatus,
     Awaited,
@@ -64,20 +64,6 @@ TREND = 12
 _NO_BUDGET = Budget()
 _NO_PLAN = Plan(steps=())
 _SUBMITTED = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
-
-
-class AlertStatus(StrEnum):
-    """Where an alert stands now."""
-
-    PENDING = "pending"
-    FIRING = "firing"
-    ACKNOWLEDGED = "acknowledged"
-    """It fires, and a person has seen it."""
-    SILENCED = "silenced"
-    """A person does not want it to be escalated again in this attempt."""
-    RESOLVED = "resolved"
-    ENDED = "ended"
-    """The attempt was over first."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -220,7 +206,7 @@ class AttemptState:
     @property
     def asks_beside(self) -> InterventionState | None:
         """The newest question to a person beside which it works on, as nothing can hold it."""
-        unseen = {alert.key for alert in self.firing} - self.acknowledged - self.silenced
+        unseen = {alert.key for alert in self.unseen}
         beside = self._elsewhere and not self.over
         return open_question(self.waits, self.interventions, unseen) if beside else None
 
@@ -310,6 +296,12 @@ class AttemptState:
     def firing(self) -> tuple[Alert, ...]:
         """The alerts that fire now, in the order in which they were first seen."""
         return () if self.over else self.unresolved
+
+    @property
+    def unseen(self) -> tuple[Alert, ...]:
+        """Those of them that no person has acknowledged or silenced."""
+        seen = self.acknowledged | self.silenced
+        return tuple(each for each in self.firing if each.key not in seen)
 
     @property
     def health(self) -> Health:

@@ -96,6 +96,20 @@ class AttemptStatus(StrEnum):
     RESTARTING = "restarting…"
 
 
+class AlertStatus(StrEnum):
+    """Where an alert stands now."""
+
+    PENDING = "pending"
+    FIRING = "firing"
+    ACKNOWLEDGED = "acknowledged"
+    """It fires, and a person has seen it."""
+    SILENCED = "silenced"
+    """A person does not want it to be escalated again in this attempt."""
+    RESOLVED = "resolved"
+    ENDED = "ended"
+    """The attempt was over first."""
+
+
 class Awaited(StrEnum):
     """What must come from elsewhere before an attempt goes on."""
 

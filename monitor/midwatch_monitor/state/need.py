@@ -23,10 +23,4 @@ def unattended(attempt: AttemptState) -> tuple[Alert, ...]:
     """The critical alerts that no person has seen, and about which nobody decides or acts."""
     if attempt.escalation is not None or attempt.interventions.on_their_way:
         return ()
-    return tuple(each for each in unseen(attempt) if each.severity is Severity.CRITICAL)
-
-
-def unseen(attempt: AttemptState) -> tuple[Alert, ...]:
-    """The firing alerts that no person has acknowledged or silenced."""
-    seen = attempt.acknowledged | attempt.silenced
-    return tuple(each for each in attempt.firing if each.key not in seen)
+    return tuple(each for each in attempt.unseen if each.severity is Severity.CRITICAL)

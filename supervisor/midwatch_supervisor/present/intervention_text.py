@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_monitor.state.attempt import AlertStatus
+from midwatch_monitor.state.attempt_details import AlertStatus
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
 from midwatch_supervisor.present.numbers import amount, count_noun, grant_text, steps_text
 from midwatch_supervisor.present.text_line import (

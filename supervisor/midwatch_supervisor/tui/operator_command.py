@@ -20,7 +20,6 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_monitor.state.need import unseen
 from midwatch_supervisor.operator.tasks import (
     OpenQuestion,
     act_refusal,
@@ -189,7 +188,7 @@ def _alerts_refusal(command: OperatorCommand, row: Row) -> str:
     if not row.state.firing:
         return "no alert fires"
     if command is OperatorCommand.ACKNOWLEDGE:
-        return "" if unseen(row.state) else "the alerts that fire are acknowledged already"
+        return "" if row.state.unseen else "the alerts that fire are acknowledged already"
     hushed = {each.key for each in row.state.firing} <= row.state.silenced
     return "the alerts that fire are silenced already" if hushed else ""
 

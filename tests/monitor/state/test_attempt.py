@@ -23,8 +23,8 @@ from midwatch_monitor.records import (
     Resolution,
     Severity,
 )
-from midwatch_monitor.state.attempt import AlertStatus, AttemptState
-from midwatch_monitor.state.attempt_details import AttemptStatus, planned
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import AlertStatus, AttemptStatus, planned
 from midwatch_monitor.state.run import RunState, judges
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage.factories import (

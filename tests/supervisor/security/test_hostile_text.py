@@ -16,6 +16,7 @@ import pytest
 import yaml
 from cyclopts import App
 
+from midwatch_agents.hooks.adapters import ADAPTERS
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
@@ -137,6 +138,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "metrics": [[], NO_JOURNAL],
     "notify test": [[f"nobody{HOSTILE}"], ["--config", "bad.yaml"]],
     "doctor": [["--config", "bad.yaml"], ["--json"]],
+    **{f"hook {agent}": [["--help"]] for agent in ADAPTERS},
     "hook install": [["claude-code", "--dry-run"], [f"claude-code{HOSTILE}"]],
     "hook uninstall": [["claude-code", "--yes"], [f"claude-code{HOSTILE}"]],
     "status": [["--all"], ["--all", "--json"]],
@@ -194,7 +196,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "init": [[NAME]],
 }
 
-SAY_NOTHING_OF_OTHERS = {"rules list"}
+SAY_NOTHING_OF_OTHERS = {"rules list", *(f"hook {agent}" for agent in ADAPTERS)}
 
 
 def named(app: App, *words: str) -> Iterator[str]:

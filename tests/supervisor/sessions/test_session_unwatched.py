@@ -54,7 +54,7 @@ async def test_what_is_told_to_a_session_that_nobody_watches_waits_for_attach(
     await hooked.another_watch().look()
     (told,) = await ask(capsys, "status")
     assert (told["interrupted"], told["stands"]) == (False, "stopping…")
-    assert "stop by operator" in (await hooked.hook(hook("PreToolUse", hooked.file(SESSION)))).text
+    assert "stopped by ada" in (await hooked.hook(hook("PreToolUse", hooked.file(SESSION)))).text
 
 
 async def test_a_session_that_nobody_watches_is_canceled_and_begins_anew_if_it_goes_on(

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Keeper, Step
+from midwatch_monitor.records import Alert, Change, Keeper, Step
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.task import TaskState
@@ -133,15 +133,15 @@ async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
 
 async def _read_waiting(journal: Journal) -> AsyncIterator[str]:
     """Each attempt that waits, with its questions; one may wait without any."""
-    open_ones = (await question_states(journal)).under_way
+    open_ones = (await question_states(journal, Alert, Change)).under_way
     waiting = [each.id for each in open_ones if needs_person(each)]
     for id in sorted(waiting):
         attempt = await journal.attempt(id)
         task = await journal.task(attempt.task)
         state = (await task_state(journal, task)).attempts[id]
-        asked = questions(state)
-        if not asked and state.needed_since is None:
+        if not needs_person(state):
             continue  # a question whose alerts are gone
+        asked = questions(state)
         fields = {
             "type": "waiting",
             "run": task.run,

@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Alert, Attempt, Change
+from midwatch_monitor.records import Attempt, Record
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import InterventionState, InterventionStatus
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
@@ -107,10 +107,10 @@ async def _find_waiting(
     return what, asked, state
 
 
-async def question_states(journal: Journal) -> RunState:
-    """Where all attempts of a journal stand, as far as what needs a person tells."""
+async def question_states(journal: Journal, *more: type[Record]) -> RunState:
+    """Where all attempts of a journal stand, as far as open questions and `more` kinds tell."""
     run = RunState()
-    async for entry in journal.all_entries(kinds=(*OPEN_QUESTION_KINDS, Alert, Change)):
+    async for entry in journal.all_entries(kinds=(*OPEN_QUESTION_KINDS, *more)):
         run.fold(entry)
     return run
 

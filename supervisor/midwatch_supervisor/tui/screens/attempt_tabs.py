@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     Severity,
     Step,
 )
-from midwatch_monitor.state.attempt import AlertStatus
+from midwatch_monitor.state.attempt_details import AlertStatus
 from midwatch_monitor.state.intervention import InterventionState, InterventionStatus
 from midwatch_supervisor.present.intervention_text import author_text, terms_text
 from midwatch_supervisor.present.learning_text import verdict_text

@@ -16,9 +16,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from midwatch_monitor.records import Activity, Alert, Course, Lifecycle, Severity
-from midwatch_monitor.state.attempt import AlertStatus, AttemptState
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import AlertStatus
 from midwatch_monitor.state.intervention import InterventionState
-from midwatch_monitor.state.need import unseen
 from midwatch_supervisor.present.intervention_text import (
     action_text,
     author_text,
@@ -320,7 +320,7 @@ def _why(row: Row, wait: Wait | None) -> Why:
 
 def _alerts_reason(row: Row, said: str, tone: Tone) -> Why:
     """What the alerts that fire say; less loudly once a person has seen them all."""
-    if unseen(row.state):
+    if row.state.unseen:
         return Why(said, tone)
     return Why(f"{_seen(row.state, row.state.firing[0])}: {said}")
 

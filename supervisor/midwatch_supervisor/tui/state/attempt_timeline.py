@@ -31,7 +31,8 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_monitor.state.attempt import AlertStatus, AttemptState
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import AlertStatus
 from midwatch_monitor.state.intervention import Interventions, InterventionState
 from midwatch_supervisor.present.intervention_text import fate_text
 from midwatch_supervisor.present.learning_text import NOTHING, Given
