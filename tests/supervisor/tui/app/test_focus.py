@@ -46,5 +46,5 @@ async def test_what_has_the_focus_looks_otherwise_than_without_it(
             assert focused is not None
             seen = drawn(focused)
             await seat.press("shift+tab")
-            assert drawn(focused) != seen, focused
+            await seat.until(lambda focused=focused, seen=seen: drawn(focused) != seen)
             await seat.press("tab")
