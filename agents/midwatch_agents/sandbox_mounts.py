@@ -130,7 +130,8 @@ def _programs(environ: Mapping[str, str]) -> Iterator[Path]:
         if not place.is_absolute():
             continue
         yield place
-        if any((place.parent / mark).exists() for mark in _PREFIXES):
+        shims = place.name == "shims" and (place.parent / "libexec").exists()  # pyenv, rbenv
+        if shims or any((place.parent / mark).exists() for mark in _PREFIXES):
             yield place.parent
             yield from _base_of(place.parent / "pyvenv.cfg")
 

@@ -118,6 +118,12 @@ def test_a_virtual_environment_in_the_path_is_shown_with_its_python(disk: Disk) 
     assert not {"project", "pythons"} & shown.keys()
 
 
+def test_shims_in_the_path_are_shown_with_the_programs_that_they_call(disk: Disk) -> None:
+    shims, calls = disk.make("pyenv/shims"), disk.make("pyenv/libexec").parent
+    others = disk.make("tools/shims")
+    assert disk.shown(path=f"{shims}:{others}").keys() - OWN.keys() == {calls.name, "tools/shims"}
+
+
 def test_what_is_to_be_read_is_shown_and_the_journal_in_it_is_not(disk: Disk) -> None:
     home = disk.make("project/.midwatch")
     disk.make("ada/data")
