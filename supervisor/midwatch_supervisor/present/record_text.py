@@ -416,7 +416,8 @@ def _completion(claimed: Completion) -> TextLine:
         verdict = "accepted with a flag" if claimed.flag else "accepted"
     what = f"plan step {claimed.plan_step}" if claimed.plan_step else "the task"
     flag = f"; flag: {claimed.flag}" if claimed.flag else ""
-    doubts = f"; doubts: {'; '.join(claimed.doubts)}" if claimed.doubts else ""
+    unsaid = [each for each in claimed.doubts if each not in claimed.flag]
+    doubts = f"; doubts: {'; '.join(unsaid)}" if unsaid else ""
     text = brief(f"{verdict}, {what} at {claimed.confidence} %: {claimed.goal}{flag}{doubts}")
     return TextLine(
         sign,
@@ -426,7 +427,7 @@ def _completion(claimed: Completion) -> TextLine:
         (
             ("completion", f"{verdict}, {what} at {claimed.confidence} %: {claimed.goal}"),
             ("claims", "\n".join(map(_claim, claimed.claims))),
-            ("doubts", "\n".join(claimed.doubts)),
+            ("doubts", "\n".join(unsaid)),
             ("flag", claimed.flag),
         ),
     )

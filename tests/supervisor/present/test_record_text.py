@@ -361,3 +361,16 @@ def test_an_escalation_whose_reason_is_its_rules_says_them_once() -> None:
     assert (
         line(make.escalation(4, "cycle", reason="it circles")).text == "4 open: cycle: it circles"
     )
+
+
+def test_a_doubt_that_the_flag_tells_is_told_once() -> None:
+    flag = "unproven: it rounds: no test"
+    known = Completion(
+        plan_step=1,
+        goal="g",
+        confidence=75,
+        accepted=True,
+        flag=flag,
+        doubts=("it rounds: no test",),
+    )
+    assert line(known).text.count("it rounds") == line(known).detail.count("it rounds") == 1
