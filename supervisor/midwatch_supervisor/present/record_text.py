@@ -418,11 +418,10 @@ def _completion(claimed: Completion) -> TextLine:
     flag = f"; flag: {claimed.flag}" if claimed.flag else ""
     unsaid = [each for each in claimed.doubts if each not in claimed.flag]
     doubts = f"; doubts: {'; '.join(unsaid)}" if unsaid else ""
-    text = brief(f"{verdict}, {what} at {claimed.confidence} %: {claimed.goal}{flag}{doubts}")
     return TextLine(
         sign,
         "completion",
-        text,
+        brief(f"{verdict}, {what} at {claimed.confidence} %: {claimed.goal}{flag}{doubts}"),
         tone,
         (
             ("completion", f"{verdict}, {what} at {claimed.confidence} %: {claimed.goal}"),
