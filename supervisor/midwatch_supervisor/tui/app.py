@@ -418,7 +418,9 @@ class Console(OperatorApp):
             self.notify("there is nothing to fold or unfold on this line", timeout=3)
 
     def action_help(self) -> None:
-        self.push_screen(HelpScreen(key_groups(), self._keys, self.about))
+        self.push_screen(
+            HelpScreen(key_groups(acts=not self.operator.barred), self._keys, self.about)
+        )
 
     def action_next_theme(self) -> None:
         self.theme = next_theme(self.theme)

@@ -8,7 +8,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.markup import escape
 from textual.types import IgnoreReturnCallbackType
 
-from midwatch_supervisor.tui.keys import ACTS, LIST, Key, all_keys, key_text
+from midwatch_supervisor.tui.keys import ACTS, LIST, MARKS, Key, all_keys, key_text
 from midwatch_supervisor.tui.operator_keys import OperatorApp
 
 
@@ -69,4 +69,8 @@ class ConsoleCommands(Provider):
 
     def _why_not(self, key: Key) -> str:
         app = self.app
-        return app.why_not(key.id) if key in ACTS and isinstance(app, OperatorApp) else ""
+        if not isinstance(app, OperatorApp):
+            return ""
+        if key.id in MARKS:
+            return app.operator.barred
+        return app.why_not(key.id) if key in ACTS else ""

@@ -168,13 +168,17 @@ MARKS = frozenset(key.id for key in LEARNED if key.action.startswith("mark("))
 """Those of them that change something, by id; the footer shows what makes sense, as of `ACTS`."""
 
 
-def key_groups() -> tuple[tuple[str, tuple[Key, ...]], ...]:
-    """All tables of keys with what they are called in the help. A new table is added here."""
+def key_groups(*, acts: bool = True) -> tuple[tuple[str, tuple[Key, ...]], ...]:
+    """All tables of keys with what they are called in the help. A new table is added here.
+
+    Without `acts` they lack the keys that change something: the journal may only be read.
+    """
+    learned = LEARNED if acts else tuple(key for key in LEARNED if key.id not in MARKS)
     return (
         ("On every screen", EVERYWHERE),
-        ("On the chosen attempt", ACTS),
+        ("On the chosen attempt", ACTS if acts else ()),
         ("In the view of one attempt", ATTEMPT),
-        ("In the view of what was learned", LEARNED),
+        ("In the view of what was learned", learned),
         ("In a list", LIST),
     )
 

@@ -224,7 +224,7 @@ class HelpScreen(ModalScreen[None], ClosesOnce[None]):
     ) -> None:
         """Show `groups` of keys as a key map has them, under lines about what is watched."""
         super().__init__()
-        self._lines = help_lines(groups, keymap)
+        self.lines = help_lines(groups, keymap)
         self._about = about
 
     def compose(self) -> ComposeResult:
@@ -233,7 +233,7 @@ class HelpScreen(ModalScreen[None], ClosesOnce[None]):
             scroll.border_subtitle = "esc closes"
             if self._about:
                 yield Static("\n".join(self._about) + "\n", markup=False)
-            yield from (Static(_help_line(*line)) for line in self._lines)
+            yield from (Static(_help_line(*line)) for line in self.lines)
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)

@@ -32,7 +32,9 @@ from midwatch_monitor.records import (
 from midwatch_stage.console import ConsoleDriver, console_of
 from midwatch_stage.factories import AT, alert, delivery, intervention, message, outcome, transition
 from midwatch_supervisor.present.assignment import assignments
-from midwatch_supervisor.tui.widgets.dialogs import TextDialog
+from midwatch_supervisor.tui.command_palette import ConsoleCommands
+from midwatch_supervisor.tui.keys import ACTS, LEARNED, MARKS
+from midwatch_supervisor.tui.widgets.dialogs import HelpScreen, TextDialog
 
 ALERT = alert(severity=Severity.CRITICAL, summary="the same [red]three[/red] acts", step=4)
 WORKING = transition()
@@ -245,6 +247,20 @@ async def test_a_journal_that_refuses_is_told_and_nothing_breaks(sit: Sit) -> No
         (told,) = seat.app.told
         assert told.startswith("pause for fix#1 was not stored: ")
         assert await seat.written() == []
+
+
+async def test_of_a_journal_that_may_only_be_read_no_key_that_acts_is_listed(sit: Sit) -> None:
+    async with sit(deaf=True) as seat:
+        await seat.press("question_mark")
+        help_screen = seat.app.screen
+        assert isinstance(help_screen, HelpScreen)
+        listed = {id for _, _, id in help_screen.lines}
+        await seat.press("escape", "5")
+        hits = [hit async for hit in ConsoleCommands(seat.app.screen).discover()]
+    acts = [*ACTS, *(key for key in LEARNED if key.id in MARKS)]
+    assert not listed & {key.id for key in acts}
+    assert {"fleet", "attempt.search", "learned.source", "list.open"} <= listed
+    assert not {str(hit.text) for hit in hits} & {key.does for key in acts}
 
 
 async def test_the_words_of_agents_are_shown_as_they_are(sit: Sit) -> None:
