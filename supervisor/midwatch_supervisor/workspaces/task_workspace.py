@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from midwatch_monitor.errors import UsageError, WorkspaceError
-from midwatch_monitor.records import Attempt, Lifecycle
+from midwatch_monitor.records import Attempt, Lifecycle, Task
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.assignment import Assignment, branch_of, folder_of, whole_of
@@ -36,6 +36,8 @@ class TaskWorkspace:
     folder: Path
     assignment: Assignment | None
     """`None` for an agent that came without a task file."""
+    node: str = ""
+    """The node of a fleet that had it last; empty where no node did."""
 
     @property
     def source(self) -> Path | None:
@@ -64,7 +66,9 @@ class TaskWorkspace:
         """The workspace. Raises UsageError where it is gone, or no longer the one that was made."""
         if not await asyncio.to_thread(os.path.isdir, self.folder):
             raise UsageError(
-                f"the workspace of {self.name} is gone: there is no folder {self.folder}"
+                f"the workspace of {self.name} is not on this machine: {self.node} had it last"
+                if self.node
+                else f"the workspace of {self.name} is gone: there is no folder {self.folder}"
             )
         try:
             return await workspace_of(self.assignment, self.folder)
@@ -116,14 +120,20 @@ async def diff_between(home: Path, begun: str, tip: str) -> tuple[str, tuple[Fil
     return await git(home, "diff", begun, tip, "--"), numstat(said)
 
 
-def workspace_in(task: TaskState, attempt: AttemptState) -> TaskWorkspace:
-    """Where an attempt worked; of one that was split, where its parts were put together."""
+def workspace_in(task: Task, attempt: AttemptState) -> TaskWorkspace:
+    """Where an attempt worked last; of one that was split, where its parts were put together."""
     folder = Path(attempt.attempt.workspace)
+    of_node = folder.parts[-5:-3] == ("nodes", attempt.attempt.node)
+    if of_node:
+        # The journal knows that of the first node, which may still lie there with old work. A node
+        # that took over on the same machine has its own beside it.
+        folder = folder.parents[3].joinpath(attempt.node, *folder.parts[-3:])
     return TaskWorkspace(
-        name=task.task.name,
+        name=task.name,
         attempt=attempt.attempt,
         folder=whole_of(folder) if attempt.split else folder,
-        assignment=assignment_of(task.task),
+        assignment=assignment_of(task),
+        node=attempt.node if of_node else "",
     )
 
 
@@ -135,4 +145,4 @@ def result_of(task: TaskState) -> TaskWorkspace | None:
     tried = [*reversed(task.attempts.values())]
     accepted = [each for each in tried if each.lifecycle is Lifecycle.COMPLETED or each.split]
     found = (accepted if task.lifecycle is Lifecycle.COMPLETED else tried)[:1] or tried[:1]
-    return workspace_in(task, found[0]) if found else None
+    return workspace_in(task.task, found[0]) if found else None

@@ -62,7 +62,7 @@ async def diff(
         found = await find(opened, id, run=run)
         state = await task_state(opened, found.task)
         chosen = (
-            workspace_in(state, state.attempts[found.attempt.id])
+            workspace_in(found.task, state.attempts[found.attempt.id])
             if found.attempt
             else result_of(state)
         )
@@ -282,7 +282,7 @@ async def _over(
 
 def _places(task: TaskState) -> list[TaskWorkspace]:
     """The workspaces of all attempts, and that of the result where it is another."""
-    places = [workspace_in(task, each) for each in task.attempts.values()]
+    places = [workspace_in(task.task, each) for each in task.attempts.values()]
     result = result_of(task)
     found = {each.folder: each for each in (*places, *([result] if result else []))}
     return [each for each in found.values() if each.made_by_run]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from pathlib import Path
 from typing import ClassVar
 
 from textual import on, work
@@ -17,7 +16,7 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.present.lookup import assignment_of, given_by
+from midwatch_supervisor.present.lookup import given_by
 from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
 from midwatch_supervisor.tui.operator_keys import RowChooser
@@ -42,7 +41,7 @@ from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.palette import on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 from midwatch_supervisor.tui.widgets.table import Table
-from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace
+from midwatch_supervisor.workspaces.task_workspace import workspace_in
 
 _PAGE = 1_000
 """Entries that are read at a time; keys are heard between."""
@@ -320,11 +319,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
     @work(group="diff")
     async def _read_diff(self) -> None:
         text, nothing = "", "Nothing is changed."
-        attempt, task = self.timeline.attempt, self.timeline.task
-        folder = Path(attempt.workspace)
-        at = TaskWorkspace(
-            name=task.name, attempt=attempt, folder=folder, assignment=assignment_of(task)
-        )
+        at = workspace_in(self.timeline.task, self.timeline.state)
         try:
             found = await at.diff()
         except (WorkspaceError, UsageError) as error:
@@ -333,7 +328,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
             text = self._journal.masker.text(found[0] if found else "")
             if found is None:
                 where = f" (the attempt is on {self._row.state.node})" if self._row.movable else ""
-                nothing = f"There is no git worktree here: {folder}{where}"
+                nothing = f"There is no git worktree here: {at.folder}{where}"
         self._comparing = False
         self._diff.say(one_line(nothing))
         self._diff.take(diff_lines(text))

@@ -1,6 +1,7 @@
 """`midwatch diff` of what a task has changed."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Lifecycle
 from midwatch_stage import factories as make
-from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
 from midwatch_stage.repository import worktree_with
 from midwatch_tools.git import git
 
@@ -27,6 +28,41 @@ async def workspace(journal: Journal, tmp_path: Path) -> Path:
     done = make.draft(make.task_transition(Lifecycle.COMPLETED), attempt=None)
     await journal.commit(Commit(drafts=(done,)))
     return folder
+
+
+@pytest.fixture
+async def moved(journal: Journal, tmp_path: Path) -> Path:
+    """The folder of an attempt outside git on `west`, which took it over from `east`."""
+    east, west = (tmp_path / "nodes" / node / "work" / "r1" / "fix-1" for node in ("east", "west"))
+    for folder, text in ((east, "old"), (west, "new")):
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text(f"{text}\n")
+    task = await new_task(journal, spec=assignment("fix").model_dump_json())
+    attempt = await new_attempt(journal, task, node="east", workspace=str(east))
+    await write(journal, attempt, make.AT, make.change(node="west"), make.ended())
+    done = make.draft(make.task_transition(Lifecycle.COMPLETED), attempt=None)
+    await journal.commit(Commit(drafts=(done,)))
+    return west
+
+
+@pytest.mark.usefixtures("moved")
+async def test_of_an_attempt_that_moved_the_work_of_its_last_node_is_printed(
+    capsys: Capture,
+) -> None:
+    assert await midwatch("diff", "fix") == 0
+    out = capsys.readouterr().out
+    assert "+new" in out
+    assert "old" not in out
+
+
+@pytest.mark.parametrize("command", ["diff", "merge"])
+async def test_of_work_that_is_on_another_machine_the_node_is_named(
+    moved: Path, capsys: Capture, command: str
+) -> None:
+    shutil.rmtree(moved)
+    assert await midwatch(command, "fix") == 2
+    said = "the workspace of fix is not on this machine: west had it last\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("name", ["fix", "fix#1", "1"])
