@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from midwatch_agents.learning.case import Case, line, observed_class, rejecter
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.config.learning import FAILURE_CLASSES
-from midwatch_monitor.records import Actor, Feedback, Lesson, Origin, Outcome, Sign, Summary
+from midwatch_monitor.records import Actor, Ending, Feedback, Lesson, Origin, Outcome, Sign, Summary
 
 MAX_TAGS = 8
 MAX_STEPS = 20
@@ -24,6 +24,17 @@ _DIFF_LINES = 6
 _NO_COMMENT = "no reason was given"
 _UNFIT = "the comment is left out, because it may not stand in a prompt"
 _WAITS = "it holds words of a worker, of its tools or of a model"
+_ENDS = {
+    Ending.DONE: "was completed",
+    Ending.STUCK: "was stopped as stuck",
+    Ending.RESTARTED: "was restarted",
+    Ending.SPLIT: "was split",
+    Ending.OUT_OF_BUDGET: "ran out of budget",
+    Ending.ERROR: "ended with an error",
+    Ending.CANCELED: "was canceled",
+    "": "ended without saying how",
+}
+"""What is said of an ending where `ended` and its name are no English."""
 _LAST_RESORT = ("work", "attempt", "result")
 _CHANGED_FILE = re.compile(r"^(?:\+\+\+ b|--- a)/([^\t\n]+)", re.MULTILINE)
 _CHANGED_LINE = re.compile(r"^(?:\+(?!\+\+ )|-(?!-- )).*\S.*", re.MULTILINE)
@@ -94,8 +105,8 @@ def fixed_summary(case: Case) -> Summary:
     """An ended attempt in two or three sentences, with three to seven topics."""
     name = sentence(f"The task was: {line(case.title or case.task or 'unnamed', _PART)}")
     turns = "1 turn" if case.turns == 1 else f"{case.turns} turns"
-    ended = f"The attempt ended {_end_words(case)} after {turns}"
-    why = f": {line(case.reason, _PART)}" if case.reason else ""
+    ended = f"The attempt {_end_words(case)} after {turns}"
+    why = f": {_told_once(line(case.reason, _PART))}" if case.reason else ""
     full = " ".join(filter(None, [name, sentence(f"{ended}{why}"), _event_words(case)]))
     bare = f"The task was {line(case.task, 80) or 'unnamed'}. {ended}."
     return Summary(text=bare if objection(full) else full, topics=topics_of(case), turns=case.turns)
@@ -145,7 +156,7 @@ def _verdict(case: Case, verdict: Feedback) -> str:
     comment = line(verdict.comment, _COMMENT)
     if verdict.sign is Sign.ENDED:
         reason = comment or line(case.reason, _COMMENT) or _NO_COMMENT
-        return sentence(f"The attempt ended {_end_words(case)}: {reason}")
+        return sentence(f"The attempt {_end_words(case)}: {_told_once(reason)}")
     if verdict.sign is Sign.EDITED and (files := changed_files(verdict.diff)):
         more = f": {comment}" if comment else ""
         return sentence(f"{rejecter(verdict)}, in {line(', '.join(files), _PART)}{more}")
@@ -188,7 +199,12 @@ def _instead(case: Case, verdict: Feedback) -> Iterable[str]:
 
 
 def _end_words(case: Case) -> str:
-    return case.ending.replace("-", " ") or "without saying how"
+    return _ENDS.get(case.ending, f"ended {case.ending.replace('-', ' ')}")
+
+
+def _told_once(reason: str) -> str:
+    """The reason without the name of the ending, which stands before it."""
+    return reason.removeprefix("out of budget: ")
 
 
 def _event_words(case: Case) -> str:

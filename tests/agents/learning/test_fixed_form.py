@@ -185,6 +185,26 @@ def test_s12_a_summary_is_short_has_topics_and_the_turns_of_the_case() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("ending", "reason", "said"),
+    [
+        ("out-of-budget", "out of budget: 3 of 3 requests", "ran out of budget{}: 3 of 3 requests"),
+        ("restarted", "restart by supervisor: Go", "was restarted{}: restart by supervisor: Go"),
+        ("done", "every acceptance check passed", "was completed{}: every acceptance check passed"),
+        ("unchecked", "nobody checked it", "ended unchecked{}: nobody checked it"),
+    ],
+)
+def test_how_an_attempt_ended_is_said_once_and_in_english(
+    ending: str, reason: str, said: str
+) -> None:
+    case = replace(CASE, ending=ending, reason=reason)
+    assert f"The attempt {said.format(' after 8 turns')}. " in fixed_summary(case).text
+    verdict = Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED, comment=reason)
+    lesson = fixed_lesson(replace(case, verdict=verdict))
+    assert lesson is not None
+    assert lesson.text.startswith(f"The attempt {said.format('')}. ")
+
+
 @pytest.mark.parametrize("case", [Case(), Case(title="Go", ending="done"), BARE, CASE])
 def test_s12_every_summary_has_three_to_seven_different_topics(case: Case) -> None:
     summary = fixed_summary(case)
