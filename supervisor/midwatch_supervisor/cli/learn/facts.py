@@ -54,7 +54,7 @@ async def list_facts(
                 told += 1
                 write_either(fact_fields(known), fact_line(known), json=json)
         if not told and not json:
-            write_line(f"no fact like that in {opened.name}")
+            write_line(f"there are no facts to list in {opened.name}")
 
 
 @app.command

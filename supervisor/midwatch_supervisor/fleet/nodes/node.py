@@ -200,7 +200,7 @@ class Node:
                     raise ReplacedError(f"another process is node {self._status.name} now")
                 if before is NodeState.LOST:
                     log.warning(
-                        "%s was taken for lost: it gives back all %d that it has in hand",
+                        "%s was taken for lost: it gives back what it has in hand (%d)",
                         *(self._status.name, self._turn_pool.busy),
                     )
                     await self._turn_pool.drop()

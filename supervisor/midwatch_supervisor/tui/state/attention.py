@@ -225,6 +225,8 @@ def _several(equal: Sequence[QueueItem], *, folded: bool) -> QueueItem:
 def lost_node(loss: LostNode, adrift: int = 0) -> QueueItem:
     """A node that is lost; `adrift` of its attempts are not continued elsewhere yet."""
     what = "the node is lost; other nodes continue its attempts"
+    if not loss.status.busy:
+        what = "the node is lost; it had no attempt in hand"
     if adrift:
         waits = "1 attempt waits" if adrift == 1 else f"{adrift} attempts wait"
         what = f"the node is lost; {waits} for another one"

@@ -108,7 +108,7 @@ async def test_where_there_is_nothing_nothing_is_told(
 ) -> None:
     assert await midwatch("facts", "list", *(["--json"] if json_option else [])) == 0
     out = capsys.readouterr().out
-    assert out == "" if json_option else out.startswith("no fact like that in ")
+    assert out == "" if json_option else out.startswith("there are no facts to list in ")
 
 
 async def test_a_fact_is_shown_with_what_became_of_it(say: Say, capsys: Capture) -> None:

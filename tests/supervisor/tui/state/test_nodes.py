@@ -178,6 +178,14 @@ def test_a_person_is_called_once_for_a_node_that_is_lost_while_they_look() -> No
     assert first == "south: the node is lost; other nodes continue its attempts"
 
 
+def test_of_a_lost_node_that_had_nothing_no_attempts_are_promised() -> None:
+    told = Told()
+    told.board.meet_nodes([NORTH, SOUTH])
+    told.board.meet_nodes([NORTH, replace(SOUTH, state=NodeState.LOST, busy=0)])
+    (lost,) = AttentionQueue(told.board).of_nodes
+    assert lost.what == "the node is lost; it had no attempt in hand"
+
+
 def test_what_a_lost_node_had_is_no_trouble_of_the_watch() -> None:
     told = Told()
     lost = Fault(part="node", error="north is gone: another node goes on with it")
