@@ -17,8 +17,9 @@ from midwatch_monitor.traces import (
     qwen,
     swe_agent,
 )
-from midwatch_monitor.traces.json_stream import Damage
-from midwatch_monitor.traces.session_reader import SessionReader, read_session
+from midwatch_monitor.traces.foreign import JsonNode
+from midwatch_monitor.traces.json_stream import Damage, first_lines
+from midwatch_monitor.traces.session_reader import SessionReader, SessionTail, Tail, read_session
 
 AUTO = "auto"
 
@@ -32,7 +33,11 @@ class Format:
     recognise: Callable[[Path], bool]
     read: Callable[[Path], Iterator[Event | Damage]]
     session: Callable[[Path], SessionReader] | None = None
-    """A reader of one that is still written, where it is read a line at a time."""
+    """A reader of one that is still written, where it can be followed."""
+    tail: Callable[[Path], SessionTail] = Tail
+    """Who follows it then."""
+    head: Callable[[Path], Iterator[JsonNode]] = first_lines
+    """What it says of itself first."""
 
 
 def _by_lines(
@@ -61,6 +66,8 @@ _KNOWN = {
         recognise=gemini.recognise,
         read=gemini.read,
         session=lambda path: gemini.GeminiSession(folder=gemini.project_folder(path)),
+        tail=gemini.tail,
+        head=gemini.head,
     ),
     "qwen": _by_lines(qwen.recognise, lambda _: qwen.QwenSession()),
     "openhands": Format(

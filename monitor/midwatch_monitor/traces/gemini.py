@@ -23,7 +23,10 @@ from midwatch_monitor.traces.json_stream import (
     text_at,
 )
 from midwatch_monitor.traces.session_reader import (
+    DocumentTail,
     SessionReader,
+    SessionTail,
+    Tail,
     read_items,
     read_session,
     typed_text,
@@ -53,7 +56,7 @@ def recognise(path: Path) -> bool:
 
 def _is_document(path: Path) -> bool:
     """Whether it is one document with all messages, as older versions keep their sessions."""
-    return bool(first_keys(path, _MESSAGES)) and bool(text_at(path, "projectHash"))
+    return first_keys(path, _MESSAGES) is not None and bool(text_at(path, "projectHash"))
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
@@ -62,9 +65,25 @@ def read(path: Path) -> Iterator[Event | Damage]:
     if not _is_document(path):
         yield from read_session(path, reader)
         return
-    head = {key: text_at(path, key) for key in ("sessionId", "projectHash", "kind")}
-    begin = TraceItem(number=0, node=JsonNode(head))
+    begin = TraceItem(number=0, node=_head_of(path))
     yield from read_items(chain([begin], items(path, _MESSAGES)), reader)
+
+
+def head(path: Path) -> Iterator[JsonNode]:
+    """The first lines of a session, or what its document says of it."""
+    return iter([_head_of(path)]) if _is_document(path) else first_lines(path)
+
+
+def tail(path: Path) -> SessionTail:
+    """A session that is still written."""
+    if _is_document(path):
+        return DocumentTail(path, _MESSAGES, _head_of(path))
+    return Tail(path)
+
+
+def _head_of(path: Path) -> JsonNode:
+    keys = ("sessionId", "projectHash", "kind")
+    return JsonNode({key: text_at(path, key) for key in keys})
 
 
 def project_folder(path: Path) -> str:

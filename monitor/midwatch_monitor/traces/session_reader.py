@@ -8,12 +8,14 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol
 
 from midwatch_monitor.records import Change, Event, Lifecycle, Step, StepKind
 from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, TraceItem, Workplace
-from midwatch_monitor.traces.json_stream import MAX_LINE, Damage, item_of, lines
+from midwatch_monitor.traces.json_stream import MAX_LINE, Damage, item_of, items, lines
 from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools
 
 
@@ -184,7 +186,11 @@ _KEPT = (
         variable="CODEX_HOME",
         patterns=("sessions/*/*/*/rollout-*.jsonl",),
     ),
-    SessionFiles(agent="gemini", folder=".gemini", patterns=("tmp/*/chats/session-*.jsonl",)),
+    SessionFiles(
+        agent="gemini",
+        folder=".gemini",
+        patterns=("tmp/*/chats/session-*.jsonl", "tmp/*/chats/session-*.json"),
+    ),
     SessionFiles(agent="qwen", folder=".qwen", patterns=("projects/*/chats/*.jsonl",)),
 )
 KEPT: Mapping[str, SessionFiles] = MappingProxyType({each.agent: each for each in _KEPT})
@@ -229,6 +235,21 @@ def _is_recent(path: Path, folder: Path, since: datetime) -> bool:
         return inside and path.is_file() and path.stat().st_mtime >= since.timestamp()
     except (OSError, RuntimeError):  # unreadable, gone, or a link that leads to itself
         return False
+
+
+class SessionTail(Protocol):
+    """Follows one file of a session from its beginning."""
+
+    def read(self) -> list[TraceItem | Damage]:
+        """What is new, or a part of it; nothing once all is read.
+
+        Raises OSError for a file that may not be read.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
 
 
 _CHUNK = 1024 * 1024
@@ -320,3 +341,58 @@ class Tail:
         if len(self._rest) > MAX_LINE:
             self._rest, self._too_long = b"", True
         return found
+
+
+_ENTRIES = 500
+"""Entries of a document that are read at a time."""
+
+
+class DocumentTail:
+    """Follows one document with an array of entries, which is written anew with each of them.
+
+    An entry is known by its `id`, else by its place, and the last one is read again as it grows. A
+    document that breaks off is no damage: its end may not be written yet.
+    """
+
+    def __init__(self, path: Path, array: str, head: JsonNode) -> None:
+        self._path = path
+        self._array = array
+        self._known = set[str]()
+        self._last = ""
+        self._stamp: tuple[int, ...] = ()
+        """Of the file as it was read."""
+        self._reading: Iterator[TraceItem | Damage] = iter([TraceItem(number=0, node=head)])
+
+    def read(self) -> list[TraceItem | Damage]:
+        """What is new, or a part of it; nothing once all is read.
+
+        Raises OSError for a file that may not be read.
+        """
+        found = list(islice(self._reading, _ENTRIES))
+        if not found and self._is_new():
+            self._reading = self._fresh(self._last)
+            found = list(islice(self._reading, _ENTRIES))
+        return found
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._reading = iter(())
+
+    def _is_new(self) -> bool:
+        try:
+            now = self._path.stat()
+        except FileNotFoundError:  # it may come back
+            return False
+        before, self._stamp = self._stamp, (now.st_ino, now.st_size, now.st_mtime_ns)
+        return stat.S_ISREG(now.st_mode) and self._stamp != before
+
+    def _fresh(self, last: str) -> Iterator[TraceItem | Damage]:
+        """The entries that were not read, and the one that was the last."""
+        for item in items(self._path, self._array):
+            if isinstance(item, Damage):
+                continue
+            key = item.node["id"].text or str(item.number)
+            if key == last or key not in self._known:
+                self._known.add(key)
+                self._last = key
+                yield item

@@ -40,7 +40,7 @@ from midwatch_monitor.records.work import EMBEDDED, SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.foreign import JsonNode, TraceItem
 from midwatch_monitor.traces.json_stream import Damage
-from midwatch_monitor.traces.session_reader import Heading, SessionReader, Tail
+from midwatch_monitor.traces.session_reader import Heading, SessionReader, SessionTail
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.run.attempt_end import Ended, end_asked_for
 from midwatch_tools.data_blocks import code
@@ -186,7 +186,7 @@ class ForeignSession:
         self,
         name: SessionName,
         *,
-        tail: Tail | None,
+        tail: SessionTail | None,
         reader: SessionReader,
         journal: SessionJournal,
         parent: "ForeignSession | None" = None,
@@ -297,7 +297,7 @@ class ForeignSession:
         self._budget = spend(self._budget, requests=len(requests), tokens=tokens, cost_usd=cost)
         return (Change(budget=self._budget),)
 
-    def follow(self, tail: Tail, reader: SessionReader) -> None:
+    def follow(self, tail: SessionTail, reader: SessionReader) -> None:
         """Read its file from here on, which was not there when its hooks spoke first."""
         if self._read_steps == self._known_steps:  # the file tells all of it once more
             self._tail, self._reader, self._read_steps = tail, reader, 0

@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,12 +16,12 @@ from midwatch_agents.hooks.adapters import HookEvent
 from midwatch_agents.hooks.events import read_event
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_monitor.traces import FORMATS, claude_code, recognise
-from midwatch_monitor.traces.json_stream import first_lines, object_of
+from midwatch_monitor.traces.foreign import JsonNode
+from midwatch_monitor.traces.json_stream import object_of
 from midwatch_monitor.traces.session_reader import (
     Heading,
     SessionFiles,
     SessionReader,
-    Tail,
     find_sessions,
     find_written,
     parent_of,
@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
 """How often known files are looked at."""
+_NAMES = ("**/*.jsonl", "**/session-*.json")
+"""What session files are called, in a folder that was named."""
 _FIND_EVERY = 4
 """After how many such looks new ones are looked for."""
 
@@ -80,6 +82,8 @@ class SessionWatch:
         self._by_name: dict[SessionName, ForeignSession] = {}
         self._passed_over: set[Path] = set()
         """Files that cannot be followed; said once."""
+        self._unknown = set[Path]()
+        """Files that were named and hold no session that can be followed; said once."""
         self._failing = False
 
     @property
@@ -152,7 +156,7 @@ class SessionWatch:
         for kept in self._wanted.agents:
             found += find_sessions(kept, self._environ, self._home, since=since)
         for path in self._wanted.paths:
-            found += find_written(path, ("**/*.jsonl",), since=since) if path.is_dir() else [path]
+            found += find_written(path, _NAMES, since=since) if path.is_dir() else [path]
         return sorted({each.resolve() for each in found}, key=lambda p: (len(p.parts), p))
 
     def _follow(self, path: Path) -> ForeignSession | None:
@@ -160,11 +164,13 @@ class SessionWatch:
         if path in self._by_path:
             return self._by_path[path]
         try:
-            format = recognise(path)
-            reader = None if format is None else FORMATS[format].session
-            if format is None or reader is None:
+            agent = recognise(path)
+            format = None if agent is None else FORMATS[agent]
+            if agent is None or format is None or format.session is None:
+                self._say_unknown(path, agent)
                 return None  # it may be empty as yet
-            heading = _read_heading(path, reader)
+            reader, tail = format.session(path), format.tail(path)
+            heading = _read_heading(format.session(path), format.head(path))
         except OSError as error:
             log.warning("%s is not followed: %s", path, error.strerror or error)
             self._passed_over.add(path)
@@ -172,20 +178,30 @@ class SessionWatch:
         parent_file = parent_of(path)
         parent = None if parent_file is None else self._follow(parent_file)
         if parent is None:
-            name = SessionName(agent=format, id=heading.id or path.stem, folder=heading.folder)
+            name = SessionName(agent=agent, id=heading.id or path.stem, folder=heading.folder)
         else:
             name = replace(parent.name, sub_agent=path.stem)
         session = self._by_name.get(name)
         if session in self._by_path.values():  # this is a copy of its file
             name, session = replace(name, id=path.stem), None
         if session is not None:  # its hooks spoke before there was a file
-            session.follow(Tail(path), reader(path))
+            session.follow(tail, reader)
         else:
             session = ForeignSession(
-                name, tail=Tail(path), reader=reader(path), journal=self._journal, parent=parent
+                name, tail=tail, reader=reader, journal=self._journal, parent=parent
             )
         self._by_path[path] = self._by_name[name] = session
         return session
+
+    def _say_unknown(self, path: Path, format: str | None) -> None:
+        """Say once of a file that was named why nothing is seen of it."""
+        if path in self._unknown or path not in {each.resolve() for each in self._wanted.paths}:
+            return
+        self._unknown.add(path)
+        if format is None:
+            log.warning("%s holds no session of a known program, or none yet", path)
+        else:
+            log.warning("%s is not followed: `midwatch replay` reads files of %s", path, format)
 
     # -- hooks -----------------------------------------------------------------------------
 
@@ -229,10 +245,9 @@ def _transcript_of(event: HookEvent) -> Path | None:
     return Path(event.transcript).resolve() if is_file else None
 
 
-def _read_heading(path: Path, reader: Callable[[Path], SessionReader]) -> Heading:
+def _read_heading(session: SessionReader, head: Iterable[JsonNode]) -> Heading:
     """What the first lines of a session say of it."""
-    session = reader(path)
-    for line in first_lines(path):
+    for line in head:
         for _ in session.take(line):
             pass
         if session.heading.id and session.heading.folder:

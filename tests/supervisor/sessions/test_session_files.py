@@ -1,13 +1,15 @@
 """Sessions are watched by the files that their programs write."""
 
+import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Ending, Fault, Lifecycle
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
-from midwatch_stage.sessions import DIALECTS, NOON
+from midwatch_stage.sessions import DIALECTS, NOON, Line
 from midwatch_supervisor.operator.tasks import out_of_reach
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
@@ -44,6 +46,66 @@ async def test_what_is_appended_is_taken_in_once_also_by_who_comes_next(
     await agents.another_watch().look()
     assert [each.number for each in await agents.steps()] == [1, 2, 3, 4, 5, 6]
     assert [each.exit_code for each in await agents.steps()] == [2] * 6
+
+
+def document(agents: ForeignAgents, *lines: Line, indent: int | None = 2) -> Path:
+    """A session of Gemini CLI as older versions keep it, written anew: each message stands once."""
+    head, *said = lines
+    messages = list({each["id"]: each for each in said if "id" in each}.values())
+    text = json.dumps({**head, "messages": messages}, indent=indent)
+    path = agents.file(".gemini/tmp/h/chats/session-s1.json")
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("named", ["program", "file", "folder"])
+async def test_a_session_that_is_one_document_is_taken_in_as_it_is_written_anew(
+    agents: ForeignAgents, indent: int | None, named: str
+) -> None:
+    gemini = DIALECTS["gemini"]
+    said, more = [*asked(gemini), *loop(gemini, 7)], gemini.prompt("More.", NOON)
+    path = document(agents, *asked(gemini), *loop(gemini, 2), indent=indent)
+    paths = {"program": (), "file": (path,), "folder": (path.parent,)}[named]
+    watch = agents.another_watch(*paths)
+    assert await watch.look()
+    document(agents, *said[:-2], indent=indent)  # the last call is at work
+    await watch.look()
+    whole = document(agents, *said, indent=indent).read_text()
+    path.write_text(whole[: len(whole) * 2 // 3])  # it is being written
+    await watch.look()
+    path.write_text(whole)
+    await watch.look()
+    assert not await watch.look()
+    document(agents, *said, *more, indent=indent)
+    await watch.look()
+    document(agents, *said, *more, *loop(gemini, 1, first=8), indent=indent)
+    await watch.look()
+    await agents.another_watch(*paths).look()
+    assert [each.call for each in await agents.steps()] == [f"c{n}" for n in range(1, 9)]
+    state = await agents.attempt()
+    assert "repeated_call" in {each.key.rule for each in state.firing}
+    assert await agents.records(Fault) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "holds no session of a known program, or none yet"),
+        ('{"trajectory": [{"action": "ls"}], "info": {}}', "`midwatch replay` reads files of swe"),
+    ],
+)
+async def test_of_a_named_file_that_cannot_be_followed_it_says_so_once(
+    agents: ForeignAgents, caplog: pytest.LogCaptureFixture, text: str, said: str
+) -> None:
+    path = agents.file("s1.traj")
+    path.write_text(text)
+    watch = agents.another_watch(path)
+    for _ in range(2):
+        assert not await watch.look()
+    (line,) = caplog.messages
+    assert line.startswith(str(path))
+    assert said in line
 
 
 async def test_a_prompt_alone_is_no_work_yet(agents: ForeignAgents) -> None:

@@ -22,7 +22,7 @@ from midwatch_supervisor.cli.journals import (
     journal_of_work,
     journal_place,
 )
-from midwatch_supervisor.cli.output import write_line
+from midwatch_supervisor.cli.output import write_error, write_line
 from midwatch_supervisor.cli.run.options import HeadlessOption, Output, output
 from midwatch_supervisor.cli.settings import AnyPort, ConfigOption, JsonOption, settings_in_force
 
@@ -99,17 +99,21 @@ def _sources(what: Sequence[str], *, hours: float) -> "SessionSources":
 
     if not 0 <= hours <= 24 * 365:
         raise UsageError("--since takes hours, from 0 to a year")
-    unknown = [each for each in what if each not in KEPT and not Path(each).exists()]
+    unknown = [each for each in what if each not in KEPT and not _is_place(each)]
     if unknown:
         raise UsageError(
-            f"{unknown[0]} is neither a program whose sessions are known ({', '.join(KEPT)}) nor "
-            "a file or folder"
+            f"{unknown[0] or '``'} is neither a program whose sessions are known "
+            f"({', '.join(KEPT)}) nor a file or folder"
         )
     return SessionSources(
         agents=tuple(KEPT[each] for each in (what or KEPT) if each in KEPT),
         paths=tuple(Path(each).absolute() for each in what if each not in KEPT),
         since=now() - timedelta(hours=hours),
     )
+
+
+def _is_place(name: str) -> bool:
+    return bool(name) and (Path(name).is_file() or Path(name).is_dir())
 
 
 async def _attach(
@@ -144,7 +148,7 @@ async def _attach(
                 pass
             await monitor.once()
             await reporter.catch_up()
-            return 0
+            return _say_none_found(watch, sources)
         works = [_begin(stack, watch.run()), _begin(stack, monitor.run())]
         at = "" if spans is None else await _take_spans(stack, desk, spans, works)
         about = _about(sources, at, journal.name)
@@ -286,6 +290,14 @@ def _nothing(sources: "SessionSources", spans: str) -> str:
         f"No session yet of {_watched(sources, spans)}. Start an agent: its session stands here "
         f"as soon as it does something{back}."
     )
+
+
+def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
+    """Say it where `--once` had nothing to take in; its exit code."""
+    if not watch.sessions:
+        what = _watched(sources, "")
+        write_error(f"No session of {what} that was written lately; `--since 24` looks back a day")
+    return 0
 
 
 async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str]) -> None:

@@ -83,11 +83,25 @@ async def test_what_the_hooks_of_another_program_left_stays_for_its_own_watch(
     assert [each["task"] for each in await ask(capsys, "status")] == ["repo-s1", "other-s2"]
 
 
+@pytest.mark.parametrize("name", ["cloud-code", "", "pipe"])
 async def test_an_unknown_program_is_refused_with_those_that_are_known(
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    assert await midwatch("attach", "cloud-code") == 2
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    assert await midwatch("attach", name) == 2
     assert "claude-code, codex, gemini, qwen" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("home", "named_by_the_environment")
+async def test_once_says_where_it_has_found_no_session(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert await midwatch("attach", "codex", str(tmp_path / "empty"), "--once") == 0
+    told = capsys.readouterr()
+    assert f"No session of codex, {tmp_path / 'empty'} " in told.err
+    assert "--since 24" in told.err
 
 
 @pytest.mark.usefixtures("home", "named_by_the_environment")
