@@ -1,14 +1,35 @@
 """A small HTTP server for other programs, beside the work in the same event loop."""
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from midwatch_monitor.errors import UsageError
 
 MAX_BODY = 16 * 1024 * 1024
 """Bytes of a request's body, also once it is unpacked."""
+
+log = logging.getLogger(__name__)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether the server is to say it: of a request that cannot be read, a line will do.
+
+    It logs a traceback, which is of the sender's making, and would stand across the console.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, web.RequestPayloadError):  # who reads the body says so
+        return False
+    if isinstance(error, HttpProcessingError):
+        record.msg, record.args = "a request cannot be read: %s", (error.message.split("\n")[0],)
+        record.exc_info = None
+    return True
+
+
+log.addFilter(_is_ours)
 
 
 @asynccontextmanager
@@ -19,7 +40,7 @@ async def serve(host: str, port: int, route: web.RouteDef) -> AsyncGenerator[int
     """
     application = web.Application(client_max_size=MAX_BODY)
     application.add_routes([route])
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1, logger=log)
     await runner.setup()
     try:
         try:

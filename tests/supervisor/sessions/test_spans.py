@@ -249,9 +249,14 @@ async def test_a_body_that_is_too_long_is_refused_also_when_it_is_packed(port: i
     assert await post(port, endless, Transfer_Encoding="chunked") == 413
 
 
-async def test_a_body_that_cannot_be_read_is_refused(port: int) -> None:
+async def test_a_body_that_cannot_be_read_is_refused_in_a_line(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
     assert await post(port, b"no gzip", Content_Encoding="gzip") == 400
     assert await post(port, b"", Content_Length="-1") == 400
+    assert await post(port, b"none", Content_Encoding="br") == 400
+    assert len(caplog.records) == 3
+    assert [each.exc_info for each in caplog.records] == [None] * 3
 
 
 async def test_a_body_in_chunks_is_taken(port: int, agents: ForeignAgents) -> None:
