@@ -109,6 +109,15 @@ async def test_the_newest_records_of_an_attempt_are_told_in_their_order(
     assert [each["step"] for each in told] == [5, 6, 7]
 
 
+async def test_an_attempt_may_be_named_by_the_number_that_it_is_listed_with(
+    reader: Caller, attempt: Attempt, write: Write
+) -> None:
+    await write(step(1, tool="bash"))
+    (line,) = lines(await reader.say("list_attempts"))
+    told = lines(await reader.say("timeline", attempt=line["attempt"], last=1))
+    assert [each["step"] for each in told] == [1]
+
+
 async def test_an_alert_is_explained_by_its_steps_and_what_was_done_about_it(
     reader: Caller, attempt: Attempt, write: Write
 ) -> None:
