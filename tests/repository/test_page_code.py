@@ -16,6 +16,7 @@ from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.config.document import read_document
 from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.source import load_settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.replay.timeline import check_timeline
@@ -91,12 +92,18 @@ async def test_the_agent_of_each_block_of_python_is_watched(
     assert len(tasks) == len(of("python")) > 1
 
 
-def test_every_watch_of_the_text_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_watch_of_the_text_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    known = {"Watch": Watch, "Path": Path, "tell_me": print}
+    monkeypatch.chdir(tmp_path)
+    Path("midwatch.yaml").write_text("reflect: {remind_every: 7}\n")
+    known = {"Watch": Watch, "Path": Path, "tell_me": print, "os": os}
+    known |= {"load_settings": load_settings}
     shown = {text for page in NOW for text in spans(page) if re.match(r"Watch\(.*\)$", text)}
     assert len(shown) > 5
-    assert all(isinstance(eval(text, known), Watch) for text in shown)
+    made = [eval(text, known) for text in sorted(shown)]
+    assert {each.settings.reflect.remind_every for each in made} == {3, 7}
 
 
 def test_the_scripts_that_a_page_shows_play_an_agent_and_a_model(tmp_path: Path) -> None:

@@ -186,7 +186,10 @@ async def calibration(
         elif records:
             _print_records(records, useful)
         else:
-            write_line(f"no attempt that reported its confidence is over in {opened.name}")
+            write_line(
+                "no attempt of a known model that reported its confidence has succeeded or failed "
+                f"in {opened.name}; `midwatch feedback` says so of one that nobody checked"
+            )
 
 
 def _line(record: TrackRecord, useful: float) -> dict[str, object]:

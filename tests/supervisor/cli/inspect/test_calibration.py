@@ -114,7 +114,19 @@ async def test_where_nothing_is_over_nothing_is_told(
 ) -> None:
     assert await midwatch("calibration", *(["--json"] if json_option else [])) == 0
     out = capsys.readouterr().out
-    assert out == "" if json_option else out.startswith("no attempt that reported")
+    assert out == "" if json_option else out.startswith("no attempt of a known model")
+
+
+async def test_an_attempt_that_nobody_checked_counts_once_somebody_says_what_it_is_worth(
+    journal: Journal, capsys: Capture
+) -> None:
+    attempt = await new_attempt(journal, await new_task(journal, "fix"), model="m")
+    await write(journal, attempt, AT, reflecting(1, 40, 80), ended(Ending.UNCHECKED))
+    (said,) = await read(capsys, "calibration")
+    assert "has succeeded or failed" in said
+    assert "`midwatch feedback`" in said
+    await read(capsys, "feedback", "fix", "accept")
+    assert "m: not enough attempts (1 of 5)" in await read(capsys, "calibration")
 
 
 async def test_show_puts_it_next_to_the_last_confidence(
