@@ -370,7 +370,7 @@ class DocumentTail:
         """
         found = list(islice(self._reading, _ENTRIES))
         if not found and self._is_new():
-            self._reading = self._fresh(self._last)
+            self._reading = self._fresh()
             found = list(islice(self._reading, _ENTRIES))
         return found
 
@@ -386,13 +386,13 @@ class DocumentTail:
         before, self._stamp = self._stamp, (now.st_ino, now.st_size, now.st_mtime_ns)
         return stat.S_ISREG(now.st_mode) and self._stamp != before
 
-    def _fresh(self, last: str) -> Iterator[TraceItem | Damage]:
+    def _fresh(self) -> Iterator[TraceItem | Damage]:
         """The entries that were not read, and the one that was the last."""
         for item in items(self._path, self._array):
             if isinstance(item, Damage):
                 continue
             key = item.node["id"].text or str(item.number)
-            if key == last or key not in self._known:
+            if key == self._last or key not in self._known:
                 self._known.add(key)
                 self._last = key
                 yield item

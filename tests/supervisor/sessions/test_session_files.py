@@ -83,9 +83,20 @@ async def test_a_session_that_is_one_document_is_taken_in_as_it_is_written_anew(
     await watch.look()
     await agents.another_watch(*paths).look()
     assert [each.call for each in await agents.steps()] == [f"c{n}" for n in range(1, 9)]
+    assert await agents.records(Fault) == []
     state = await agents.attempt()
     assert "repeated_call" in {each.key.rule for each in state.firing}
-    assert await agents.records(Fault) == []
+
+
+async def test_a_message_that_stands_in_a_document_again_is_read_again(
+    agents: ForeignAgents,
+) -> None:
+    said = [*asked(DIALECTS["gemini"]), *loop(DIALECTS["gemini"], 2)]
+    head, *messages = [each for each in said if "$set" not in each]
+    path = agents.file(".gemini/tmp/h/chats/session-s1.json")
+    path.write_text(json.dumps({**head, "messages": [7, *messages, None]}))
+    await agents.watch.look()
+    assert [each.call for each in await agents.steps()] == ["c1", "c2"]
 
 
 @pytest.mark.parametrize(

@@ -294,8 +294,9 @@ def _nothing(sources: "SessionSources", spans: str) -> str:
 
 def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
     """Say it where `--once` had nothing to take in; its exit code."""
-    if not watch.sessions:
-        what = _watched(sources, "")
+    # Of a file that was named, the watch has said why.
+    searched = replace(sources, paths=tuple(each for each in sources.paths if each.is_dir()))
+    if not watch.sessions and (what := _watched(searched, "")):
         write_error(f"No session of {what} that was written lately; `--since 24` looks back a day")
     return 0
 

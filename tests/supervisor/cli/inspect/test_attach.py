@@ -97,11 +97,14 @@ async def test_an_unknown_program_is_refused_with_those_that_are_known(
 async def test_once_says_where_it_has_found_no_session(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "empty").mkdir()
-    assert await midwatch("attach", "codex", str(tmp_path / "empty"), "--once") == 0
-    told = capsys.readouterr()
-    assert f"No session of codex, {tmp_path / 'empty'} " in told.err
-    assert "--since 24" in told.err
+    (empty := tmp_path / "empty").mkdir()
+    (named := tmp_path / "named").touch()
+    assert await midwatch("attach", "codex", str(empty), str(named), "--once") == 0
+    assert f"No session of codex, {empty} that was written lately; " in capsys.readouterr().err
+    assert await midwatch("attach", str(named), "--once") == 0
+    told = capsys.readouterr().err
+    assert f"{named} holds no session of a known program" in told
+    assert "lately" not in told
 
 
 @pytest.mark.usefixtures("home", "named_by_the_environment")
