@@ -19,6 +19,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext, ToolDefinition
 
 from midwatch_monitor.bus import Bus
+from midwatch_monitor.config.section import LONGEST_NAME
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
@@ -66,6 +67,13 @@ def _require_known(argument: str, given: str, known: Sequence[str]) -> None:
         raise UsageError(f"Watch({argument}={given!r}): it is one of {', '.join(known)}")
 
 
+def _require_name(name: str) -> None:
+    if not any(map(str.isalpha, name)):
+        raise UsageError(f"Watch(name={name!r}): a name has a letter at least")
+    if len(name) > LONGEST_NAME:
+        raise UsageError(f"Watch(name=…): a name has at most {LONGEST_NAME} characters")
+
+
 class Watch(AttemptWatch):
     """Watches an agent of yours: each of its runs becomes an attempt in the journal.
 
@@ -97,8 +105,8 @@ class Watch(AttemptWatch):
     ) -> None:
         """Set up the watch; nothing is opened before a run begins.
 
-        Raises UsageError for a mode or tools that there are not, a name without a letter, and a
-        root that is no folder.
+        Raises UsageError for a mode or tools that there are not, a name without a letter or of more
+        than 80 characters, and a root that is no folder.
 
         Args:
             name: What the task is called in the journal.
@@ -121,8 +129,7 @@ class Watch(AttemptWatch):
         """
         _require_known("mode", mode, ("steer", "observe"))
         _require_known("tools", tools, ("all", "reflect"))
-        if not any(map(str.isalpha, name)):
-            raise UsageError(f"Watch(name={name!r}): a name has a letter at least")
+        _require_name(name)
         root = None if root is None else Path(root)
         if root is not None and not root.is_dir():
             raise UsageError(f"Watch(root=…): {root} is no folder")

@@ -22,7 +22,9 @@ from pydantic import (
 Percent = Annotated[int, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
 Window = Annotated[int, Field(ge=2, le=50)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+LONGEST_NAME = 80
+"""Characters of what a task or a worker is called: tables are as wide as the longest."""
+Name = Annotated[str, Field(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}$")]
 
 
 class Refusal(ValueError):

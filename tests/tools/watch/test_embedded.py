@@ -100,6 +100,7 @@ async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_req
         ({"tools": "reflct"}, r"Watch\(tools='reflct'\): it is one of all, reflect"),
         ({"name": " "}, r"Watch\(name=' '\): a name has a letter at least"),
         ({"name": "..."}, "a name has a letter at least"),
+        ({"name": "x" * 81}, "a name has at most 80 characters"),
         ({"root": Path("/nowhere")}, "/nowhere is no folder"),
         ({"root": "/nowhere"}, "/nowhere is no folder"),
     ],

@@ -55,8 +55,8 @@ def mcp(
     """Let a program read what happens and, with `--write`, act; or watch it as a worker."""
     if worker is not None and (write or http is not None):
         raise UsageError("--worker takes neither --write nor --http: a connection is one worker")
-    if worker is not None and not worker.strip():
-        raise UsageError("--worker needs a name")
+    if worker is not None:
+        _check_name(worker)
     if token_file is not None and http is None:
         raise UsageError("--token-file is for --http")
     try:
@@ -69,6 +69,15 @@ def mcp(
     else:
         work = _serve(journal, (author or AUTHOR) if write else None, _page(http, token_file))
     return run_to_end(work, grace_seconds=_GRACE_SECONDS, notice="")
+
+
+def _check_name(worker: str) -> None:
+    from midwatch_monitor.config.section import LONGEST_NAME
+
+    if not worker.strip():
+        raise UsageError("--worker needs a name")
+    if len(worker) > LONGEST_NAME:
+        raise UsageError(f"--worker takes a name of at most {LONGEST_NAME} characters")
 
 
 def _log_plainly() -> None:

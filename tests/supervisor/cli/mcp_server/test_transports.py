@@ -166,6 +166,7 @@ async def test_over_http_an_agent_of_pydantic_ai_reads_it_by_the_client_of_fastm
         (("--worker", "x", "--write"), "--worker takes neither --write nor --http"),
         (("--worker", "x", "--http", "8000"), "--worker takes neither --write nor --http"),
         (("--worker", " "), "--worker needs a name"),
+        (("--worker", "x" * 81), "--worker takes a name of at most 80 characters"),
         (("--token-file", "t"), "--token-file is for --http"),
         (("--http", "here"), "--http takes HOST:PORT, or PORT alone"),
         (("--http", "127.0.0.1:70000"), "--http takes HOST:PORT, or PORT alone"),
