@@ -34,8 +34,20 @@ DryRunOption = Annotated[
 
 
 def journal_place(option: str | None) -> str:
-    """Where the journal of a command is: a path or a URL."""
-    return journal_location(option, os.environ, Path.cwd())
+    """Where the journal of a command is: a path or a URL.
+
+    Raises UsageError for a path that cannot even be looked at.
+    """
+    location = journal_location(option, os.environ, Path.cwd())
+    if "://" not in location:
+        try:
+            Path(location).exists()
+        except OSError as error:
+            raise UsageError(
+                f"there can be no journal at {location}: {error.strerror}; name another with "
+                "--journal"
+            ) from error
+    return location
 
 
 def masked_note(journal: "Journal", *texts: str) -> str:

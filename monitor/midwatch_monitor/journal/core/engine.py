@@ -142,6 +142,29 @@ def connect(location: str | Path, access: Access, synchronous: Synchronous) -> S
     return _sqlite(url, access, synchronous)
 
 
+def require_location(location: str | Path) -> Path | None:
+    """The file of a journal that is there already; nothing is made, and no server is asked.
+
+    Raises JournalError where none can be: the folder of a new one must be one that can be made.
+    """
+    url = _url_of(location)
+    if not url.drivername.startswith("sqlite"):
+        _elsewhere(url, Access.READ).close()
+        return None
+    if not url.database or url.database == ":memory:" or url.query.get("uri"):
+        return None
+    path = Path(url.database)
+    if path.exists():
+        _require(path, Access.WRITE)
+        return path
+    above = next(each for each in path.absolute().parents if each.exists())
+    if not above.is_dir():
+        raise JournalReadOnlyError(f"the folder {path.parent} cannot be made: {above} is a file")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise JournalReadOnlyError(f"{above} may not be written by this user: see its permissions")
+    return None
+
+
 def is_url(location: str) -> bool:
     """Whether it was meant to be a URL, not the path of a file."""
     return "://" in location or _SLASHES.match(location) is not None

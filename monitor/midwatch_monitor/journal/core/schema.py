@@ -13,6 +13,7 @@ new both can use, later what only the new can) lets nodes be upgraded one by one
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +35,7 @@ from midwatch_monitor.journal.core.engine import (
     connect,
     database_time,
     explain_errors,
+    require_location,
     transaction,
 )
 from midwatch_monitor.journal.core.outage import OPENING_SECONDS, Patience, is_refusal
@@ -128,6 +130,21 @@ def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: floa
     """Make the tables of `store` those of this version, or say why that cannot be."""
     with explain_errors(store.name, patience_seconds):
         return Patience(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
+
+
+def require_usable(location: str) -> None:
+    """Raise JournalError where no run could keep its journal; nothing is made or changed."""
+    file = require_location(location)
+    if file is None:
+        return
+    store = connect(file, Access.READ, Synchronous.NORMAL)
+    with closing(store), explain_errors(store.name):
+        found = version_of(store)
+        refuse_stranger(found, store.name)
+        if found.newer and not found.current:
+            raise _too_new(store.name, found.revision)
+        if found.revision is None:
+            _refuse_others(store)
 
 
 def version_of(store: Store) -> Version:

@@ -66,6 +66,9 @@ def run(
     if found.notice:
         (write_error if json or quiet else write_line)(found.notice)
     if dry_run:
+        from midwatch_monitor.journal.core.schema import require_usable
+
+        require_usable(journal_place(journal))
         for each in tasks:
             _say(each, json=json)
         return 0

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.journal.core.engine import Access
+from midwatch_monitor.journal.core.schema import open_store
 from midwatch_stage.command import MIDWATCH
 from midwatch_stage.matrix import matrix
 from midwatch_supervisor.cli import main
@@ -141,3 +143,24 @@ def test_twenty_thousand_tasks_are_refused_before_they_are_read(
     assert capsys.readouterr().err == (
         "tasks.yaml: is longer than 500,000 characters: share it out over several files\n"
     )
+
+
+@pytest.mark.parametrize(
+    "journal", [".", "tasks.yaml", "tasks.yaml/j.db", "mysql://host/x", "x" * 300]
+)
+def test_a_dry_run_refuses_a_journal_that_the_run_would_refuse(
+    journal: str, folder: Path, capsys: Capture
+) -> None:
+    (folder / "tasks.yaml").write_text(TASKS)
+    words = ["run", "tasks.yaml", "--headless", "--journal", journal]
+    code, said = main([*words, "--dry-run"]), capsys.readouterr()
+    assert (code, said.out) == (main(words), "")
+    assert said.err.split(":")[0] == capsys.readouterr().err.split(":")[0] != ""
+
+
+def test_a_dry_run_makes_no_journal(folder: Path, capsys: Capture) -> None:
+    (folder / "tasks.yaml").write_text(TASKS)
+    assert main(["run", "tasks.yaml", "--dry-run", "--journal", "new/j.db"]) == 0
+    assert not (folder / "new").exists()
+    open_store(folder / "j.db", Access.CREATE).close()
+    assert main(["run", "tasks.yaml", "--dry-run", "--journal", "j.db"]) == 0
