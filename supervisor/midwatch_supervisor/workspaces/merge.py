@@ -203,11 +203,27 @@ async def _leave_trace(merge: Merge) -> None:
     await git(merge.home, "update-ref", trace, made.strip())
 
 
-async def merged_before(home: Path, branch: str) -> tuple[str, str] | None:
-    """The commits with which a branch began and ended that was merged here; `None` if none was."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastMerge:
+    """What is remembered of a branch that was merged, and may be gone."""
+
+    home: Path
+    """The repository that took it."""
+    into: str
+    begun: str
+    """The commit that it began with."""
+    tip: str
+
+
+async def merged_before(home: Path, branch: str) -> PastMerge | None:
+    """What was merged here of a branch; `None` if nothing was."""
     trace = TRACES + branch.removeprefix(BRANCHES)
     begun, tip = await commit_at(home, f"{trace}^1"), await commit_at(home, f"{trace}^2")
-    return (begun, tip) if tip else None
+    if not tip:
+        return None
+    told = await git(home, "show", "--no-patch", "--format=%s", trace, "--")
+    into = told.strip().removeprefix(f"{branch} into ")
+    return PastMerge(home=home, into=into, begun=begun, tip=tip)
 
 
 async def rehearse(merge: Merge) -> None:

@@ -20,7 +20,7 @@ from midwatch_supervisor.workspaces.changes import (
     left_behind,
     numstat,
 )
-from midwatch_supervisor.workspaces.merge import merged_before
+from midwatch_supervisor.workspaces.merge import PastMerge, merged_before
 from midwatch_supervisor.workspaces.placement import workspace_of
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.git import git, is_repository
@@ -62,6 +62,12 @@ class TaskWorkspace:
         """Whether the folder is on this machine, and a run has made it."""
         return self.assignment is not None and await asyncio.to_thread(os.path.isdir, self.folder)
 
+    async def removed(self) -> bool:
+        """Whether it was here: the folder that runs work below still is."""
+        if not self.made_by_run or await self.there():
+            return False
+        return await asyncio.to_thread(os.path.isdir, self.folder.parents[2])
+
     async def open(self) -> Workspace:
         """The workspace. Raises UsageError where it is gone, or no longer the one that was made."""
         if not await asyncio.to_thread(os.path.isdir, self.folder):
@@ -85,7 +91,7 @@ class TaskWorkspace:
             files = await file_changes(workspace, self.source)
             return await diff_from(workspace, self.source), files
         merged = await self.find_merge()
-        return await diff_between(*merged) if merged else None
+        return await diff_between(merged.home, merged.begun, merged.tip) if merged else None
 
     async def only_here(self, workspace: Workspace) -> tuple[str, ...]:
         """The files that a check of the task names, that no merge takes, and that are not the same
@@ -102,16 +108,12 @@ class TaskWorkspace:
         except OSError:
             return False
 
-    async def find_merge(self) -> tuple[Path, str, str] | None:
-        """The repository that took its branch, and the commits with which that began and ended.
-
-        `None` where `midwatch merge` took none.
-        """
+    async def find_merge(self) -> PastMerge | None:
+        """The merge of its branch; `None` where `midwatch merge` took none."""
         home = self.source
         if home is None or not await asyncio.to_thread(is_repository, home):
             return None
-        found = await merged_before(home, branch_of(self.folder))
-        return (home, *found) if found else None
+        return await merged_before(home, branch_of(self.folder))
 
 
 async def diff_between(home: Path, begun: str, tip: str) -> tuple[str, tuple[FileChange, ...]]:

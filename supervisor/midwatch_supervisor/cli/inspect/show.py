@@ -63,6 +63,7 @@ from midwatch_supervisor.present.record_text import (
     plan_lines,
 )
 from midwatch_supervisor.present.text_line import because, status_text
+from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, workspace_in
 
 TaskOrAttempt = Annotated[
     str,
@@ -100,8 +101,27 @@ async def show(
         async for shown in shown_records(opened, found):
             texts[shown.entry.attempt or 0].add(shown)
         calibrations = await _calibrations(opened, state, only=found.attempt)
+        for number, attempt in state.attempts.items():
+            if found.attempt is None or found.attempt.id == number:
+                texts[number].work = await _work(workspace_in(state, attempt))
     for text in _task_lines(state, nodes, texts, calibrations, opened.masker, only=found.attempt):
         write_line(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """Where the work of an attempt is, as far as this machine knows."""
+
+    place: str = ""
+    fate: str = ""
+
+
+async def _work(at: TaskWorkspace) -> _Work:
+    merge = await at.find_merge() if at.made_by_run else None
+    removed = await at.removed()
+    place = f"in {at.folder}" if at.attempt.workspace and not removed else ""
+    merged = [f"merged into {merge.into}"] if merge else []
+    return _Work(place=place, fate="; ".join([*merged, *["its workspace was removed"] * removed]))
 
 
 async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
@@ -140,6 +160,7 @@ class ShownRecord:
 class _AttemptTexts:
     """The lines of one attempt that the state does not hold."""
 
+    work: _Work = field(default_factory=_Work)
     steps: deque[str] = field(default_factory=lambda: deque[str](maxlen=_RECENT))
     given: list[str] = field(default_factory=list[str])
     learned: list[str] = field(default_factory=list[str])
@@ -206,15 +227,20 @@ def _task_lines(
         if only is None or only.id == id:
             yield ""
             calibration = calibrations.get(attempt.attempt.model)
-            yield from _attempt(task, attempt, calibration, health_of(attempt, nodes))
             shown = texts.get(id, _AttemptTexts())
+            health = health_of(attempt, nodes)
+            yield from _attempt(task, attempt, calibration, health, shown.work)
             yield from _section("given of what was learned", shown.given)
             yield from _section("verdicts, and what was learned of it", shown.learned)
             yield from _section("last steps", shown.steps)
 
 
 def _attempt(
-    task: Task, state: AttemptState, calibration: Calibration | None, health: Health
+    task: Task,
+    state: AttemptState,
+    calibration: Calibration | None,
+    health: Health,
+    work: _Work,
 ) -> Iterator[str]:
     attempt = state.attempt
     by = f"{attempt.worker} with {state.model}" if state.model else attempt.worker
@@ -227,9 +253,11 @@ def _attempt(
     yield f"  health {health}, last step {state.last_step}"
     yield from _report_lines(state, calibration)
     # Another node has a workspace of its own, and the journal knows only the first one's.
-    where = f", {'begun ' if state.moves else ''}in {attempt.workspace}"
+    where = f", {'begun ' if state.moves else ''}{work.place}" if work.place else ""
     nodes = ", then ".join((attempt.node, *state.moves))
-    yield f"  {by}{before} on {nodes}{where if attempt.workspace else ''}"
+    yield f"  {by}{before} on {nodes}{where}"
+    if work.fate:
+        yield f"  {work.fate}"
     details = state.details
     for saved in filter(None, (details.saved, details.unsaved)):
         yield f"  {record_line(saved)}"

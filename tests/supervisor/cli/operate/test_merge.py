@@ -121,6 +121,31 @@ async def test_what_is_merged_already_is_left_alone(
     assert git(repository, "rev-parse", "HEAD") == head
 
 
+async def test_show_says_what_became_of_the_work(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    shown = "\n".join(await read(capsys, "show", "totals"))
+    assert f", in {worktree}\n" in shown
+    await midwatch("merge", "totals")
+    capsys.readouterr()
+    shown = "\n".join(await read(capsys, "show", "totals"))
+    assert str(worktree) not in shown
+    assert "\n  merged into main; its workspace was removed\n" in shown
+    git(repository, "worktree", "add", "--quiet", "--detach", str(worktree))
+    shown = "\n".join(await read(capsys, "show", "totals"))
+    assert f", in {worktree}\n  merged into main\n" in shown
+
+
+async def test_show_says_that_work_was_thrown_away(
+    journal: Journal, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    await midwatch("clean", "totals")
+    capsys.readouterr()
+    assert "  its workspace was removed" in await read(capsys, "show", "totals")
+
+
 async def test_what_its_owner_merged_by_hand_is_removed(
     journal: Journal, repository: Path, worktree: Path, capsys: Capture
 ) -> None:
