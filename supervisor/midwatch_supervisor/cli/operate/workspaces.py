@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -151,7 +151,7 @@ async def _clean_up(plan: Merge, result: TaskWorkspace, run: int, *, run_over: b
         return
     workspace = await result.open()
     if not run_over:
-        write_line(f"kept {workspace.branch}: its run is not over; `midwatch clean` removes it")
+        write_line(f"kept {workspace.branch}: once its run is over, `midwatch clean` removes it")
     elif await uncommitted(workspace):
         write_line(f"kept {workspace.folder}: it holds files that are not committed")
     elif names := await result.only_here(workspace):
@@ -229,11 +229,13 @@ async def clean(
     So are those that hold no changes. What holds unmerged work stays, unless its task is named.
     """
     async with await journal_to_read(journal) as opened:
-        over = [each async for each in _over(opened, tasks, run)]
+        over, open_runs = await _over(opened, tasks, run)
         found = [Leftover(task=task, at=at) for task in over for at in _places(task)]
         left = [each for each in found if await each.at.there()]
         gone = [await _clean(each, named=bool(tasks), dry_run=dry_run) for each in left]
-    if not left:
+    for why in open_runs:
+        write_line(f"{why}; its workspaces stay")
+    if not left and not open_runs:
         write_line("there is nothing to clean")
     elif not all(gone):
         write_line("`midwatch clean TASK --run N` throws such work away")
@@ -262,8 +264,13 @@ class Leftover:
 
 async def _over(
     journal: "Journal", names: Sequence[str], run: int | None
-) -> AsyncIterator[TaskState]:
-    """The tasks that are named, else all; of runs of which no task may still build on another."""
+) -> tuple[list[TaskState], list[str]]:
+    """The tasks that are named, else all; of runs of which no task may still build on another.
+
+    And of each other run with a workspace why it stays as it is.
+    """
+    over: list[TaskState] = []
+    kept: list[str] = []
     wanted = [(await find(journal, name, run=run)).task for name in names]
     for each in await chosen_runs(journal, run):
         mine = {task.id for task in wanted if task.run == each.id}
@@ -272,12 +279,14 @@ async def _over(
         tasks = await task_states(journal, each.id)
         unfinished = next((task for task in tasks if not task.over), None)
         if unfinished is None:
-            for task in tasks:
-                if not wanted or task.task.id in mine:
-                    yield task
-        elif mine:
-            state = f"{unfinished.task.name} is {unfinished.status}"
-            raise UsageError(f"run {each.id} is not over: {state}")
+            over += [task for task in tasks if not wanted or task.task.id in mine]
+            continue
+        why = f"run {each.id} is not over: {unfinished.task.name} ({unfinished.status})"
+        if mine:
+            raise UsageError(why)
+        if any([await at.there() for task in tasks for at in _places(task)]):
+            kept.append(why)
+    return over, kept
 
 
 def _places(task: TaskState) -> list[TaskWorkspace]:

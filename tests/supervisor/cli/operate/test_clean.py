@@ -152,10 +152,17 @@ async def test_what_nobody_committed_is_unmerged_work_and_rubbish_is_not(
 async def test_a_run_that_is_not_over_is_left_alone(room: Room, capsys: Capture) -> None:
     idle = await room.task("idle")
     await room.task("busy", lifecycle=Lifecycle.WORKING, endings=())
-    assert await read(capsys, "clean") == ["there is nothing to clean"]
+    assert await read(capsys, "clean") == ["run 1 is not over: busy (working); its workspaces stay"]
     assert await midwatch("clean", "idle") == 2
-    assert capsys.readouterr().err == "run 1 is not over: busy is working\n"
+    assert capsys.readouterr().err == "run 1 is not over: busy (working)\n"
     assert idle.exists()
+
+
+async def test_a_run_that_is_not_over_and_has_made_nothing_is_no_matter(
+    room: Room, capsys: Capture
+) -> None:
+    await room.task("busy", lifecycle=Lifecycle.WORKING, endings=())
+    assert await read(capsys, "clean") == ["there is nothing to clean"]
 
 
 async def test_a_copy_goes_if_it_is_as_its_source(copies: Room) -> None:

@@ -248,7 +248,7 @@ async def test_a_branch_that_others_may_build_on_stays(
     await new_task(journal, "later", run=1)
     assert await midwatch("merge", "totals") == 0
     assert capsys.readouterr().out.endswith(
-        f"kept {BRANCH}: its run is not over; `midwatch clean` removes it\n"
+        f"kept {BRANCH}: once its run is over, `midwatch clean` removes it\n"
     )
     assert str(worktree) in git(repository, "worktree", "list")
 
