@@ -350,14 +350,18 @@ def _history(context: DecisionContext, action: Action) -> str:
     """What was tried, and what else speaks for the action that is taken."""
     if context.capped:
         return "a cap of the policy is reached"
-    vain = [action.value for action in ACTIONS if action in context.in_vain]
-    if not vain:
+    vain = [each for each in ACTIONS if each in context.in_vain - context.rejected]
+    refused = [each for each in ACTIONS if each in context.rejected]
+    told = [f"{', '.join(vain)} did not help"] * bool(vain)
+    if refused:
+        told.append(f"{', '.join(refused)} {'was' if len(refused) == 1 else 'were'} turned down")
+    if not told:
         return "nothing was tried in vain"
     late = ""
     if _late(context):
         person = "a person must be called while there is budget left"
         late = f", and {person if action in _LAST else 'little budget is left'}"
-    return f"{', '.join(vain)} did not help{late}"
+    return f"{', '.join(told)}{late}"
 
 
 ALL = ("**",)

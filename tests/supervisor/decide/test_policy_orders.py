@@ -271,6 +271,9 @@ def test_the_elder_is_judged_by_its_other_alerts() -> None:
 def test_what_a_person_rejected_is_not_proposed_again() -> None:
     now = replace(context(), rejected=frozenset({Action.NUDGE}))
     assert choose(now).action is Action.REPLAN
+    assert choose(now).rationale.endswith(": nudge was turned down, so replan")
+    tried = replace(now, interventions=failed(Action.REPLAN))
+    assert ": replan did not help, nudge was turned down, so " in choose(tried).rationale
     late = replace(now, then_used=0.6, means=ALONE)
     assert choose(late).action is Action.ASK_OPERATOR
 
