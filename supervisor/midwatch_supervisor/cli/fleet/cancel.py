@@ -24,6 +24,7 @@ from midwatch_supervisor.operator.tasks import (
     WithdrawalCourse,
     Withdrawer,
     dependents_first,
+    unheard,
     wholes,
 )
 from midwatch_supervisor.present.lookup import chosen_runs, find, task_state
@@ -65,7 +66,11 @@ async def cancel(
                 for each in await withdrawing.withdraw(of, task):
                     done.append((of, each))
                     fields = _fields(of, each, dry_run=dry_run)
-                    write_either(fields, _text(of, each, dry_run=dry_run), json=json)
+                    text = _text(of, each, dry_run=dry_run)
+                    if each.course is WithdrawalCourse.STOPPING and not of.of_session:
+                        why = unheard(opened.name, of, embedded=False)  # those are canceled
+                        text += f"; {why}" if why else ""
+                    write_either(fields, text, json=json)
         if not dry_run:
             await _take_back(journal_place(journal), done)
     return 1 if any(each.refused for _, each in done) else 0

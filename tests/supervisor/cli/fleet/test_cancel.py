@@ -11,6 +11,7 @@ from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.commits import commit_unmoved
+from midwatch_monitor.journal.core.run_lock import hold_run
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -113,6 +114,22 @@ async def test_an_attempt_under_way_is_stopped_once(
         f"fix#1 is being stopped already ({entry.id})\n"
     )
     assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
+
+
+async def test_who_cancels_a_task_whose_process_is_gone_hears_what_must_come_first(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    (raw,) = assignments(
+        TaskFile.model_validate({"tasks": [{"id": "fix", "goal": "g", "acceptance": ["true"]}]}),
+        Path("/"),
+    )
+    await new_task(journal, "fix", spec=raw.model_dump_json())
+    async with hold_run(journal.name, 1):
+        await begin(journal, at, WORKING)
+    (said,) = await read(capsys, "cancel", "fix")
+    assert said.endswith(
+        "; fix ends with it; no process works on it now: it waits for `midwatch resume --run 1`"
+    )
 
 
 async def test_an_attempt_that_nobody_has_begun_is_canceled_with_its_task(
