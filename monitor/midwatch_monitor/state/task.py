@@ -97,9 +97,9 @@ class TaskState:
 
     @property
     def reason(self) -> str:
-        """Why it stands so, where anybody said."""
+        """Why it stands so, where anybody said; what was waited for is no reason any more."""
         if self.latest is not None and self.lifecycle is Lifecycle.INPUT_REQUIRED:
-            return self.latest.transition.reason
+            return "" if self.latest.goes_on else self.latest.transition.reason
         return self.transition.reason
 
     @property

@@ -247,9 +247,8 @@ def _attempt(
     before = f" (before: {attempt.model})" if state.model != attempt.model else ""
     ending, status = state.transition.ending, state.status.value
     status = f"{status} ({ending})" if ending and ending.value != status else status
-    yield f"attempt {attempt.id}, {task.name}#{attempt.number}: " + _with_reason(
-        status, state.transition.reason
-    )
+    reason = "" if state.goes_on else state.transition.reason
+    yield f"attempt {attempt.id}, {task.name}#{attempt.number}: {_with_reason(status, reason)}"
     yield f"  health {health}, last step {state.last_step}"
     yield from _report_lines(state, calibration)
     # Another node has a workspace of its own, and the journal knows only the first one's.

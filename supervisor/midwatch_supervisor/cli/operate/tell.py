@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -105,7 +106,8 @@ async def open_attempt(journal: Journal, id: str) -> OpenAttempt:
     if target.state.over:
         said = f"{target.name} is over: {target.state.status}; nothing reaches it any more"
         if assignment_of(target.task) is not None:
-            said += f", but `midwatch tell {target.task.name} --restart` begins the task again"
+            again = f'midwatch tell {quote(target.task.name)} --restart "what to do differently"'
+            said += f", but `{again}` begins the task again"
         raise UsageError(said)
     return target
 

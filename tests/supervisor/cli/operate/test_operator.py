@@ -87,6 +87,24 @@ async def test_what_waits_for_approval_is_approved_or_rejected(
     assert await written(journal, id) == [stamp]
 
 
+async def test_what_was_waited_for_is_no_reason_once_it_is_answered(
+    write: Write, capsys: Capture
+) -> None:
+    why = "what was proposed waits for approval"
+    parked = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=why)
+    id = await write(HELD, parked) - 1
+    shown = await read(capsys, "show", "fix")
+    assert [each for each in shown if why in each] == [
+        f"status: waits for you: {why}",
+        f"attempt 1, fix#1: waits for you: {why}",
+    ]
+    await midwatch("reject", str(id))
+    capsys.readouterr()
+    shown = await read(capsys, "show", "fix")
+    assert {"status: resuming…", "attempt 1, fix#1: resuming…"} <= {*shown}
+    assert why not in "".join(shown)
+
+
 async def test_the_beginning_of_what_waits_is_enough_while_it_is_unique(
     write: Write, capsys: Capture
 ) -> None:
@@ -304,8 +322,8 @@ async def test_who_speaks_to_an_attempt_that_is_over_hears_how_it_is_begun_again
     await over_in(journal, at, task_spec)
     assert await midwatch("tell", "fix", "Hello.") == 2
     assert capsys.readouterr().err == (
-        "fix#1 is over: failed; nothing reaches it any more, but `midwatch tell fix --restart` "
-        "begins the task again\n"
+        "fix#1 is over: failed; nothing reaches it any more, but `midwatch tell fix --restart "
+        '"what to do differently"` begins the task again\n'
     )
 
 
