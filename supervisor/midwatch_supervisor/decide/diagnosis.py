@@ -271,6 +271,8 @@ class RepeatedFailure:
     told: str
     """The test that fails, and the line that says how."""
     steps: tuple[int, ...]
+    """Those in which it was run: of what the gate turned away nobody knows how it would have gone.
+    """
     file: str
     """The file that was edited most often meanwhile; empty where none was."""
 
@@ -285,26 +287,29 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
     edited: Counter[str] = Counter()
     newest: Step | None = None
     action = failure = 0
-    came: list[int] = []
+    came = 0
+    ran: list[int] = []
     for step in steps:
         act = acts.act(unwrap(step))
         if came and act.action == action and held_back(step):
-            came.append(step.number)
+            came += 1
         elif act.check is CheckKind.NONE or act.failed is None or held_back(step):
             edited.update(_edited_files(step) if came else ())
         elif act.failed and act.failure:
             if act.failure != failure:
-                came, edited = [], Counter()
-            came.append(step.number)
+                came, ran = 0, []
+                edited.clear()
+            came += 1
+            ran.append(step.number)
             newest, action, failure = step, act.action, act.failure
         elif act.action == action:
-            newest, came, failure = None, [], 0
-    if newest is None or len(came) < 2:
+            newest, came, ran, failure = None, 0, [], 0
+    if newest is None or came < 2:
         return None
     return RepeatedFailure(
         check=_cut(command(newest) or newest.tool),
         told=_failure_words(newest.output),
-        steps=tuple(came),
+        steps=tuple(ran),
         file=next((path for path, _ in edited.most_common(1)), ""),
     )
 

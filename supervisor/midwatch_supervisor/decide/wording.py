@@ -171,10 +171,13 @@ def _again(matter: Matter) -> str:
 
 def _failure(failure: RepeatedFailure) -> str:
     meanwhile = f", with `{failure.file}` edited in between" if failure.file else ""
-    return (
-        f"`{failure.check}` fails the same way again and again ({steps_text(failure.steps)})"
-        f"{meanwhile}: {_sentence(failure.told)} "
+    steps = steps_text(failure.steps)
+    again = (
+        f"fails the same way again and again ({steps})"
+        if len(failure.steps) > 1
+        else f"failed ({steps}) and is called again and again"
     )
+    return f"`{failure.check}` {again}{meanwhile}: {_sentence(failure.told)} "
 
 
 def _anew(matter: Matter) -> str:

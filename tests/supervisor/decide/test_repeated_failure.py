@@ -50,7 +50,12 @@ def test_a_check_that_is_refused_for_failing_before_comes_back_too() -> None:
     refused = step(8, "shell", args=checked(8).args, ok=False, output=output)
     found = repeated_failure((*LOOP[:2], edit(7), refused))
     assert found is not None
-    assert found.steps == (2, 8)
+    assert found.steps == (2,)
+    told = message(Action.NUDGE, Matter(alerts=(alert("cycle"),), failure=found))
+    assert told.startswith(
+        "`python -m unittest` failed (step 2) and is called again and again, "
+        "with `app.py` edited in between: "
+    )
 
 
 def test_the_same_content_again_is_an_edit_that_was_meant() -> None:
