@@ -81,6 +81,8 @@ async def show(
 @app.command
 async def approve(*numbers: FactNumber, options: MarkOptions = UNMARKED) -> None:
     """Let facts that wait for a person be shared with workers; read them first."""
+    if not numbers:
+        raise UsageError("say which, by their numbers: `midwatch facts list` says which wait")
     for number in numbers:
         await _mark(number, LearningMark.APPROVE, options)
 

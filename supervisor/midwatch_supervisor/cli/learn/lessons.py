@@ -127,6 +127,8 @@ async def show(id: LessonId, /, *, journal: JournalOption = None, json: JsonOpti
 @app.command
 async def approve(*ids: LessonId, options: MarkOptions = UNMARKED) -> None:
     """Let lessons that wait for a person be given to attempts; read them first."""
+    if not ids:
+        raise UsageError("say which, by their ids: `midwatch lessons list` says which wait")
     for id in ids:
         await _mark(id, LearningMark.APPROVE, options)
 

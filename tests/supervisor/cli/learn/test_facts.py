@@ -170,6 +170,15 @@ async def test_facts_that_wait_are_counted_listed_with_the_reason_and_approved(
     assert await midwatch("facts", "approve", str(numbers[0])) == 2
 
 
+@pytest.mark.parametrize("what", ["facts", "lessons"])
+async def test_who_approves_nothing_hears_where_they_are_listed(
+    say: Say, capsys: Capture, what: str
+) -> None:
+    await say(Fact(text="Tests run with make check", state=FactState.WAITING))
+    assert await midwatch(what, "approve") == 2
+    assert f"`midwatch {what} list` says which wait" in capsys.readouterr().err
+
+
 async def test_a_dry_run_only_says_what_it_would_do(say: Say, capsys: Capture) -> None:
     (number,) = await say(REDIS)
     assert await midwatch("facts", "retire", str(number), "--dry-run") == 0
