@@ -21,6 +21,7 @@ from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.tasks import OpenQuestion, question_name, questions
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.present.record_text import answer_text
+from midwatch_supervisor.present.waiting import answer_commands
 
 QuestionId = Annotated[
     str,
@@ -100,9 +101,12 @@ async def _find_waiting(
     Raises UsageError where it does not wait.
     """
     task = await journal.task(attempt.task)
-    state = (await task_state(journal, task)).attempts[attempt.id]
+    whole = await task_state(journal, task)
+    state = whole.attempts[attempt.id]
     asked = state.interventions.get(id) or state.asked[id][1]
     what = f"{question_name(asked)} {id} for {task.name}#{attempt.number}"
+    if asked in state.waits and (commands := answer_commands(whole)):
+        raise UsageError(f"{what} is nothing to approve: `{commands[0]}` answers it")
     _require_waiting(what, id, asked, state)
     return what, asked, state
 

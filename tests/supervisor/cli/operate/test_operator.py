@@ -143,6 +143,17 @@ async def test_what_does_not_wait_is_neither_approved_nor_rejected(
     assert await written(journal, last) == []
 
 
+async def test_a_question_is_answered_and_not_approved(write: Write, capsys: Capture) -> None:
+    asked = Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY)
+    await write(asked, Delivery(intervention=3, state=DeliveryState.DELIVERED), PARKED)
+    for command in ("approve", "reject"):
+        assert await midwatch(command, "3") == 2
+        assert capsys.readouterr().err == (
+            'ask_operator 3 for fix#1 is nothing to approve: `midwatch tell fix "your answer"` '
+            "answers it\n"
+        )
+
+
 async def test_of_two_who_answer_at_the_same_moment_one_hears_what_the_other_said(
     journal: Journal, location: str, write: Write, capsys: Capture
 ) -> None:
