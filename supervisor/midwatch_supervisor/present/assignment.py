@@ -1,6 +1,6 @@
 """A task with all that running it takes, as the journal keeps it: no file is needed to resume."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -167,3 +167,12 @@ def assignment_in(task: Task) -> Assignment:
         raise JournalCorruptError(
             f"cannot read what task {task.id} ({task.name!r}) of run {task.run} is"
         ) from error
+
+
+def models_named(assignment: Assignment) -> Iterable[ModelSpec]:
+    """The models that a task may ask, whatever their role."""
+    yield from assignment.models.values()
+    for worker in (assignment.spec, *assignment.others.values()):
+        if worker.model is not None:
+            yield worker.model
+        yield from worker.other_models

@@ -23,6 +23,8 @@ from midwatch_supervisor.cli.run.options import (
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from midwatch_supervisor.present.assignment import Assignment
 
 
@@ -66,9 +68,7 @@ def run(
     if found.notice:
         (write_error if json or quiet else write_line)(found.notice)
     if dry_run:
-        from midwatch_monitor.journal.core.schema import require_usable
-
-        require_usable(journal_place(journal))
+        _require_possible(tasks, journal_place(journal))
         for each in tasks:
             _say(each, json=json)
         return 0
@@ -140,6 +140,18 @@ def with_pace(assignment: "Assignment", seconds: float | None) -> "Assignment":
         for role, model in assignment.models.items()
     }
     return assignment.model_copy(update={"models": models})
+
+
+def _require_possible(tasks: "Sequence[Assignment]", journal: str) -> None:
+    """Raise MidwatchError for what would end the run before it begins, whatever the machine."""
+    from midwatch_agents.models import check_model
+    from midwatch_monitor.journal.core.schema import require_usable
+    from midwatch_supervisor.present.assignment import models_named
+
+    require_usable(journal)
+    for each in tasks:
+        for spec in models_named(each):
+            check_model(spec)
 
 
 def _say(each: "Assignment", *, json: bool) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from midwatch_agents.models import NONE, SCRIPTED
 from midwatch_monitor.config.settings import Settings
@@ -15,7 +15,7 @@ from midwatch_monitor.journal.fleet.submission import NewTask, SubmissionKey
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Run
 from midwatch_supervisor.fleet.queue.queue import queues_of
-from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.assignment import Assignment, models_named
 from midwatch_supervisor.workspaces.workspace import head_of
 
 _KEY = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
@@ -103,16 +103,8 @@ def check(wanted: Sequence[Assignment], *, fleet: str) -> None:
     """
     for each in wanted:
         queues_of(fleet, each.task.labels)
-        for spec in _models(each):
+        for spec in models_named(each):
             _check_model(spec, task=each.task.id)
-
-
-def _models(assignment: Assignment) -> Iterable[ModelSpec]:
-    yield from assignment.models.values()
-    for worker in (assignment.spec, *assignment.others.values()):
-        if worker.model is not None:
-            yield worker.model
-        yield from worker.other_models
 
 
 def _check_model(spec: ModelSpec, *, task: str) -> None:

@@ -158,6 +158,13 @@ def test_a_dry_run_refuses_a_journal_that_the_run_would_refuse(
     assert said.err.split(":")[0] == capsys.readouterr().err.split(":")[0] != ""
 
 
+def test_a_dry_run_refuses_a_model_that_there_is_not(folder: Path, capsys: Capture) -> None:
+    (folder / "tasks.yaml").write_text('models: {worker: "opnai:gpt-5"}\n' + TASKS)
+    assert main(["run", "tasks.yaml", "--dry-run"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, "Unknown model: opnai:gpt-5" in said.err) == ("", True)
+
+
 def test_a_dry_run_makes_no_journal(folder: Path, capsys: Capture) -> None:
     (folder / "tasks.yaml").write_text(TASKS)
     assert main(["run", "tasks.yaml", "--dry-run", "--journal", "new/j.db"]) == 0
