@@ -103,7 +103,8 @@ async def show(
         calibrations = await _calibrations(opened, state, only=found.attempt)
         for number, attempt in state.attempts.items():
             if found.attempt is None or found.attempt.id == number:
-                texts[number].work = await _work(workspace_in(state, attempt))
+                at = workspace_in(found.task, attempt)
+                texts[number].work = await _work(at, moved=bool(attempt.moves))
     for text in _task_lines(state, nodes, texts, calibrations, opened.masker, only=found.attempt):
         write_line(text)
 
@@ -116,10 +117,12 @@ class _Work:
     fate: str = ""
 
 
-async def _work(at: TaskWorkspace) -> _Work:
+async def _work(at: TaskWorkspace, *, moved: bool) -> _Work:
     merge = await at.find_merge() if at.made_by_run else None
     removed = await at.removed()
-    place = f"in {at.folder}" if at.attempt.workspace and not removed else ""
+    # Of a node on another machine only the first one's workspace is known.
+    begun = "begun " if moved and str(at.folder) == at.attempt.workspace else ""
+    place = f"{begun}in {at.folder}" if at.attempt.workspace and not removed else ""
     merged = [f"merged into {merge.into}"] if merge else []
     return _Work(place=place, fate="; ".join([*merged, *["its workspace was removed"] * removed]))
 
@@ -251,8 +254,7 @@ def _attempt(
     yield f"attempt {attempt.id}, {task.name}#{attempt.number}: {_with_reason(status, reason)}"
     yield f"  health {health}, last step {state.last_step}"
     yield from _report_lines(state, calibration)
-    # Another node has a workspace of its own, and the journal knows only the first one's.
-    where = f", {'begun ' if state.moves else ''}{work.place}" if work.place else ""
+    where = f", {work.place}" if work.place else ""
     nodes = ", then ".join((attempt.node, *state.moves))
     yield f"  {by}{before} on {nodes}{where}"
     if work.fate:
