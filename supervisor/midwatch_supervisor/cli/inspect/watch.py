@@ -1,7 +1,6 @@
 """`midwatch watch`: the console of what another process runs, here or elsewhere, or has run."""
 
 import asyncio
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -82,10 +81,10 @@ async def watch(
         runs = await chosen_runs(opened, None if all else run)
     chosen = None if all or not runs else runs[0].id
     if web:
-        if journal is not None:
-            os.environ[VARIABLE] = journal  # its password stands in no list of processes
+        # Not among the words: its password is to stand in no list of processes.
+        environ = {} if journal is None else {VARIABLE: journal}
         words = _words(chosen, config=config, author=author, name=name)
-        return await serve(words, page_at(host, port, token_file))
+        return await serve(words, page_at(host, port, token_file), environ)
     if not (on_terminal() or in_browser()):
         raise UsageError("the console needs a terminal; `midwatch status` prints where tasks stand")
     patience = settings.journal.patience_seconds

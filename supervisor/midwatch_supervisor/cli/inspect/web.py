@@ -8,7 +8,7 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -173,10 +173,11 @@ async def end_with_server() -> None:
     os._exit(1)
 
 
-async def serve(words: Sequence[str], page: Page) -> int:
+async def serve(words: Sequence[str], page: Page, environ: Mapping[str, str]) -> int:
     """Serve the command `midwatch WORDS` to browsers until interrupted.
 
-    Raises UsageError where it cannot listen, and MissingExtraError.
+    `environ` is added to the environment of the command. Raises UsageError where it cannot listen,
+    and MissingExtraError.
     """
     try:
         from aiohttp import web
@@ -185,8 +186,8 @@ async def serve(words: Sequence[str], page: Page) -> int:
     except ImportError as error:
         raise MissingExtraError("`watch --web`", "web") from error
     mark = f"{_LEFT_BY}{os.getpid()}"
-    os.environ[MARK] = mark  # every console that is started for a browser inherits it
-    server = WebServer((sys.executable, "-c", _PROGRAM, *words), page)
+    command = (sys.executable, "-c", _PROGRAM, *words)
+    server = WebServer(command, page, environ={**environ, MARK: mark})
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=5)
     await runner.setup()
     try:

@@ -3,12 +3,13 @@
 import asyncio
 import secrets
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from string import Template
+from types import MappingProxyType
 
 from aiohttp import web
 from textual_serve.app_service import AppService
@@ -64,11 +65,20 @@ class _Place:
 class WebServer(Server):
     """textual-serve behind a door, with a page that needs no inline script or style, and silent."""
 
-    def __init__(self, command: Sequence[str], page: Page, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        page: Page,
+        limits: Limits | None = None,
+        *,
+        environ: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Start the command for each browser, with `environ` added to its environment."""
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             "", host=page.host, port=page.port, title="Midwatch"
         )
         self._words = command
+        self._environ = environ
         self._page = page
         self._limits = limits or Limits()
         self._places: dict[str, _Place] = {}
@@ -165,7 +175,8 @@ class WebServer(Server):
         attempt = request.match_info.get("attempt")
         words = [*self._words, "--attempt", attempt] if attempt else self._words
         console = BrowserConsole(
-            words, websocket, self.download_manager, grace_seconds=limits.grace_seconds
+            *(words, self._environ, websocket, self.download_manager),
+            grace_seconds=limits.grace_seconds,
         )
         try:
             size = (to_int(request.query.get(key, ""), 80) for key in ("width", "height"))
@@ -208,6 +219,7 @@ class BrowserConsole(AppService):
     def __init__(
         self,
         words: Sequence[str],
+        environ: Mapping[str, str],
         websocket: web.WebSocketResponse,
         downloads: DownloadManager,
         *,
@@ -224,6 +236,7 @@ class BrowserConsole(AppService):
             download_manager=downloads,
         )
         self._words = words
+        self._environ = environ
         self._grace_seconds = grace_seconds
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
@@ -232,7 +245,7 @@ class BrowserConsole(AppService):
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env=self._build_environment(width, height),
+            env={**self._build_environment(width, height), **self._environ},
         )
         self._process, self._stdin = process, process.stdin
         return process

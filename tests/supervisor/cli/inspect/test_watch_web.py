@@ -387,8 +387,10 @@ async def test_an_attempt_that_is_not_there_is_no_console(
 async def test_a_host_that_there_cannot_be_is_told(
     capsys: pytest.CaptureFixture[str], journal_file: Path, attempt: Attempt, words: tuple[str, ...]
 ) -> None:
+    before = dict(os.environ)
     assert await midwatch(*words, "--journal", str(journal_file)) == 2
     assert capsys.readouterr().err.startswith("cannot listen ")
+    assert dict(os.environ) == before
 
 
 def read_process(number: int) -> tuple[str, str]:
