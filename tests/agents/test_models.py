@@ -88,9 +88,10 @@ def test_a_key_without_a_server_is_refused() -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("empty", [{}, {"OPENAI_API_KEY": "", "GOOGLE_API_KEY": ""}])
+@pytest.mark.parametrize("empty", [{}, {"OPENAI_API_KEY": "", "OPENROUTER_API_KEY": ""}])
 @pytest.mark.parametrize(
-    ("name", "key"), [("openai:gpt-5", "OPENAI_API_KEY"), ("google:gemini", "GOOGLE_API_KEY")]
+    ("name", "key"),
+    [("openai:gpt-5", "OPENAI_API_KEY"), ("openrouter:openai/gpt-5", "OPENROUTER_API_KEY")],
 )
 def test_a_provider_without_its_key_says_which_to_set(
     name: str, key: str, empty: dict[str, str]

@@ -188,5 +188,5 @@ async def test_a_thread_that_never_ends_does_not_keep_the_process(harness: RunHa
     await harness.until((harness.folder / "blocked").exists)
     await harness.say(STOP)
     out, errors = await asyncio.wait_for(process.communicate(), 300)
-    assert (process.returncode, errors) == (4, b"")
-    assert b"fix: failed" in out
+    assert (process.returncode, errors) == (1, b"")
+    assert b"fix: canceled" in out
