@@ -9,7 +9,7 @@ __all__ = ["Watch"]
 
 
 def __getattr__(name: str) -> object:
-    # With it comes pydantic-ai, which takes a second: who only reads a journal needs neither.
+    # `Watch` imports pydantic-ai, which takes a second and is not needed to read a journal.
     if name == "Watch":
         from midwatch_tools.watch import Watch
 

@@ -46,32 +46,33 @@ from midwatch_tools.tree import Ignored, Tree, ignored_below
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How far a watch goes: all of it where a runner owns the attempt."""
+    """How much a watch does; by default everything, as for an attempt that a runner owns."""
 
     tools: Literal["all", "reflect", "none"] = "all"
-    """What the worker is offered."""
+    """The tools offered to the worker."""
     gated: bool = True
     """Whether calls may be refused until a failure is analysed or a plan step checked."""
     steered: bool = True
-    """Whether anything is said to the worker."""
+    """Whether messages are sent to the worker."""
     resumable: bool = True
     """Whether the history is kept, so that the attempt can be resumed."""
     attended: bool = True
-    """Whether the work waits where a supervisor asks for a person."""
+    """Whether the work waits when a supervisor asks for a person."""
     foreign: bool = False
-    """Whether the worker is an agent that runs its tools itself: what changes is its work."""
+    """Whether the worker is an agent that runs its tools itself; then every change is its work."""
     rest_seconds: float = 0.0
-    """How long what is to be said is not asked for again: requests may follow in milliseconds."""
+    """Seconds for which the inbox is not read again: requests may follow in milliseconds."""
 
 
 class AttemptWatch(AbstractCapability[Any]):
-    """Watches, records and delivers for an attempt that a runner owns; it decides nothing.
+    """Watches, records and delivers for an attempt that a runner owns; decides nothing.
 
-    What goes wrong with the watch is raised: the runner decides what becomes of the attempt.
+    Errors of the watch are raised: the runner decides what happens to the attempt.
     """
 
     prompt = False
-    """Whether each act is stored before the work goes on, also where it cannot be resumed."""
+    """Whether each act is stored before the work continues, even if the attempt is not resumable.
+    """
 
     def __init__(
         self,
@@ -92,19 +93,19 @@ class AttemptWatch(AbstractCapability[Any]):
         """Set up the watch of one run.
 
         Args:
-            recorder: The voice of the attempt.
+            recorder: Writes the records of the attempt.
             root: The folder whose files the agent works on; without it, edits are read from the
                 arguments of tools only.
             settings: Thresholds; by default the built-in ones.
-            bus: Where hints go.
-            seconds: A clock that never goes back, for the minutes of the budget.
+            bus: Where hints are published.
+            seconds: A monotonic clock, for the minutes of the budget.
             check: Runs acceptance commands of plan steps in the attempt's workspace.
-            model_for: A model by its name, for an intervention that switches to another one.
+            model_for: Finds a model by name, for an intervention that switches to another one.
             board: What other agents reported, for the worker to read.
             facts: What is known about the project.
-            ignored_by_git: Which files below `root` are nobody's edit; by default looked up.
-            draw: Eight random hexadecimal digits, which Midwatch's messages to the worker bear.
-            reach: How far it goes; by default, all the way.
+            ignored_by_git: Which files below `root` are nobody's edit; looked up by default.
+            draw: Eight random hexadecimal digits, which mark Midwatch's messages to the worker.
+            reach: How much the watch does; by default everything.
         """
         super().__init__()
         self.settings = settings or Settings()
@@ -123,17 +124,17 @@ class AttemptWatch(AbstractCapability[Any]):
         self._tools: frozenset[str] = frozenset()
         self._reach = reach or Reach()
         self.hold: Hold | None = None
-        """Has a worker rest that would go on by itself while its work waits for a person."""
+        """Pauses a worker that would continue by itself while its work waits for a person."""
 
     def budget(self) -> Budget | None:
-        """What the run has used by this moment, with what was granted; `None` before it begins."""
+        """Return what the run has used so far, with grants; `None` before it begins."""
         return None if self._acts is None else self._acts.session.allowed_budget()
 
     async def permit(self, tool: str, what: str, withdrawn: "asyncio.Future[bool | None]") -> bool:
-        """Whether a person lets the worker do something; the attempt waits for a person meanwhile.
+        """Return whether a person lets the worker do something; the attempt waits for the answer.
 
-        What was allowed before an interruption, and is asked again, is allowed once without a
-        question. False where nobody can be asked, and when `withdrawn` is done before an answer.
+        What was allowed before an interruption is allowed once more without a question. Returns
+        False if nobody can be asked, or if `withdrawn` is done before an answer.
         """
         if self._acts is None or (inbox := self._acts.session.inbox) is None:
             return False
@@ -150,17 +151,17 @@ class AttemptWatch(AbstractCapability[Any]):
             await session.go_on(Activity.COMMAND, why="the worker does not ask any more")
             return False
         allowed = answer.intervention.permits
-        # A refusal arrives as guidance does, with its words.
+        # A refusal is delivered as guidance, in the person's own words.
         stamps = (stamp(answer.id, recorder.last_step),) if allowed else ()
         await session.go_on(Activity.COMMAND, *stamps)
         return allowed
 
     @property
     def tools(self) -> Collection[str]:
-        """The tools that this run has a use for.
+        """The tools that this run can use.
 
-        Fixed as it begins, so that a provider's cache holds; those for a plan join once a
-        supervisor has written one.
+        They are fixed when it begins, so that the provider's cache stays valid; the plan tools are
+        added once a supervisor has written a plan.
         """
         if self._acts is None or self._reach.tools != "all":
             return self._tools
@@ -168,7 +169,7 @@ class AttemptWatch(AbstractCapability[Any]):
         return self._tools | PLAN_TOOLS if written(plan) else self._tools
 
     def get_instructions(self) -> Callable[[], str] | str:
-        """The short protocol, after the agent's own instructions."""
+        """Return the short protocol that follows the agent's own instructions."""
         return self._instructions
 
     def _instructions(self) -> str:
@@ -178,7 +179,7 @@ class AttemptWatch(AbstractCapability[Any]):
         return protocol(self.settings.reflect, self._code, tools, gated=self._reach.gated)
 
     def get_toolset(self) -> AgentToolset[Any]:
-        """What the worker says of its work: of these tools, a run is offered what it can use."""
+        """Return Midwatch's tools; a run is offered those that it can use."""
         present, known = self._present, self._known_facts
         return WorkerToolset(
             {
@@ -211,14 +212,14 @@ class AttemptWatch(AbstractCapability[Any]):
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        """Open what the watch needs, and close it whatever happens."""
+        """Start the watch, run the agent, and stop the clock at the end."""
         assert self._recorder is not None
         self._code = code_in(ctx.messages) or self._draw()
         await self._begin(ctx, self._recorder)
         try:
             return await handler()
         finally:
-            # What comes between two runs of an attempt, an outage perhaps, is no work.
+            # Time between two runs of an attempt, such as an outage, is not work.
             if self._acts is not None:
                 self._acts.session.stop_clock()
 
@@ -235,7 +236,7 @@ class AttemptWatch(AbstractCapability[Any]):
             settings=self.settings,
             code=self._code,
             saved=len(saved),
-            # A conversation that the agent brings along was not made in this attempt.
+            # A conversation that the agent brings along was not part of this attempt.
             requests=sum(isinstance(each, ModelResponse) for each in ctx.messages) if saved else 0,
             seconds=self._seconds,
             site=Site(self._root, tree, self._check),
@@ -279,7 +280,7 @@ class AttemptWatch(AbstractCapability[Any]):
         return Inbox(recorder.journal, self._bus, recorder.attempt.id, poll_seconds=poll)
 
     async def _useful(self, recorder: Recorder) -> frozenset[str]:
-        """The tools that this run has a use for, beside those for a plan."""
+        """Return the tools that this run can use, except those for a plan."""
         facts = self._facts
         kept = facts is not None and bool(facts.project) and self.settings.learning.facts.enabled
         return useful(
@@ -291,13 +292,13 @@ class AttemptWatch(AbstractCapability[Any]):
         )
 
     async def _knows(self, recorder: Recorder) -> bool:
-        """Whether anything was found out about the project before."""
+        """Whether anything is already known about the project."""
         return bool(await look_up(self._known_facts().search("", ()), recorder))
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Deliver what is due; a pause holds here, and from here on another model may answer."""
+        """Deliver what is due, waiting here if paused, and switch the model if that was ordered."""
         if self._acts is not None:
             session = self._acts.session
             await self._tolerate(self._acts.before_request(ctx))
@@ -314,7 +315,7 @@ class AttemptWatch(AbstractCapability[Any]):
             await self._tolerate(self._acts.session.note_pause(pause))
 
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
-        """Append the history after every node."""
+        """Append new messages to the history after every node."""
         if self._acts is not None:
             await self._tolerate(self._acts.session.after_node(node, ctx.messages))
             look_again(ctx, result, self.settings.completion, self.budget(), self._code)
@@ -353,14 +354,14 @@ class AttemptWatch(AbstractCapability[Any]):
         raise error
 
     async def _tolerate(self, work: Awaitable[object]) -> None:
-        """Do what belongs to the watch."""
+        """Await work of the watch itself; `Watch` overrides this to survive its errors."""
         await work
 
 
 async def _answer(
     inbox: Inbox, withdrawn: "asyncio.Future[bool | None]"
 ) -> InterventionState | None:
-    """The answer to the newest question; `None` if it is withdrawn first."""
+    """Wait for the answer to the newest question; `None` if the question is withdrawn first."""
     waiting = asyncio.create_task(inbox.wait())
     try:
         await asyncio.wait({waiting, withdrawn}, return_when=asyncio.FIRST_COMPLETED)

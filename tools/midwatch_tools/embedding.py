@@ -1,4 +1,4 @@
-"""An attempt for an agent that Midwatch did not start: how it is begun and how it is called."""
+"""Attempts of agents that Midwatch did not start."""
 
 import asyncio
 import os
@@ -23,11 +23,12 @@ from midwatch_tools.observation import cut_line
 from midwatch_tools.tools.facts import Facts
 
 ONLY_WATCHED = (Action.OBSERVE, Action.ASK_OPERATOR)
-"""What can be done about an agent that nothing is said to."""
+"""Actions possible for an agent that receives no messages."""
 _SPOKEN_TO = (*ONLY_WATCHED, Action.NUDGE, Action.REPLAN, Action.PAUSE, Action.RESUME)
-"""What reaches an agent in somebody else's program: it can be told things, not begun anew."""
+"""Actions possible for an agent in somebody else's program: it can be told things, not restarted.
+"""
 _MAX_TITLE = 120
-"""Characters; the title stands in each answer of the tools that show the plan."""
+"""In characters; the title is part of every answer of the tools that show the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +42,13 @@ class Embedded:
     recorder: Recorder
     facts: Facts
     parent: "Embedded | None" = None
-    """The attempt in one of whose tools it runs."""
+    """The attempt whose tool runs this agent."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
-    """For the names of sub-agents."""
+    """Numbers for the names of sub-agents."""
 
     @staticmethod
     def around(where: str) -> "Embedded | None":
-        """The attempt that the present code runs in, if it is written to that journal."""
+        """Return the attempt that the current code runs in, if it is written to that journal."""
         found = _CURRENT.get()
         return found if found is not None and found.where == where else None
 
@@ -57,7 +58,7 @@ _CURRENT: ContextVar[Embedded | None] = ContextVar("midwatch_embedded", default=
 
 @contextmanager
 def parent_of_run(embedded: Embedded) -> Generator[None]:
-    """Agents that run within this become sub-agents of that attempt."""
+    """Make agents that run in this block sub-agents of that attempt."""
     token = _CURRENT.set(embedded)
     try:
         yield
@@ -79,22 +80,22 @@ async def begin_attempt(
     reflects: bool,
     supervised: bool,
 ) -> Embedded:
-    """A new attempt at work. Raises JournalError.
+    """Begin an attempt at work. Raises JournalError.
 
-    It has a run of its own, that monitors look after unless it is `supervised` in this process; a
-    sub-agent has a task in its parent's run.
+    It has a run of its own, watched by a monitor unless it is `supervised` in this process; a
+    sub-agent gets a task in its parent's run.
 
     Args:
-        journal: At `where`.
-        where: Its path or URL.
-        parent: In one of whose tools the agent runs.
-        name: Of the agent.
+        journal: The journal at `where`.
+        where: The journal's path or URL.
+        parent: The attempt whose tool runs the agent.
+        name: The agent's name.
         title: What its run is about.
-        root: The folder that it works on.
-        settings: In force.
-        bus: Where hints go.
-        clock: That of all who share the journal.
-        reflects: Whether it is offered `reflect`.
+        root: The folder it works on.
+        settings: The settings in force.
+        bus: Where hints are published.
+        clock: The clock of all who share the journal.
+        reflects: Whether the agent is offered `reflect`.
         supervised: Whether alerts are answered in this process.
     """
     project = str(await asyncio.to_thread(main_worktree, root or Path.cwd()))
@@ -142,7 +143,7 @@ async def begin_attempt_at(
     bus: Bus,
     clock: Clock,
 ) -> Recorder:
-    """The first attempt at a task, by the worker of that name. Raises JournalError."""
+    """Begin the first attempt at a task, by the worker of that name. Raises JournalError."""
     node = socket.gethostname()
     attempt = await journal.add_attempt(
         task=task.id,
@@ -164,7 +165,7 @@ async def begin_attempt_at(
 
 
 def title_of(prompt: str | Sequence[UserContent] | None) -> str:
-    """What a run is about: the first line of the text in its prompt, pictures left out."""
+    """Return what a run is about: the first line of text in its prompt."""
     parts = [prompt] if isinstance(prompt, str) else prompt or ()
     lines = (line.strip() for part in parts for line in _text(part).splitlines())
     return cut_line(next(filter(None, lines), ""), _MAX_TITLE)

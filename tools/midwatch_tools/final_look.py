@@ -1,8 +1,8 @@
-"""Whether a worker that says it is done is asked to look at its own result once more first.
+"""Asks a worker that says it is done to look at its own result once more.
 
-How often that was done is read from the history, so that a resumed attempt is not asked anew. A
-worker that mends nothing is not asked again, and none whose budget is nearly gone: what it has must
-still be enough to look, to mend and to end.
+The number of looks is read from the history, so a resumed attempt is not asked again. A worker that
+changed nothing after a look is not asked again, nor is one whose budget is nearly used up: it must
+still be able to look, to fix and to end.
 """
 
 import re
@@ -19,13 +19,13 @@ from midwatch_monitor.records import Budget
 from midwatch_tools.tools.reflect import NAMES
 
 NOTHING = "NOTHING TO MEND"
-"""What a worker says that is content with its result."""
+"""What a worker says if it is content with its result."""
 _ASKED = "Before this counts as done"
 _MARK = re.compile(rf"\[midwatch(?: [0-9a-f]{{8}})?\] {_ASKED}")
 _MOST_USED = 0.85
 """Share of the tightest limit from which nobody is asked to do more."""
 _LEAST_REQUESTS = 3
-"""To look, to mend, and to say so."""
+"""Requests needed to look, to fix, and to say so."""
 
 
 def look_again(
@@ -35,7 +35,7 @@ def look_again(
     budget: Budget | None,
     code: str,
 ) -> None:
-    """Where the run would end, let it go on with the question; `result` is its next node."""
+    """If the run is about to end, continue it with a question; `result` is its next node."""
     if not settings.refine or not isinstance(result, End):
         return
     question = refine_question(ctx.messages, settings, budget, code)
@@ -46,7 +46,7 @@ def look_again(
 def refine_question(
     messages: Sequence[ModelMessage], settings: CompletionSettings, budget: Budget | None, code: str
 ) -> str:
-    """What a worker is asked that says it is done; empty where nothing is asked. Pure."""
+    """Return the question for a worker that says it is done; empty if none is asked. Pure."""
     asked = [index for index, message in enumerate(messages) if _asks(message)]
     if len(asked) >= settings.refine or (budget is not None and _nearly_gone(budget)):
         return ""
@@ -76,7 +76,9 @@ def _nearly_gone(budget: Budget) -> bool:
 
 
 def _mended(since: Sequence[ModelMessage]) -> bool:
-    """Whether a worker worked after it was asked, and did not say that nothing is to be mended."""
+    """Whether a worker did something after it was asked, and did not say that nothing is to be
+    fixed.
+    """
     said = [message for message in since if isinstance(message, ModelResponse)]
     if any(NOTHING in (message.text or "").upper() for message in said):
         return False

@@ -1,10 +1,10 @@
-"""Every call of git that Midwatch makes.
+"""Every git command that Midwatch runs.
 
-What a worker wrote is data for git here, never configuration and never a program. Git runs with an
-environment without secrets and without the user's own configuration, and whatever a repository's
-configuration would have it run (hooks, filters, merge drivers, text conversion, a file system
-monitor) is off. Of a worktree, git is told where its git directory is: a `.git` that stands in the
-worktree has no say. See docs/security.md.
+For git, a worker's files are data, never configuration and never a program. Git runs in an
+environment without secrets and without the user's own configuration, and everything that a
+repository's configuration could run (hooks, filters, merge drivers, text conversion, a file system
+monitor) is off. Git is told where a worktree's git directory is: a `.git` in the worktree itself is
+ignored. See docs/security.md.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from pathlib import Path
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
 
 EMAIL = "midwatch@localhost"
-"""Who wrote Midwatch's own commits, and by that no person."""
+"""Author of Midwatch's own commits; marks them as not made by a person."""
 _SETTINGS = (
     *("user.name=Midwatch", f"user.email={EMAIL}"),
     *(f"core.hooksPath={os.devnull}", "core.fsmonitor=false", "core.alternateRefsCommand=true"),
     *("commit.gpgSign=false", "tag.gpgSign=false"),
     *("merge.verifySignatures=false", "log.showSignature=false"),
     *("submodule.recurse=false", "protocol.ext.allow=never"),
-    # Of a larger file git would hold every line in memory, and a worker makes them of any size.
+    # Git holds every line of a smaller file in memory, and a worker can write files of any size.
     "core.bigFileThreshold=8m",
     *("gc.auto=0", "maintenance.auto=false"),
 )
 _FLAGS = {
-    # Not by configuration: a `.gitmodules` in the worktree overrules that.
+    # As flags: a `.gitmodules` in the worktree would overrule the configuration.
     "diff": ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all"),
     "status": ("--ignore-submodules=all",),
     "show": ("--no-ext-diff", "--no-textconv", "--no-color"),
@@ -48,14 +48,16 @@ _WITHOUT_FILES = frozenset(
     }
 )
 """Commands that neither read nor write the files of a worktree. All others may: even `write-tree`
-filters those that changed just before the index was written."""
+filters those that changed just before the index was written.
+"""
 _READING = frozenset({"diff", "ls-files", "reflog", "rev-list", "rev-parse", "show", "status"})
-"""Commands that leave nothing half done: they end with whoever waits for them, for a pipe that a
-worker made would hold them for ever."""
+"""Commands that leave nothing half done. They are killed with their caller, because a named pipe
+made by a worker could block them for ever.
+"""
 _DRIVERS = r"^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver)$"
 _ASK_DRIVERS = ("config", "--null", "--name-only", "--get-regexp", _DRIVERS)
 _PLAIN_MERGE = "git merge-file --marker-size=%L %A %O %B"
-"""What git does by itself where a file has no merge driver."""
+"""What git does by itself for a file without a merge driver."""
 _PLAIN_VARIABLES = ("HOME", "XDG_CONFIG_HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR")
 _NETWORK_VARIABLES = (
     *("SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "USER", "LOGNAME"),
@@ -64,28 +66,28 @@ _NETWORK_VARIABLES = (
 )
 _SILENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never"}
 _OWN = re.compile(r"(core\.excludesfile|safe\.directory)\n(.*)", re.DOTALL)
-"""What is taken from the user's own configuration: names of files and folders, nothing to run."""
+"""Settings taken from the user's own configuration: names of files and folders, nothing to run."""
 _LOCAL_SECONDS = 600.0
-"""How long git may take on this machine: a worker's named pipe would hold it for ever."""
+"""Time limit for git on this machine: a worker's named pipe could block it for ever."""
 _THREAD_SECONDS = 10.0
-"""How long it may take where a thread waits for it."""
+"""Time limit for git when a thread waits for it."""
 _LAST_SECONDS = 5.0
-"""How long a killed process is waited for."""
+"""How long to wait for a killed process."""
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")
-"""Who logs in, and with what, in a URL that git repeats."""
+"""Credentials in a URL that git repeats."""
 _MAX_POINTER = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worktree:
-    """A folder of files, and where git keeps what it knows of them, out of a worker's reach."""
+    """A folder of files with its git directory, which is out of a worker's reach."""
 
     folder: Path
     git_dir: Path
     branch: str = ""
-    """The branch that the folder was made with; empty for a folder that has no `.git` itself."""
+    """The branch the folder was made with; empty for a folder without a `.git` of its own."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
-    """More of git's own variables."""
+    """More environment variables for git."""
 
     @property
     def common_dir(self) -> Path:
@@ -110,9 +112,9 @@ class Worktree:
 
 
 def worktree_of(repository: Path, folder: Path, branch: str) -> Worktree | None:
-    """The worktree in `folder`, by what its repository says; `None` if it knows of none.
+    """Return the worktree in `folder` according to its repository; `None` if there is none.
 
-    What is in the folder itself is not asked. Raises WorkspaceError where it says something else.
+    The folder itself is not asked. Raises WorkspaceError if the folder disagrees.
     """
     wanted = folder.resolve() / ".git"
     git_dir = repository / ".git" if (repository / ".git").is_dir() else repository
@@ -127,7 +129,9 @@ def worktree_of(repository: Path, folder: Path, branch: str) -> Worktree | None:
 
 
 def named_repository(folder: Path) -> Path | None:
-    """The repository that the `.git` in a worktree names: only as true as who could write it."""
+    """Return the repository named by the `.git` of a worktree; as trustworthy as whoever could
+    write it.
+    """
     named = _pointer(folder / ".git", "gitdir: ")
     return _common_dir(Path(named)) if Path(named).is_absolute() else None
 
@@ -137,7 +141,7 @@ def _common_dir(git_dir: Path) -> Path:
 
 
 def _pointer(file: Path, start: str) -> str:
-    """The one line of a small file without its start; empty where it is anything else."""
+    """Return the one line of a small file without its start; empty for anything else."""
     with suppress(OSError, UnicodeDecodeError):
         if file.is_file() and not file.is_symlink() and file.stat().st_size < _MAX_POINTER:
             line = file.read_text("utf-8").removesuffix("\n")
@@ -146,9 +150,9 @@ def _pointer(file: Path, start: str) -> str:
 
 
 async def git(at: Path | Worktree, *command: str) -> str:
-    """Run git and answer its output. A folder is one that no worker has written to.
+    """Run git and return its output. A plain folder must be one that no worker has written to.
 
-    Raises WorkspaceError with what git said, also where a worktree is not what was made.
+    Raises WorkspaceError with git's message, also if a worktree is not the one that was made.
     """
     process: Process | None = None
     try:
@@ -168,11 +172,11 @@ async def git(at: Path | Worktree, *command: str) -> str:
 
 
 async def ask_git(at: Path | Worktree, *command: str, seconds: float, network: bool = False) -> str:
-    """Run git for what may end in the middle, and answer its output.
+    """Run a git command that may be interrupted, and return its output.
 
-    Git and all that it started are ended after so many seconds, or when the caller is cancelled.
-    For another machine (`network`) it may use the user's own configuration to log in, and asks
-    nobody for a password. Raises WorkspaceError with what it said, or TimeoutError.
+    Git and all processes it started are killed after `seconds`, or when the caller is cancelled.
+    With `network` it may use the user's own configuration to log in to another machine, but never
+    asks for a password. Raises WorkspaceError with git's message, or TimeoutError.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -186,7 +190,7 @@ async def ask_git(at: Path | Worktree, *command: str, seconds: float, network: b
 
 
 def run_git(at: Path | Worktree, *command: str, stdin: str = "") -> str:
-    """Run git from a thread, or before there is a loop. Raises WorkspaceError as `git` does."""
+    """Run git from a thread, or without an event loop. Raises WorkspaceError as `git` does."""
     call = _call(at)
     try:
         drivers = ""
@@ -215,7 +219,7 @@ def _output(call: "_Call", words: Sequence[str], stdin: str) -> tuple[int, str, 
 async def _start_git(
     at: Path | Worktree, command: Sequence[str], *, network: bool = False
 ) -> Process:
-    # No thread is asked for: all of them may be waiting for a lock that the caller has.
+    # Without a thread: all of them may be waiting for a lock that the caller holds.
     call, drivers = _call(at, network=network), ""
     if command[0] not in _WITHOUT_FILES:
         asking = await _begin(call, _ASK_DRIVERS)
@@ -226,7 +230,9 @@ async def _start_git(
 
 
 async def _begin(call: "_Call", words: Sequence[str]) -> Process:
-    """Start git; where the caller is cancelled meanwhile, asyncio would end git alone."""
+    """Start git; if the caller is cancelled meanwhile, kill its whole process group, as asyncio
+    would not.
+    """
     starting = asyncio.ensure_future(_spawn(call, words))
     try:
         return await asyncio.shield(starting)
@@ -239,7 +245,7 @@ async def _spawn(call: "_Call", words: Sequence[str]) -> Process:
     return await asyncio.create_subprocess_exec(
         *call.argv,
         *words,
-        # With one that does not answer, a dead mount, this process would wait, and not git alone.
+        # In a folder that hangs, such as a dead mount, this process would hang, not only git.
         cwd="/",
         env=call.environ,
         stdin=asyncio.subprocess.DEVNULL,
@@ -251,7 +257,7 @@ async def _spawn(call: "_Call", words: Sequence[str]) -> Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """git with all that every command of it has."""
+    """The command line and environment that all git commands share."""
 
     argv: tuple[str, ...]
     environ: dict[str, str]
@@ -272,9 +278,9 @@ def _call(at: Path | Worktree, *, network: bool = False) -> _Call:
 
 
 def _whole(command: Sequence[str], drivers: str) -> list[str]:
-    """A command with its flags; the drivers that a repository's configuration has run nothing.
+    """Return a command with its flags, and with all configured drivers disabled.
 
-    A `.gitattributes` that a worker wrote can name any of them, and they would run among its files.
+    A worker's `.gitattributes` can name any of them, and they would run on its files.
     """
     neutral = [_neutral(name) for name in drivers.split("\0") if name]
     return [*_options(neutral), command[0], *_FLAGS.get(command[0], ()), *command[1:]]
@@ -285,7 +291,7 @@ def _options(settings: Sequence[str]) -> list[str]:
 
 
 def _path(untrusted: Path | None = None) -> str:
-    """The PATH without folders that a worker could have put its own git into."""
+    """Return PATH without folders in which a worker could have placed its own git."""
     parts = map(Path, os.environ.get("PATH", os.defpath).split(os.pathsep))
     kept = [part for part in parts if part.is_absolute()]
     if untrusted is not None:
@@ -333,7 +339,7 @@ def _require_success(
 
 @asynccontextmanager
 async def _ended_with_us(process: Process) -> AsyncGenerator[None]:
-    """Kill a process that leads a group, and its group, where this is left before its end."""
+    """Kill a process that leads a group, with its group, if the block is left before its end."""
     try:
         yield
     except BaseException:
@@ -355,6 +361,6 @@ def is_repository(folder: Path) -> bool:
 
 
 def is_bare(folder: Path) -> bool:
-    """Whether the folder is the inside of a git repository: nobody works in it, it is cloned."""
+    """Whether the folder is a bare git repository: it can be cloned, but not worked in."""
     parts = (folder / "objects").is_dir(), (folder / "refs").is_dir()
     return all(parts) and (folder / "HEAD").is_file() and not is_repository(folder)

@@ -1,4 +1,4 @@
-"""The interventions of one attempt: those that are due, and what they change on arrival."""
+"""The interventions of one attempt: which are due, and what they change on delivery."""
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
@@ -28,17 +28,17 @@ from midwatch_monitor.state.intervention import Interventions
 from midwatch_tools.plan_change import change, share_requests, with_remaining
 
 Numbered = tuple[int, Intervention]
-"""An intervention with its journal id."""
+"""An intervention's journal id, and the intervention."""
 
 WAITS = frozenset({Action.ASK_OPERATOR, Action.PAUSE})
-"""What an attempt waits at until a person speaks."""
+"""Actions at which an attempt waits until a person speaks."""
 
 
 class Inbox:
-    """What has been issued for an attempt and not yet arrived.
+    """Interventions that were issued for an attempt and not yet delivered.
 
-    It reads the journal, so an act of another process arrives without any bus; the bus only makes
-    it sooner.
+    It reads the journal, so interventions of another process arrive without a bus; the bus only
+    makes them arrive sooner.
     """
 
     def __init__(self, journal: Journal, bus: Bus, attempt: int, *, poll_seconds: float) -> None:
@@ -48,10 +48,10 @@ class Inbox:
         self._poll_seconds = poll_seconds
         self._after = 0
         self.interventions = Interventions()
-        """All that was issued, by what was last read."""
+        """All interventions issued up to the last read."""
 
     async def due(self) -> tuple[Numbered, ...]:
-        """The interventions to deliver now, by journal id, oldest first."""
+        """Return the interventions to deliver now, oldest first."""
         while page := await self._journal.entries(
             self._after, attempt=self._attempt, kinds=(Intervention, Delivery, PermissionRequest)
         ):
@@ -62,18 +62,18 @@ class Inbox:
 
     @property
     def answered(self) -> bool:
-        """Whether what ends the waiting has been said, by what was last read."""
+        """Whether something that ends the wait had been issued at the last read."""
         return self.interventions.ends_waiting
 
     @property
     def held(self) -> tuple[Numbered, ...]:
-        """The interventions that wait for approval, by what was last read."""
+        """The interventions that waited for approval at the last read."""
         return tuple((each.id, each.intervention) for each in self.interventions.held)
 
     async def wait(self) -> tuple[Numbered, ...]:
-        """Wait until a person's word or decision ends the waiting, and return all that is due then.
+        """Wait until a person's message or decision ends the wait, and return all that is due then.
 
-        What was said before the pause does not end it.
+        Messages from before the pause do not end it.
         """
         async with self._bus.subscribe(self._attempt) as hints:
             while True:
@@ -96,15 +96,15 @@ def arrival_records(
     step: int,
     least: int,
 ) -> tuple[Record, ...]:
-    """What to record of interventions that have arrived, in their order.
+    """Return the records for interventions that have been delivered, in their order.
 
     Args:
-        interventions: Those that now stand in the history.
-        plan: The plan as it stands.
-        budget: What is used by this moment.
+        interventions: Those that are now in the history.
+        plan: The current plan.
+        budget: The budget used so far.
         model: The name of the other model that answers now; empty for the worker's own.
         step: The attempt's last step.
-        least: The least share of the requests that a plan step is given.
+        least: The smallest number of requests that a plan step is given.
     """
     records: list[Record] = []
     for id, each in interventions:
@@ -123,7 +123,9 @@ def arrival_records(
 
 
 def with_more(plan: Plan, requests: int) -> tuple[Plan, tuple[Plan, ...]]:
-    """The plan once the plan step in hand has so many requests more, and whether that is news."""
+    """Add requests to the current plan step; return the plan, and the plan as a record if it
+    changed.
+    """
     in_hand = plan.in_hand
     if not requests or in_hand is None or in_hand.requests is None:
         return plan, ()
@@ -138,13 +140,13 @@ def _share(plan: Plan) -> int | None:
 
 
 def expiry_stamp(id: int, step: int) -> Delivery:
-    """The stamp on an intervention that comes too late."""
+    """Return the stamp on an intervention that came too late."""
     why = "what it answers was over before it arrived"
     return Delivery(intervention=id, state=DeliveryState.EXPIRED, step=step, comment=why)
 
 
 def stamp(id: int, step: int) -> Delivery:
-    """The stamp on an intervention that has arrived."""
+    """Return the stamp on an intervention that was delivered."""
     return Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
 
 
@@ -152,14 +154,14 @@ _GUIDES = frozenset({Action.NUDGE, Action.REPLAN})
 
 
 def may_be_late(intervention: Intervention) -> bool:
-    """Whether guidance falls away once what it answers is over; a person's word never does."""
+    """Whether guidance is dropped once its alerts are over; a person's message never is."""
     machine = intervention.by is not Actor.OPERATOR and not intervention.needs_approval
     asked = intervention.action in _GUIDES and intervention.petition is None
     return machine and asked and bool(intervention.answers)
 
 
 def too_late(id: int, intervention: Intervention, alerts: Iterable[Entry]) -> bool:
-    """Whether all that an intervention answers was cleared after it was issued.
+    """Whether all alerts that an intervention answers were cleared after it was issued.
 
     `alerts` are the entries of the attempt's alerts, in order.
     """
@@ -177,10 +179,10 @@ def too_late(id: int, intervention: Intervention, alerts: Iterable[Entry]) -> bo
 async def timely(
     recorder: Recorder, due: Sequence[Numbered], *, told: Container[int] = ()
 ) -> tuple[Numbered, ...]:
-    """What is due, without guidance that would come after what it answers was over.
+    """Return what is due, without guidance whose alerts are already over.
 
-    What it says to do is then wrong, and may undo what was put right meanwhile. What was `told` is
-    kept. Raises JournalError.
+    Such guidance would be wrong by now, and might undo a repair. Interventions in `told` are kept.
+    Raises JournalError.
     """
     if not any(may_be_late(each) and id not in told for id, each in due):
         return tuple(due)

@@ -1,4 +1,4 @@
-"""What Midwatch says to a worker: the protocol, the answers of `reflect`, reminders."""
+"""The texts that Midwatch sends to a worker: the protocol, answers of `reflect`, reminders."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -52,9 +52,9 @@ _MARK = re.compile(r"^\[midwatch (?:[0-9a-f]{8} )?#(\d+)")
 
 
 def protocol(settings: ReflectSettings, code: str, tools: Collection[str], *, gated: bool) -> str:
-    """The instructions that a watch adds to an agent's own: what goes with these tools of its.
+    """Return the instructions that a watch adds to the agent's own, for the tools it is offered.
 
-    Midwatch's messages bear `code`, which nobody can know who wrote what the agent reads.
+    Midwatch's messages carry `code`, which the authors of texts that the agent reads cannot know.
     """
     parts = (
         PROTOCOL.format(every=settings.remind_every or 5, code=code),
@@ -66,7 +66,7 @@ def protocol(settings: ReflectSettings, code: str, tools: Collection[str], *, ga
 
 
 def code_in(messages: Iterable[ModelMessage]) -> str | None:
-    """The code that an attempt was told before it was interrupted: its messages bear it."""
+    """Return the code that an attempt was told before it was interrupted, from its messages."""
     told = (each.instructions or "" for each in messages if isinstance(each, ModelRequest))
     return next((found[1] for each in told if (found := _CODE.search(each))), None)
 
@@ -74,7 +74,7 @@ def code_in(messages: Iterable[ModelMessage]) -> str | None:
 def answer(
     checkpoint: Checkpoint, settings: ReflectSettings, *, alone: bool, plans: bool = True
 ) -> str:
-    """What `reflect` replies, by confidence band and decision; `plans` if there is a plan."""
+    """Return the reply of `reflect` by confidence band and decision; `plans` if there is a plan."""
     lines = [_band(checkpoint.confidence, settings)]
     if checkpoint.decision is Course.PIVOT:
         lines.append(
@@ -109,7 +109,7 @@ def _band(confidence: int, settings: ReflectSettings) -> str:
 
 
 def reminder(code: str, requests: int, budget: str = "") -> str:
-    """The nudge to reflect. It carries no number, as no intervention stands behind it."""
+    """Return the reminder to reflect. It has no number, as it belongs to no intervention."""
     text = (
         f"[midwatch {code}] {requests} requests without a checkpoint: call `reflect` now, together "
         "with your next work call."
@@ -121,12 +121,14 @@ _REMINDER = re.compile(r"^\[midwatch [0-9a-f]{8}\] \d+ requests without a checkp
 
 
 def is_reminder(text: str) -> bool:
-    """Whether a text asks for a report, and for nothing else."""
+    """Whether a text is a reminder to reflect."""
     return _REMINDER.match(text) is not None
 
 
 def without_reminders(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
-    """The messages without any reminder to reflect, and without those that held nothing else."""
+    """Return the messages without reminders to reflect, and without messages that held nothing
+    else.
+    """
     kept: list[ModelMessage] = []
     for message in messages:
         if not isinstance(message, ModelRequest):
@@ -147,9 +149,9 @@ def _reminds(part: ModelRequestPart) -> bool:
 
 
 def intervention_text(code: str, id: int, intervention: Intervention, *, plans: bool = True) -> str:
-    """An intervention as the worker reads it; the number lets its arrival be proved.
+    """Return an intervention as the worker reads it; its number later proves that it arrived.
 
-    `plans` if the worker has the tools for a plan.
+    `plans` if the worker has the plan tools.
     """
     text = f"[midwatch {code} #{id} from your {intervention.by}] {intervention.message}".rstrip()
     match intervention.action:
@@ -172,7 +174,7 @@ def intervention_text(code: str, id: int, intervention: Intervention, *, plans: 
 
 
 def grant_words(grant: Grant) -> str:
-    """What a grant gives, in words."""
+    """Return what a grant gives, in words."""
     parts = [
         f"{more:,g} more {name}"
         for more, name in (
@@ -187,7 +189,7 @@ def grant_words(grant: Grant) -> str:
 
 
 def exhausted_limits(budget: Budget) -> str:
-    """Which limits are reached, in words; empty while there is something left of each."""
+    """Return which limits are reached, in words; empty while something is left of each."""
     gone = [
         f"{_number(meter.used)} of {_number(meter.limit)} "
         f"{'US dollars' if name == 'dollars' else name}"
@@ -198,18 +200,18 @@ def exhausted_limits(budget: Budget) -> str:
 
 
 def budget_line(budget: Budget, plan: Plan, within: int | None, *, made: int, slack: float) -> str:
-    """The budget in one line, for the worker: used, left, and whether it lasts at this rate.
+    """Return the budget in one line for the worker: used, left, and whether it lasts at this rate.
 
-    Only what has a limit is in it; empty where nothing has.
+    Only limited resources are in it; empty if there are none.
 
     Args:
         budget: As the rules see it.
-        plan: The plan as it stands.
-        within: The progress of the plan step in hand as last reported, in percent.
-        made: Model requests made for the plan step in hand.
+        plan: The current plan.
+        within: The last reported progress of the current plan step, in percent.
+        made: Model requests made for the current plan step.
         slack: How many points the work may lag behind what is used.
     """
-    # Unknown is not 0 %: nothing was reported, and no plan step is closed.
+    # Not 0 % but unknown: nothing was reported, and no plan step is closed.
     silent = within is None and plan.current <= 1
     done = None if silent else done_percent(plan.current, len(plan.steps), within)
     ahead = outlook(budget, done, slack=slack)
@@ -227,7 +229,7 @@ def budget_line(budget: Budget, plan: Plan, within: int | None, *, made: int, sl
 
 
 def _number(value: float) -> str:
-    """Two decimals or, below one, two digits; and no exponent: the worker counts with it."""
+    """Two decimals or, below one, two digits; no exponent, as the worker calculates with it."""
     if 0.0001 <= value < 1:
         return f"{value:.2g}"
     return f"{value:,.2f}".rstrip("0").rstrip(".")
@@ -244,13 +246,13 @@ def _ahead(ahead: Outlook) -> str:
 
 
 def intervention_id(text: str) -> int | None:
-    """The id of the intervention that a message carries, if it is one."""
+    """Return the id of the intervention that a message carries, if it carries one."""
     match = _MARK.match(text)
     return int(match[1]) if match else None
 
 
 def outline(plan: Plan) -> str:
-    """The plan as lines, with what is done, what is next, and what that is checked by."""
+    """Return the plan as lines: what is done, what is next, and how it is checked."""
     signs = {PlanStepState.DONE: "x", PlanStepState.SKIPPED: "-", PlanStepState.OPEN: " "}
     lines: list[str] = []
     for number, step in enumerate(plan.steps, start=1):
@@ -262,7 +264,7 @@ def outline(plan: Plan) -> str:
 
 
 def _asked_of(step: PlanStep) -> str:
-    """What a plan step must leave behind, and with how many requests; empty where that is open."""
+    """Return what a plan step must leave behind, and its requests; empty if nothing is required."""
     parts = [f"leaves {', '.join(step.files)}"] if step.files else []
     if step.acceptance:
         parts.append(f"is checked by {', '.join(f'`{each}`' for each in step.acceptance)}")
@@ -274,7 +276,7 @@ def _asked_of(step: PlanStep) -> str:
 def steady(
     checkpoints: Sequence[Checkpoint], *, firing: bool, min_gain: int, settings: ReflectSettings
 ) -> bool:
-    """Whether the last two checkpoints gained, are confident, and nothing fires."""
+    """Whether the last two checkpoints made progress, are confident, and no alert fires."""
     if firing or len(checkpoints) < 2:
         return False
     before, last = checkpoints[-2:]
@@ -285,7 +287,9 @@ def steady(
 
 
 def next_interval(interval: int, *, is_steady: bool, settings: ReflectSettings) -> int:
-    """The interval after a checkpoint: doubled while steady, up to its cap; else from the start."""
+    """Return the interval after a checkpoint: doubled while steady, up to a limit; else the first
+    one.
+    """
     if settings.remind_every == 0 or not is_steady:
         return settings.remind_every
     return min(interval * 2, settings.remind_every * 2**settings.steady_doublings)

@@ -1,4 +1,4 @@
-"""Where the journal lives: option, environment, then the main worktree's `.midwatch/`."""
+"""The journal's location: an option, the environment, or `.midwatch/` in the main worktree."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ VARIABLE = "MIDWATCH_JOURNAL"
 
 
 def journal_location(option: str | None, environ: Mapping[str, str], folder: Path) -> str:
-    """The path or URL of the journal for work in `folder`."""
+    """Return the path or URL of the journal for work in `folder`."""
     if option:
         return option
     if named := environ.get(VARIABLE):
@@ -21,9 +21,9 @@ def journal_location(option: str | None, environ: Mapping[str, str], folder: Pat
 
 
 def main_worktree(folder: Path) -> Path:
-    """The main worktree of the repository around `folder`; outside git the folder itself.
+    """Return the main worktree of the repository around `folder`; outside git, the folder itself.
 
-    A linked worktree would otherwise get a journal of its own, which goes when it goes.
+    A linked worktree would otherwise get a journal of its own, which would vanish with it.
     """
     wanted = ("--path-format=absolute", "--git-common-dir", "--show-toplevel")
     try:

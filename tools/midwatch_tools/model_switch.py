@@ -1,4 +1,4 @@
-"""The model that answers in the place of the worker's own."""
+"""The model that answers instead of the worker's own."""
 
 from collections.abc import Callable
 
@@ -9,20 +9,20 @@ from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Change, Fault
 
 ModelFor = Callable[[str], Model]
-"""A model by its name. Raises a MidwatchError where there is none."""
+"""Returns a model by name. Raises a MidwatchError if there is none."""
 
 
 class Switch:
-    """Holds the model that answers in the place of the worker's own."""
+    """Holds the model that answers instead of the worker's own."""
 
     def __init__(self, model_for: ModelFor | None) -> None:
         self._model_for = model_for
         self.name = ""
-        """Of the other model; empty while the worker's own answers."""
+        """The other model's name; empty while the worker's own answers."""
         self.model: Model | None = None
 
     def turn_to(self, name: str) -> Fault | None:
-        """Put another model in; where that fails the present one stays, and a fault says why."""
+        """Switch to another model; if that fails, keep the current one and return the fault."""
         if name == self.name:
             return None
         if self._model_for is None:
@@ -36,7 +36,7 @@ class Switch:
 
 
 async def model_before(recorder: Recorder) -> str:
-    """The other model that an attempt had turned to when it was interrupted, or nothing."""
+    """Return the other model that an interrupted attempt had switched to; empty if none."""
     name = ""
     async for entry in recorder.journal.all_entries(attempt=recorder.attempt.id, kinds=(Change,)):
         if isinstance(entry.record, Change) and entry.record.model is not None:

@@ -1,4 +1,4 @@
-"""What a tool call and its result say as a step. Pure."""
+"""Turns a tool call and its result into a step. Pure."""
 
 import json
 import re
@@ -10,11 +10,13 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from midwatch_monitor.shell.claimed_edits import changing, digest, named_path, refused
 
 FOREIGN = "agent_tool"
-"""The tool that stands for all of them: its arguments are `tool`, and the `args` of that."""
+"""The one tool that stands for all tools of an agent of another maker; its arguments are `tool` and
+`args`.
+"""
 
 
 def as_called(call: ToolCallPart) -> ToolCallPart:
-    """The call as its agent made it."""
+    """Return the call as its agent made it."""
     if call.tool_name != FOREIGN:
         return call
     args = call.args_as_dict()
@@ -28,7 +30,7 @@ _COMMAND_TOOLS = frozenset({"run_command", "shell", "bash"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How an act went, as far as its result tells."""
+    """How a call went, according to its result."""
 
     ok: bool
     exit_code: int | None
@@ -41,7 +43,7 @@ def read_result(
 ) -> Reading:
     """Read a tool's return value: exit code before words, output cut to head and tail.
 
-    It is `masked` first: half a secret, at the cut, or its digest would still tell of it.
+    It is `masked` first: half a secret at the cut, or its digest, would still give it away.
     """
     text = masked(result if isinstance(result, str) else to_json(result))
     exit_code = _exit_code(tool, text, failed=failed)
@@ -64,7 +66,7 @@ def _exit_code(tool: str, text: str, *, failed: bool) -> int | None:
 
 
 def act_words(call: ToolCallPart) -> str:
-    """A tool call in a few words: the command, the file, or only the tool."""
+    """Return a tool call in a few words: the command, the file, or only the tool."""
     try:
         call = as_called(call)
         args = call.args_as_dict()
@@ -75,7 +77,7 @@ def act_words(call: ToolCallPart) -> str:
 
 
 def cut(text: str, max_chars: int) -> str:
-    """The text, or its head and tail with a note of what lies between."""
+    """Return the text, or its head and tail with a note of what was left out."""
     if len(text) <= max_chars:
         return text
     half = max_chars // 2
@@ -83,17 +85,17 @@ def cut(text: str, max_chars: int) -> str:
 
 
 def cut_line(text: str, max_chars: int) -> str:
-    """A line, or its beginning with an ellipsis."""
+    """Return a line, or its beginning with an ellipsis."""
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 
 def canonical(args: Mapping[str, object]) -> str:
-    """Arguments as JSON that is equal for equal arguments."""
+    """Return arguments as JSON that is equal for equal arguments."""
     return to_json(dict(args))
 
 
 def to_json(value: object) -> str:
-    """JSON with sorted keys; what JSON does not know becomes its text."""
+    """Return JSON with sorted keys; values that JSON does not know become text."""
     try:
         return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):  # keys of several types, or a value in itself
@@ -101,6 +103,6 @@ def to_json(value: object) -> str:
 
 
 def last_response(messages: Sequence[ModelMessage]) -> ModelResponse | None:
-    """The last turn of the model; `None` before its first."""
+    """Return the model's last turn; `None` before its first."""
     turns = (each for each in reversed(messages) if isinstance(each, ModelResponse))
     return next(turns, None)

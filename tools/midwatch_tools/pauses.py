@@ -1,4 +1,4 @@
-"""Pauses that a provider imposes: said by the model, recorded by the watch of its run."""
+"""Pauses imposed by a provider: reported by the model, recorded by the watch of its run."""
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -23,26 +23,27 @@ class Pause:
 
     url: str
     reason: str
-    """Why: "HTTP 429: slow down"."""
+    """For example "HTTP 429: slow down"."""
     seconds: float
-    """Until the next try."""
+    """Seconds until the next try."""
     asked: float | None = None
-    """Seconds for which a request has been under way, where one is: it is no pause of the work."""
+    """Seconds that the current request has taken, if one is under way; then the work is not paused.
+    """
 
 
 TellPause = Callable[[Pause | None], Awaitable[None]]
-"""Is told of a pause before it begins, and with `None` that the provider answered."""
+"""Called with a pause before it begins, and with `None` once the provider has answered."""
 
 _listener: ContextVar[TellPause | None] = ContextVar("midwatch_pauses", default=None)
 
 
 def listen(tell: TellPause) -> None:
-    """From here on, in this run, `tell` is told of the pauses of models and of their end."""
+    """Call `tell` with the pauses of models, and with their end, from now on in this run."""
     _listener.set(tell)
 
 
 async def tell_pause(pause: Pause | None) -> None:
-    """Say what a provider imposes, or that it answered; where nobody listens, nothing happens."""
+    """Report a pause, or with `None` its end, to the listener, if there is one."""
     if (tell := _listener.get()) is not None:
         await tell(pause)
 
@@ -50,7 +51,7 @@ async def tell_pause(pause: Pause | None) -> None:
 def pause_records(
     known: Outage | None, pause: Pause | None, at: datetime, budget: Budget | None = None
 ) -> tuple[Record, ...]:
-    """What the journal is told of a pause, or of an answer; nothing for one after another.
+    """Return the records for a pause or its end; empty for an answer without a pause before.
 
     `known` is the attempt's outage so far; each of its reasons is analysed once. `budget` is what
     was used by then.

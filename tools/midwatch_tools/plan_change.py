@@ -1,6 +1,6 @@
-"""How a plan changes, and how requests are shared among its plan steps.
+"""Changes of a plan, and how requests are shared among its plan steps.
 
-What is finished or skipped stays; what is open may be replaced.
+Finished and skipped plan steps stay; open ones may be replaced.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,12 +30,12 @@ WANTING: tuple[type[Record], ...] = (Step, Intervention, Delivery)
 
 
 def with_remaining(plan: Plan, titles: Sequence[str], *, ordered: bool = False) -> Plan:
-    """The plan with its open plan steps replaced: one revision more.
+    """Return the plan with its open plan steps replaced, as one more revision.
 
-    A plan step whose title stays the same keeps its files, checks and requests. A worker gets rid
-    of no check by a revision of its own: those of the plan step in hand go to the first one that
-    remains, those of others to the last one, and files that nobody expects any more become a flag.
-    What a supervisor or an operator has ordered, says itself what is to be checked.
+    A plan step with an unchanged title keeps its files, checks and requests. A worker cannot drop a
+    check by its own revision: checks of the current plan step go to the first one that remains,
+    those of others to the last one, and files that nobody expects any more become a flag. A plan
+    `ordered` by a supervisor or an operator says itself what is to be checked.
     """
     kept = [step for step in plan.steps if step.state is not PlanStepState.OPEN]
     known = [step for step in plan.steps if step.state is PlanStepState.OPEN]
@@ -53,7 +53,7 @@ def with_remaining(plan: Plan, titles: Sequence[str], *, ordered: bool = False) 
 
 
 def _with_checks_of(step: PlanStep, dropped: PlanStep) -> PlanStep:
-    """A plan step that takes over the checks of one that is dropped."""
+    """Return a plan step that takes over the checks of a dropped one."""
     missing = [path for path in dropped.files if path not in step.files]
     said = f"no longer expected by a revision: {', '.join(missing)}" if missing else ""
     return replace(
@@ -64,7 +64,7 @@ def _with_checks_of(step: PlanStep, dropped: PlanStep) -> PlanStep:
 
 
 def with_current_done(plan: Plan, flag: str = "") -> Plan:
-    """The plan with its first open plan step finished, with a reservation if there is one."""
+    """Return the plan with its first open plan step finished, and flagged if `flag` is given."""
     steps = list(plan.steps)
     current = plan.current - 1
     if current < len(steps):
@@ -75,7 +75,7 @@ def with_current_done(plan: Plan, flag: str = "") -> Plan:
 
 
 def change(plan: Plan) -> Change:
-    """What the rules must know of a plan."""
+    """Return what the rules must know of a plan."""
     return Change(
         plan_step=plan.current,
         plan_steps=len(plan.steps),
@@ -85,7 +85,7 @@ def change(plan: Plan) -> Change:
 
 
 def written(plan: Plan) -> bool:
-    """Whether somebody made a plan, or the goal of the task is all that there is."""
+    """Whether somebody made a plan; otherwise it is only the goal of the task."""
     asks = any(step.files or step.acceptance for step in plan.steps)
     return asks or plan.revision > 0 or len(plan.steps) > 1
 
@@ -95,13 +95,13 @@ class Wanting(Enum):
 
     NOTHING = 0
     PIVOT = 1
-    """It has said itself that the approach is wrong."""
+    """The worker said itself that the approach is wrong."""
     ORDERED = 2
-    """It was asked for them by a replan that brought none."""
+    """A replan without plan steps asked the worker for them."""
 
 
 def plan_wanted(entries: Iterable[Entry]) -> Wanting:
-    """Whether the worker is to write new plan steps, and has not done so yet.
+    """Return whether the worker is to write new plan steps, and has not done so yet.
 
     The entries are those of one attempt, of the kinds in `WANTING`.
     """
@@ -127,17 +127,17 @@ def _after(step: Step, wanting: Wanting) -> Wanting:
 
 
 async def revisions_made(recorder: Recorder) -> int:
-    """The revisions that the workers of the recorder's task have made, by the journal."""
+    """Return the number of revisions made by the workers of the recorder's task."""
     kinds = (Plan, Intervention, Delivery)
     found = recorder.journal.all_entries(task=recorder.attempt.task, kinds=kinds)
     return revisions([entry async for entry in found])
 
 
 def revisions(entries: Iterable[Entry]) -> int:
-    """The revisions of plans in these entries, but for those that the supervisor ordered.
+    """Count the revisions of plans in these entries, except those ordered by the supervisor.
 
-    What a worker proposed and the supervisor approved is the worker's. An attempt's first plan is
-    no revision.
+    A revision that a worker proposed and the supervisor approved is the worker's. An attempt's
+    first plan is no revision.
     """
     made = 0
     known: dict[int | None, int] = {}
@@ -156,16 +156,16 @@ def revisions(entries: Iterable[Entry]) -> int:
 
 
 UNSTATED = 70
-"""Percent; the confidence of a plan step for which nobody said one."""
+"""In percent; the confidence of a plan step for which none was stated."""
 
 
 def shares(confidences: Sequence[int | None], requests: int, least: int) -> tuple[int, ...]:
-    """So many requests for each plan step, more where one is less sure of it.
+    """Return the number of requests for each plan step, more for a less certain one.
 
-    A plan step weighs `1 + (100 - confidence) / 25`: from 1 where one is certain to 5 where one
-    knows nothing, so that 40 % weighs nearly twice what 80 % does, and no plan step starves. Each
-    gets `least` first, as far as there is enough for all, and the rest is shared by weight. The
-    sum is `requests`, or 0 for an empty plan.
+    A plan step weighs `1 + (100 - confidence) / 25`: from 1 for certainty to 5 for none, so that 40
+    % weighs nearly twice what 80 % does, and no plan step starves. Each gets `least` first, as far
+    as there is enough for all, and the rest is shared by weight. The sum is `requests`, or 0 for an
+    empty plan.
     """
     if not confidences:
         return ()
@@ -174,7 +174,7 @@ def shares(confidences: Sequence[int | None], requests: int, least: int) -> tupl
     weights = [_weight(UNSTATED if each is None else each) for each in confidences]
     exact = [rest * weight / sum(weights) for weight in weights]
     given = [int(each) for each in exact]
-    # What rounding left goes to those who lost most by it, the earlier one first.
+    # The remainder goes to the steps that lost most by rounding, the earlier one first.
     order = sorted(range(len(exact)), key=lambda at: given[at] - exact[at])
     for at in order[: rest - sum(given)]:
         given[at] += 1
@@ -186,9 +186,9 @@ def _weight(confidence: int) -> float:
 
 
 def share_requests(plan: Plan, requests: Meter, *, least: int) -> Plan:
-    """The plan with the requests that are left shared among its open plan steps.
+    """Return the plan with the remaining requests shared among its open plan steps.
 
-    One open plan step has all of them, and no share; without a limit nothing is shared.
+    A single open plan step has all of them, and no share; without a limit nothing is shared.
     """
     at = [n for n, step in enumerate(plan.steps) if step.state is PlanStepState.OPEN]
     if requests.limit is None or len(at) < 2:

@@ -1,4 +1,4 @@
-"""One watched run of an agent: what it did goes to the recorder, what is due comes in.
+"""Watches one run of an agent: records what it did, and delivers what is due.
 
 The capability `Watch` forwards pydantic-ai's hooks to it.
 """
@@ -70,21 +70,22 @@ from midwatch_tools.site import Site
 log = logging.getLogger(__name__)
 
 MAX_DOING = 200
-"""Characters; what is being done is only shown."""
+"""In characters; the text of the current activity is only shown."""
 
 
 Hold = Callable[[], Awaitable[None]]
 
 
 UNCOUNTED = "midwatch_uncounted"
-"""Stands in the metadata of a response that no model gave."""
+"""Key in the metadata of a response that no model gave."""
 
 
 class Session:
     """The worker's side of the watch, for one run of one attempt."""
 
     prompt = False
-    """Whether what happened is stored before the work goes on, also where it is not resumable."""
+    """Whether each event is stored before the work continues, even if the attempt is not resumable.
+    """
 
     def __init__(
         self,
@@ -103,13 +104,13 @@ class Session:
         rest_seconds: float,
         hold: Hold | None,
     ) -> None:
-        """Watch the run whose attempt `recorder` speaks for.
+        """Watch the run of the recorder's attempt.
 
-        Without an `inbox` nothing is said to the worker. What it takes to resume the attempt is
-        kept only if it is `resumable`. Unless it is `attended`, nobody is there who could answer
-        where a supervisor asks for a person, or decide what is proposed: the work goes on. For
-        `rest_seconds` after the inbox was asked, it is not asked again. `hold` has a worker rest
-        that would go on by itself while its work waits for a person.
+        Without an `inbox`, nothing is said to the worker. What is needed to resume the attempt is
+        kept only if it is `resumable`. Unless it is `attended`, nobody can answer when a supervisor
+        asks for a person, or decide about proposals, so the work continues. After the inbox was
+        read, it is not read again for `rest_seconds`. `hold` pauses a worker that would continue by
+        itself while its work waits for a person.
         """
         self.recorder = recorder
         self.resumable = resumable
@@ -119,15 +120,15 @@ class Session:
         self._rests_until = -math.inf
         self.settings = settings
         self.code = code
-        """Borne by the messages of Midwatch, so that no other text passes for one."""
+        """Marks the messages of Midwatch, so that no other text passes for one."""
         self.site = site
         self.switch = switch
         self.masked = recorder.journal.masker.text
-        """A text without secrets, for what is cut before it is recorded."""
+        """Masks secrets in text that is cut before it is recorded."""
         self.inbox = inbox
-        """What is said to the worker, and the answers to what it asks."""
+        """Interventions for the worker, and answers to its requests."""
         self.requests = requests
-        """Model requests of this attempt that were answered, before a crash too."""
+        """Answered model requests of this attempt, including those before a crash."""
         self._saved = saved
         self._seen = saved  # of the run's own list: see `after_node`
         self._seconds = seconds
@@ -138,16 +139,16 @@ class Session:
         self._running = 0
         self._priced: tuple[ModelResponse, float] | None = None
         self._proposed: dict[int, int] = {}
-        """How many requests were made when a proposal was first met, by its id."""
+        """The request count at which each proposal was first seen, by proposal id."""
         self._let_by: set[int] = set()
-        """Proposals on which a person had the attempt go on without a decision."""
+        """Proposals that a person left undecided when the attempt was told to continue."""
         self.forgets = saved > 0
-        """Whether the reminders that stand in the history go with the next request."""
+        """Whether reminders in the history are removed before the next request."""
 
     # -- before a model request ------------------------------------------------------------
 
     async def before_request(self, ctx: RunContext[Any]) -> None:
-        """Stop at a spent budget, wait where a person was asked, and say what is to be said."""
+        """Stop if the budget is spent, wait if a person was asked, and deliver what is due."""
         if self.inbox is None:
             return
         due = self._due
@@ -177,20 +178,22 @@ class Session:
             self._drop_reminders(ctx.messages)
 
     async def _turn_to(self, model: str) -> None:
-        """From this request on another model answers; the present one may be what fails."""
+        """Switch to another model from this request on; the current one may be what fails."""
         fault = self.switch.turn_to(model)
         if fault is not None:
             await self.recorder.record(fault)
 
     def _undecided_proposals(self, inbox: Inbox) -> list[Numbered]:
-        """The proposals that waited for a decision for as many requests as the policy lets them."""
+        """Return the proposals that waited for a decision for as many requests as the policy
+        allows.
+        """
         after = self.settings.policy.person.hold_after if self._attended else 0
         held = [each for each in inbox.held if after and each[0] not in self._let_by]
         since = {id: self._proposed.setdefault(id, self.requests) for id, _ in held}
         return [each for each in held if self.requests - since[each[0]] >= after]
 
     def _waits(self, due: Sequence[Numbered]) -> list[Numbered]:
-        """What the attempt waits at."""
+        """Return the interventions that the attempt waits at."""
         return [
             (id, each)
             for id, each in due
@@ -198,7 +201,7 @@ class Session:
         ]
 
     async def _call_person(self, due: Sequence[Numbered]) -> None:
-        """Say what a person was asked for whom nobody waits for."""
+        """Log questions to a person that nobody waits for."""
         for id, each in due:
             if each.action is Action.ASK_OPERATOR and not self._attended:
                 log.warning("%s needs a person: %s", self.recorder.attempt.worker, each.message)
@@ -206,7 +209,7 @@ class Session:
                 self._drop_due({id})
 
     async def _park(self, inbox: Inbox, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
-        """Wait for a person; that time costs nothing and no rule counts it."""
+        """Wait for a person; that time costs nothing, and no rule counts it."""
         undecided = self._undecided_proposals(inbox)
         if self._hold is not None:
             await self._hold()
@@ -219,7 +222,7 @@ class Session:
         return due
 
     async def stand_still(self, why: str, *records: Record) -> None:
-        """Store that the attempt waits for a person, after what leads to that."""
+        """Store that the attempt waits for a person, after the records that led to it."""
         waiting = Lifecycle.INPUT_REQUIRED
         await self.recorder.record(
             *records,
@@ -228,7 +231,7 @@ class Session:
         )
 
     async def go_on(self, activity: Activity, *records: Record, why: str = "") -> None:
-        """Store that the waiting is over; its time costs nothing."""
+        """Store that the wait is over; its time costs nothing."""
         change = Change(lifecycle=Lifecycle.WORKING, activity=activity)
         await self.recorder.record(*records, change, working_transition(why))
         self._mark = self._seconds()
@@ -244,15 +247,15 @@ class Session:
             ctx.enqueue(asked, priority="asap")
 
     def _drop_reminders(self, messages: list[ModelMessage]) -> None:
-        """Take the reminders before this one out of the run's history: one is enough."""
+        """Remove older reminders from the run's history: one is enough."""
         kept = without_reminders(messages)
         self._seen -= len(messages) - len(kept)
         messages[:] = kept
 
     async def note_pause(self, pause: Pause | None) -> None:
-        """The provider lets the attempt wait, or (`None`) it answered.
+        """Record that the provider makes the attempt wait, or, with `None`, that it answered.
 
-        Until it answers, no minutes are used up: an outage of hours is not work.
+        The minutes of the budget stand still until it answers: an outage of hours is not work.
         """
         recorder, budget = self.recorder, self.budget()
         if pause is not None and pause.asked is None:
@@ -261,23 +264,23 @@ class Session:
             await recorder.record(*records)
 
     def stop_clock(self) -> None:
-        """The run is over: from here on it uses up nothing."""
+        """Stop counting minutes: the run is over."""
         if self._stopped is None:
             self._stopped = self._seconds()
 
     # -- after a model request -------------------------------------------------------------
 
     async def after_node(self, node: object, messages: Sequence[ModelMessage]) -> None:
-        """Append what a node of the run has added to the history, if it has."""
+        """Append the messages that a node of the run added to the history."""
         if isinstance(node, UserPromptNode):
-            # From here on pydantic-ai has what was brought along in a shape of its own: requests in
-            # a row, as a word to the worker makes them, have become one.
+            # pydantic-ai has normalised the messages that were brought along: consecutive requests,
+            # such as a message to the worker causes, are now one.
             self._seen = len(repair_messages(messages, repair_last_response=False))
         else:
             await self._after_request(messages)
 
     async def _after_request(self, messages: Sequence[ModelMessage]) -> None:
-        """Append the history, with the stamps of what arrived in it and what it cost."""
+        """Append new messages, with their cost and with stamps for the interventions among them."""
         fresh = list(messages[self._seen :])
         if not fresh:
             return
@@ -308,9 +311,9 @@ class Session:
             await self.record(*records)
 
     async def record(self, *records: Record, results: Sequence[Result] = ()) -> None:
-        """Store what happened: before the work goes on where nothing may be lost, else soon.
+        """Store records: before the work continues if nothing may be lost, otherwise soon.
 
-        What fires an alert is stored at once, so that it is told at once.
+        Records that make an alert fire are stored at once, so that it is told at once.
         """
         if self.resumable or self.prompt:
             await self.recorder.record(*records, results=results)
@@ -318,7 +321,7 @@ class Session:
             await self.recorder.record()
 
     async def bring_along(self, messages: Sequence[ModelMessage]) -> None:
-        """Store a conversation from before this attempt: nothing in it counts or costs here."""
+        """Store a conversation from before this attempt; nothing in it counts or costs here."""
         if self.resumable:
             await self._append(messages[self._seen :], ())
         else:
@@ -334,7 +337,7 @@ class Session:
         self._seen += len(fresh)
 
     def _take_arrived(self, fresh: Sequence[ModelMessage]) -> list[Numbered]:
-        """The interventions that stand in the history now."""
+        """Return the interventions whose text is in these messages, and take them off the list."""
         here = [(id, self._told.pop(id)) for id in dict.fromkeys(_marks(fresh)) if id in self._told]
         self._drop_due({id for id, _ in here})
         return here
@@ -356,13 +359,13 @@ class Session:
         return [Change(budget=budget, activity=activity, doing=cut(doing, MAX_DOING))]
 
     def cost_of(self, response: ModelResponse) -> float:
-        """In US dollars by published prices; looked up once, as that takes its time."""
+        """Return the cost in US dollars by published prices; cached, because the lookup is slow."""
         if self._priced is None or self._priced[0] is not response:
             self._priced = response, cost(response)
         return self._priced[1]
 
     def act_ended(self) -> tuple[Change, ...]:
-        """One tool call of the turn is over; with the last one the model is asked again."""
+        """Note that a tool call of the turn is over; after the last one the model goes on."""
         self._running -= 1
         return () if self._running > 0 else (Change(activity=Activity.MODEL),)
 
@@ -379,23 +382,23 @@ class Session:
     # -- time and cadence ------------------------------------------------------------------
 
     def budget(self) -> Budget:
-        """What is used by this moment; waiting for a person is not work."""
+        """Return what is used so far; waiting for a person is not work."""
         waiting = self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
         now = self._seconds() if self._stopped is None else self._stopped
         minutes = 0.0 if waiting else (now - self._mark) / 60
         return spend(self.recorder.budget, minutes=minutes)
 
     def allowed_budget(self) -> Budget:
-        """The same with what was granted and is on its way to the worker."""
+        """Return the budget with grants that are on their way to the worker."""
         return raise_limits(self.budget(), grants(self._due))
 
     def share_requests(self, plan: Plan) -> Plan:
-        """The plan with the requests that are left shared anew among its open plan steps."""
+        """Return the plan with the remaining requests shared anew among its open plan steps."""
         least = self.settings.plan.min_requests
         return share_requests(plan, self.recorder.budget.requests, least=least)
 
     def budget_line(self, plan: Plan | None = None, within: int | None = None) -> str:
-        """What the worker is told of its budget: the numbers that the rules see.
+        """Return what the worker is told of its budget: the numbers that the rules see.
 
         Args:
             plan: The plan as it is about to be, if it changes.
@@ -413,13 +416,13 @@ class Session:
         )
 
     async def all_of(self, kinds: Sequence[type[Record]]) -> list[Entry]:
-        """All that the journal holds of this attempt, of these kinds."""
+        """Return all records of these kinds that the journal holds for this attempt."""
         attempt = self.recorder.attempt.id
         found = self.recorder.journal.all_entries(attempt=attempt, kinds=kinds)
         return [entry async for entry in found]
 
     def pace(self) -> tuple[Change, ...]:
-        """A change of the reminder interval after a checkpoint, if there is one."""
+        """Return a change of the reminder interval after a checkpoint, if there is one."""
         before = self.interval
         interval = next_interval(
             before,
@@ -435,13 +438,15 @@ class Session:
 
     @property
     def interval(self) -> int:
-        """Requests between two reminders, as it is now."""
+        """The current number of requests between two reminders."""
         said = self.recorder.reflect_every
         return self.settings.reflect.remind_every if said is None else said
 
 
 def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResponse | None:
-    """The response that a call belongs to, if it is the first call in it: its text goes there."""
+    """Return the response that a call belongs to, if it is its first call: the text of the response
+    is recorded with that one.
+    """
     response = last_response(messages)
     first = next(iter(response.tool_calls), None) if response is not None else None
     same = first is not None and first.tool_call_id == call.tool_call_id
@@ -449,7 +454,9 @@ def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResp
 
 
 def cost(response: ModelResponse) -> float:
-    """US dollars as it says itself, or by the published prices; 0 for a model without one."""
+    """Return the cost of a response in US dollars: as it states itself, or by published prices; 0
+    for a model without one.
+    """
     said = (response.provider_details or {}).get("cost_usd")
     if isinstance(said, int | float):
         return float(said)
@@ -460,7 +467,7 @@ def cost(response: ModelResponse) -> float:
 
 
 def _marks(messages: Sequence[ModelMessage]) -> list[int]:
-    """The ids of the interventions whose text stands in the history now."""
+    """Return the ids of the interventions whose text is in these messages."""
     ids: list[int] = []
     for message in messages:
         if not isinstance(message, ModelRequest):

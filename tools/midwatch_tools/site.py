@@ -1,4 +1,4 @@
-"""The workspace of one attempt, as far as a claim about it can be checked there."""
+"""The workspace of one attempt, in which claims about it can be checked."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -9,13 +9,13 @@ from midwatch_tools.tools.completion import Presence
 from midwatch_tools.tree import Tree
 
 RunChecks = Callable[[Sequence[str]], Awaitable[tuple[Acceptance, ...]]]
-"""Runs acceptance commands in the workspace of an attempt."""
+"""Runs acceptance commands in an attempt's workspace."""
 
 _WILD = frozenset("*?[")
 
 
 class Site:
-    """Looks for files, and has acceptance commands run."""
+    """Looks for files and runs acceptance commands in the workspace."""
 
     def __init__(
         self, root: Path | None = None, tree: Tree | None = None, check: RunChecks | None = None
@@ -30,13 +30,13 @@ class Site:
         return self._check is not None
 
     async def look(self, paths: Sequence[str]) -> tuple[Presence, ...]:
-        """Whether files, or any of a pattern, are there and not empty."""
+        """Return whether files, or files that match a pattern, exist and are not empty."""
         if self._root is None:
             return tuple(Presence(path=path, known=False) for path in paths)
         return await asyncio.to_thread(_present, self._root, paths)
 
     async def run(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
-        """Run acceptance commands; none where nobody can. What they write is nobody's edit."""
+        """Run acceptance commands, if that is possible here. Files they write are nobody's edit."""
         if self._check is None or not commands:
             return ()
         results = await self._check(commands)

@@ -1,4 +1,4 @@
-"""Tool calls as they happen: observed from outside, recorded before their result is given back."""
+"""Observes tool calls from outside, and records each before the model sees its result."""
 
 import asyncio
 import logging
@@ -59,7 +59,7 @@ _JSON = TypeAdapter[JsonValue](JsonValue)
 def keep(
     call: str, *, returned: object = None, error: Exception | None = None
 ) -> tuple[Result, ...]:
-    """The result of a call as the journal keeps it; nothing if it cannot be given again."""
+    """Return the result of a call as the journal keeps it; empty if it cannot be replayed."""
     if not call:
         return ()
     try:
@@ -86,7 +86,7 @@ class Remembered:
         return call in self._bodies
 
     def give(self, call: str) -> JsonValue:
-        """Return, or raise, what the call came to the first time."""
+        """Return or raise what the call returned or raised the first time."""
         try:
             kept = _Kept.model_validate_json(self._bodies[call])
         except ValidationError:  # which says what stands there
@@ -103,15 +103,15 @@ log = logging.getLogger(__name__)
 ToolHandler = Callable[[dict[str, Any]], Awaitable[Any]]
 
 UNWATCHED = "Nobody watches just now; go on with the work."
-"""The answer of Midwatch's own tools while the journal cannot be written."""
+"""Answer of Midwatch's own tools while the journal cannot be written."""
 
 _NOT_RUN = (ApprovalRequired, CallDeferred, SkipToolExecution)
-"""With these a call is put off or answered by another; it is recorded once it runs."""
+"""These postpone a call or replace its result; the call is recorded once it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderWay:
-    """A tool call in its run, with its arguments as they are checked."""
+    """A tool call in its run, with validated arguments."""
 
     ctx: RunContext[Any]
     call: ToolCallPart
@@ -119,7 +119,7 @@ class UnderWay:
 
 
 class Acts:
-    """Watches the tool calls of one run, and the files below its workspace."""
+    """Watches the tool calls of one run, and the files in its workspace."""
 
     def __init__(
         self,
@@ -138,33 +138,33 @@ class Acts:
         self._tree = tree
         self._tolerate = tolerate
         self._running = 0
-        """Calls that are under way, until they are recorded."""
+        """Calls that are not recorded yet."""
         self._writing = 0
-        """Those of them whose tools still run."""
+        """Calls whose tools are still running."""
         self._starting = asyncio.Lock()
         self._stash: dict[str, tuple[Record, ...]] = {}
-        # What changed while no process watched was most likely the call that was cut short.
+        # A change while no process watched was most likely made by the interrupted call.
         self._trust_next = resumed
         self._foreign = foreign
 
     def stash(self, ctx: RunContext[Any], *records: Record) -> None:
-        """Leave what one of Midwatch's own tools has to say, to be committed with its result."""
+        """Keep records of one of Midwatch's own tools, to be committed with the tool's result."""
         self._stash[ctx.tool_call_id or ""] = records
 
     def report(self, ctx: RunContext[Any], output: str, *records: Record, ok: bool = True) -> None:
-        """The same, with the call of the tool as a step before its records."""
+        """Keep records likewise, preceded by the tool call itself as a step."""
         tool = ctx.tool_name or ""
         step = Step(number=0, kind=StepKind.TOOL, tool=tool, ok=ok, output=output)
         self.stash(ctx, step, *records)
 
     async def before_request(self, ctx: RunContext[Any]) -> None:
-        """Record the calls that no hook was told of, and do what is due before a request."""
+        """Record the calls that no hook reported, then deliver what is due before a request."""
         for call, reason in _find_refused(ctx.messages):
             await self._refuse(ctx, call, reason)
         await self.session.before_request(ctx)
 
     async def around(self, act: UnderWay, handler: ToolHandler) -> Any:
-        """Run a tool call once, and record it with what it changed before the model hears of it."""
+        """Run a tool call once, and record it with its edits before the model sees the result."""
         if (key := self._key(act.call)) in self._remembered:
             return self._remembered.give(key)
         verdict = await self._verdict(act)
@@ -181,7 +181,7 @@ class Acts:
             self._running -= 1
 
     async def _verdict(self, act: UnderWay) -> Permission:
-        """Whether the call may run. A gate that is broken stops nothing."""
+        """Return whether the call may run; a broken gate stops nothing."""
         if self.entrance.is_open:
             return ALLOWED
         try:
@@ -191,7 +191,7 @@ class Acts:
             return ALLOWED
 
     async def _turn_away(self, act: UnderWay, reason: str) -> str:
-        """Answer a call that is not run; no retry of the tool is used up."""
+        """Answer a call that is not run, without using up one of the tool's retries."""
         step = replace(self._step(act), ok=False, output=reason)
         kept = keep(self._key(act.call), returned=reason)
         if not self._knows(act.call):
@@ -199,7 +199,7 @@ class Acts:
         return reason
 
     async def _wait(self, call: ToolCallPart, seconds: float) -> None:
-        """Let time pass before something transient is tried again."""
+        """Wait before a transient failure is tried again."""
         doing = f"waits {seconds:g} s before it tries again"
         record = self.session.record
         await self._tolerate(record(Change(activity=Activity.WAITING, doing=doing)))
@@ -226,7 +226,9 @@ class Acts:
             self._writing -= 1
 
     def _key(self, call: ToolCallPart) -> str:
-        """What a call's result is kept under: some providers use an id again in a later turn."""
+        """Return the key of a call's result; with the request, as some providers reuse ids in later
+        turns.
+        """
         return f"{self.session.requests}:{call.tool_call_id}" if call.tool_call_id else ""
 
     def _knows(self, call: ToolCallPart) -> bool:
@@ -235,7 +237,7 @@ class Acts:
     async def record_invalid(
         self, ctx: RunContext[Any], call: ToolCallPart, error: Exception
     ) -> None:
-        """Record a call whose arguments were not valid; it never ran."""
+        """Record a call that never ran because its arguments were not valid."""
         await self._refuse(ctx, call, _reason(error))
 
     async def _refuse(self, ctx: RunContext[Any], call: ToolCallPart, reason: str) -> None:
@@ -247,7 +249,7 @@ class Acts:
         await self.session.record(step, *self.session.act_ended())
 
     async def _foreign_edits(self, args: Mapping[str, object]) -> tuple[Edit, ...]:
-        """What somebody else changed since the last call; nothing is foreign while calls run."""
+        """Return edits by others since the last call; none are assumed while calls run."""
         if self._tree is None:
             return ()
         await self._tree.expect(named_path(args))
@@ -259,8 +261,8 @@ class Acts:
         return await self._tree.changes(Writer.PERSON)
 
     async def _own_edits(self, tree: Tree, args: Mapping[str, object]) -> tuple[Edit, ...]:
-        """What the call changed; while others run, what no argument names waits for the last."""
-        # Not for one that is only being recorded: it has looked, and will not look again.
+        """Return the edits of a call; while others run, only of the file its arguments name."""
+        # A call that is only being recorded has already looked, and will not look again.
         return await tree.changes(Writer.WORKER, named_path(args), only_named=self._writing > 0)
 
     async def _record(
@@ -318,7 +320,7 @@ class Acts:
         return self._at_turn(act, step)
 
     def _at_turn(self, act: UnderWay, step: Step) -> Step:
-        """The step with its request; the text and the tokens of a turn go to its first call."""
+        """Return the step with its request; text and tokens of a turn go to its first call."""
         response = said_with(act.ctx.messages, act.call)
         return replace(
             step,
@@ -331,7 +333,7 @@ class Acts:
 
 
 def _find_refused(messages: Sequence[ModelMessage]) -> list[tuple[ToolCallPart, str]]:
-    """The calls of the last turn that are handed back with a reason."""
+    """Return the calls of the last turn that were returned to the model with a reason."""
     handed_back: dict[str, str] = {}
     for message in reversed(messages):
         if isinstance(message, ModelResponse):

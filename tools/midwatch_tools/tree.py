@@ -1,4 +1,4 @@
-"""What changed on disk: the contents of a workspace, compared by hash."""
+"""Finds file changes in a workspace by comparing content hashes."""
 
 import asyncio
 import hashlib
@@ -20,40 +20,40 @@ IGNORED = frozenset(
         ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".hypothesis",
     }
 )  # fmt: skip
-"""Folders that tools fill by themselves; nothing in them is anybody's edit."""
+"""Folders that tools fill by themselves; changes in them are nobody's edit."""
 
 _HASHED_BYTES = 4_000_000
-"""Of a larger file only the head counts for its hash, with its size."""
+"""Larger files are hashed by this many first bytes and their size."""
 
 Ignored = Callable[[Collection[str]], set[str]]
-"""Which of these paths, relative to a folder, git ignores."""
+"""Returns which of these paths, relative to a folder, git ignores."""
 
 _RACY_NS = 50_000_000
-"""A file changed so shortly before a look may change again within one tick of its clock."""
+"""A file changed this shortly before a look may change again within one tick of its clock."""
 
 _FEW = 500
-"""Files that are looked at without a thread, which takes longer than to look at them."""
+"""Up to this many files are looked at without a thread, which would take longer than the look."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     stamp: tuple[int, int, int] | None
-    """Modification time, size and inode: while they stay, the content is not read again.
+    """Modification time, size and inode: while they stay the same, the content is not read again.
 
-    None for a content too young to trust that.
+    `None` for a file that changed too recently to trust them.
     """
     digest: str
 
 
 class Tree:
-    """The files below one folder, as they were when last looked at.
+    """The files in one folder as of the last look.
 
-    A look costs one `stat` per file, and a hash for each file that has changed. A folder with more
-    than `max_files` files is not walked: then only the paths that are named are looked at.
+    A look costs one `stat` per file, and a hash for each changed file. A folder with more than
+    `max_files` files is not walked: then only named paths are looked at.
     """
 
     def __init__(self, root: Path, *, max_files: int, ignored_by_git: Ignored) -> None:
-        """Look at `root`; `ignored_by_git` is asked in a thread, once for each path."""
+        """Watch `root`; `ignored_by_git` is called in a thread, once for each path."""
         self.root = root
         self._max_files = max_files
         self._ignored_by_git = ignored_by_git
@@ -63,14 +63,15 @@ class Tree:
         self._looking = asyncio.Lock()
 
     async def begin(self) -> None:
-        """Take the present contents as known."""
+        """Take the current contents as known."""
         async with self._looking:
             await asyncio.to_thread(self._learn)
 
     async def expect(self, named: str) -> None:
         """Take a path's content as known before an act that names it.
 
-        Needed where the folder is too large to be walked: reading a file would look like its birth.
+        Needed if the folder is too large to be walked: a file that is read would look newly
+        created.
         """
         if self._named_only:
             async with self._looking:
@@ -79,10 +80,11 @@ class Tree:
     async def changes(
         self, writer: Writer, named: str = "", *, only_named: bool = False
     ) -> tuple[Edit, ...]:
-        """The edits since the last look, all by `writer`; ignored files are left out.
+        """Return the edits since the last look, all by `writer`; ignored files are left out.
 
         `named` is a path that the last act named: it is looked at even if the folder is too large.
-        With `only_named` nothing else is: while another act runs, its files may be half written.
+        With `only_named` nothing else is looked at: while another act runs, its files may be half
+        written.
         """
         async with self._looking:
             only = only_named or self._named_only
@@ -180,7 +182,7 @@ def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def digest_of(path: Path) -> str:
-    """The content of a file as edits name it; empty if there is no such file."""
+    """Return the content hash of a file as used in edits; empty if there is no such file."""
     try:
         stat = path.lstat()
     except (OSError, ValueError):
@@ -201,7 +203,10 @@ def _digest(path: Path, size: int) -> str:
 
 
 def ignored_in(worktree: Worktree | None) -> Ignored:
-    """Asks git about a worktree whose git directory no worker can write to; without one, nobody."""
+    """Return a function that asks git about a worktree whose git directory no worker can write to.
+
+    Without a worktree, nothing is ignored.
+    """
 
     def ask(paths: Collection[str]) -> set[str]:
         if worktree is None:
@@ -216,8 +221,11 @@ def ignored_in(worktree: Worktree | None) -> Ignored:
 
 
 def ignored_below(root: Path) -> Ignored:
-    """Asks git about a folder of somebody else's agent, with nothing of that repository but its
-    index and its `.gitignore` files: an agent may have written the rest."""
+    """Return a function that asks git about a folder of an agent that Midwatch did not start.
+
+    Git sees only the repository's index and its `.gitignore` files: the agent may have written the
+    rest.
+    """
 
     def ask(paths: Collection[str]) -> set[str]:
         top = next((each for each in (root, *root.parents) if (each / ".git").exists()), None)

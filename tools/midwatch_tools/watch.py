@@ -1,4 +1,4 @@
-"""`Watch`: the capability that puts a pydantic-ai agent under watch."""
+"""`Watch`: the capability that watches a pydantic-ai agent."""
 
 import asyncio
 import copy
@@ -53,7 +53,7 @@ _LEVELS = {
 }
 
 _REST_SECONDS = 0.25
-"""Guidance is asked for four times a second at most."""
+"""Seconds between two looks for guidance: at most four a second."""
 
 OnAlert = Callable[[Alert], object]
 OnWaiting = Callable[[str], object]
@@ -77,13 +77,13 @@ def _require_name(name: str) -> None:
 class Watch(AttemptWatch):
     """Watches an agent of yours: each of its runs becomes an attempt in the journal.
 
-    `Agent(model, capabilities=[Watch()])` is all that it needs. If the journal cannot be used, the
-    agent works on unwatched, and a log line says so. A sub-agent with a `Watch` of its own, run by
-    a tool of this one, becomes a task of the same run.
+    `Agent(model, capabilities=[Watch()])` is all it needs. If the journal cannot be used, the agent
+    works on unwatched, and a log line says so. A sub-agent with a `Watch` of its own, run by a tool
+    of this one, becomes a task of the same run.
     """
 
     finished = "the agent finished"
-    """What is known where a run ended without an error."""
+    """The reason stored for a run that ended without an error."""
 
     def __init__(
         self,
@@ -105,8 +105,8 @@ class Watch(AttemptWatch):
     ) -> None:
         """Set up the watch; nothing is opened before a run begins.
 
-        Raises UsageError for a mode or tools that there are not, a name without a letter or of more
-        than 80 characters, and a root that is no folder.
+        Raises UsageError for an unknown mode or tools, a name without a letter or of more than 80
+        characters, and a root that is not a folder.
 
         Args:
             name: What the task is called in the journal.
@@ -118,14 +118,14 @@ class Watch(AttemptWatch):
             tools: `reflect` offers that tool alone.
             gates: Whether calls may be refused until a failure is analysed.
             supervisor: Who answers alerts, in this process: `policy`, or a model as pydantic-ai
-                takes it. By default whoever runs `midwatch monitor`, if anybody.
-            on_alert: Called with each alert as it fires or becomes worse. It may be asynchronous:
-                the agent works on meanwhile, and its run ends once that is done.
-            on_waiting: Called likewise with the reason when a run begins to wait for a person.
-            bus: Where hints go.
-            clock: What time it is here; over PostgreSQL, the database's time counts.
-            seconds: A clock that never goes back, for the minutes of the budget.
-            draw: Eight random hexadecimal digits, which Midwatch's messages to the worker bear.
+                takes it. By default a running `midwatch monitor`, if there is one.
+            on_alert: Called with each alert when it fires or becomes worse. It may be asynchronous:
+                the agent keeps working, and its run ends once the callback is done.
+            on_waiting: Called likewise, with the reason, when a run begins to wait for a person.
+            bus: Where hints are published.
+            clock: The current time; with PostgreSQL, the database's time counts.
+            seconds: A monotonic clock, for the minutes of the budget.
+            draw: Eight random hexadecimal digits, which mark Midwatch's messages to the worker.
         """
         _require_known("mode", mode, ("steer", "observe"))
         _require_known("tools", tools, ("all", "reflect"))
@@ -153,22 +153,22 @@ class Watch(AttemptWatch):
         self.name = name
         self._journal = None if journal is None else str(journal)
         self._clock = clock
-        # At once, that a wrong name or a missing key is not found out in the night.
+        # Checked now, so that a wrong name or a missing key does not surface during the night.
         named = supervisor is not None and supervisor != "policy"
         self._supervisor = infer_model(supervisor) if named and supervisor else supervisor
         self._on_alert = on_alert
         self._on_waiting = on_waiting
 
     async def for_run(self, ctx: RunContext[Any]) -> "Watch":
-        """A fresh instance for each run, so that two runs never mix; one attempt is one run."""
+        """Return a fresh instance for each run, so that two runs never mix."""
         fresh = copy.copy(self)
         fresh.prepare(ctx.messages)
         return fresh
 
     def prepare(self, messages: Sequence[ModelMessage]) -> None:
-        """Settle what each run is told and offered, whatever is in the journal.
+        """Choose the instructions and tools of a run, independent of the journal.
 
-        A conversation that goes on keeps its code, and with it a provider's cache.
+        A continued conversation keeps its code, so that the provider's cache stays valid.
         """
         self._code = code_in(messages) or self._draw()
         if self._reach.tools == "all":
@@ -182,7 +182,9 @@ class Watch(AttemptWatch):
         return self._tools | {"search_facts"} if facts else self._tools
 
     def get_instructions(self) -> str:
-        """The short protocol. It stays as it is: pydantic-ai looks closer at what may change."""
+        """Return the short protocol as a constant text: pydantic-ai treats dynamic instructions
+        differently.
+        """
         if not self._tools:
             return ""
         return protocol(self.settings.reflect, self._code, self._tools, gated=self._reach.gated)
@@ -190,7 +192,7 @@ class Watch(AttemptWatch):
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        """Open what the watch needs, and close it whatever happens."""
+        """Open what the watch needs, run the agent, and close it whatever happens."""
         async with AsyncExitStack() as stack:
             recorder = await self._own_attempt(stack, ctx)
             if recorder is None:
@@ -198,7 +200,7 @@ class Watch(AttemptWatch):
             return await self._until_the_end(recorder, handler)
 
     async def _own_attempt(self, stack: AsyncExitStack, ctx: RunContext[Any]) -> Recorder | None:
-        """Begin an attempt of its own for an agent that Midwatch did not start."""
+        """Begin an attempt for an agent that Midwatch did not start; `None` if that fails."""
         self._calls: list[asyncio.Future[Any]] = []
         stack.push_async_callback(self._finish_calls)
         try:
@@ -247,14 +249,14 @@ class Watch(AttemptWatch):
             supervised=self._supervisor is not None,
         )
         if parent is None:
-            # So that others can tell whether this process lives.
+            # Other processes see by this lock whether this one is alive.
             stack.callback(forget_lock, journal.name, embedded.run.id)
             await stack.enter_async_context(hold_run(journal.name, embedded.run.id))
         return embedded
 
     def _supervise(self, embedded: Embedded) -> AbstractAsyncContextManager[None]:
-        """Have the alerts of the run answered in this process."""
-        # By name: the supervisor is built upon this package, and not the other way round.
+        """Answer the alerts of the run in this process."""
+        # Imported by name: the supervisor package depends on this one, not the other way round.
         module = import_module("midwatch_supervisor.run.embedded")
         return module.supervision(
             embedded, bus=self._bus, settings=self.settings, model=self._supervisor
@@ -288,13 +290,13 @@ class Watch(AttemptWatch):
             self._calls[-1].add_done_callback(partial(_log_failure, name))
 
     async def _finish_calls(self) -> None:
-        """Let the owner's asynchronous callbacks come to their end."""
+        """Wait until the owner's asynchronous callbacks are done."""
         await asyncio.gather(*self._calls, return_exceptions=True)
 
     async def _until_the_end(
         self, recorder: Recorder, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        """Run an agent of somebody else, and store how it ended; its errors stay its own."""
+        """Run the agent, and store how it ended; its own errors are raised as they are."""
         lifecycle, ending, reason = _CANCELED
         try:
             result = await handler()
@@ -325,7 +327,7 @@ class Watch(AttemptWatch):
                 ctx, call=call, tool_def=tool_def, args=args, handler=handler
             )
         except JournalError:
-            # Its own tools read the journal: for somebody else's agent that is no reason to end.
+            # Midwatch's own tools read the journal; their failure must not end the owner's agent.
             if call.tool_name not in NAMES:
                 raise
             log.exception("unwatched from here on: the journal cannot be read")
@@ -333,7 +335,7 @@ class Watch(AttemptWatch):
             return UNWATCHED
 
     async def _tolerate(self, work: Awaitable[object]) -> None:
-        """Do it; a failure here ends the watch, not the work."""
+        """Await work of the watch; a failure here ends the watch, not the agent's work."""
         try:
             await work
         except Exception:
@@ -349,7 +351,7 @@ def _log_failure(name: str, call: asyncio.Future[Any]) -> None:
 async def _record_end(
     recorder: Recorder, lifecycle: Lifecycle, ending: Ending, reason: str
 ) -> None:
-    """Store how an attempt ended that is all of its task."""
+    """Store the end of an attempt and of its task, which has no other attempt."""
     await recorder.end(
         AttemptTransition(lifecycle=lifecycle, reason=reason, ending=ending),
         TaskTransition(lifecycle=lifecycle, reason=reason),

@@ -1,1 +1,1 @@
-"""What must be said before a call may run."""
+"""The gate: what a worker must report before a call may run."""

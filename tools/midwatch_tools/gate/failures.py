@@ -1,4 +1,4 @@
-"""A call as it is known again, and failures that are the same whatever command it was. Pure."""
+"""Recognises the same call again, and the same failure of different commands. Pure."""
 
 import re
 from dataclasses import dataclass, replace
@@ -9,37 +9,37 @@ from midwatch_monitor.shell.claimed_edits import claims_edit, looks
 from midwatch_tools.observation import cut_line
 
 _KINDS = 64
-"""Failures that are told apart; the oldest go first."""
+"""Number of kinds of failure that are remembered; the oldest are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureKind:
-    """One way in which commands failed."""
+    """One kind of failure of commands."""
 
     words: str
-    """The line of the output that tells most."""
+    """The most informative line of the output."""
     times: int
-    """Model requests with it: a turn that meets it in several places met it once."""
+    """Number of model requests with this failure; several in one turn count once."""
     request: int
-    """The last of them."""
+    """The last request with this failure."""
     answered: int = 0
-    """How many of them came before the last analysis."""
+    """Number of occurrences before the last analysis."""
 
     def before(self, request: int) -> int:
-        """How often it came before that request."""
+        """Return the number of occurrences before a request."""
         return self.times - (self.request == request)
 
 
 class Alike:
-    """How often the commands of one attempt failed alike."""
+    """Counts the failures of one attempt's commands by kind."""
 
     def __init__(self) -> None:
         self._kinds: dict[int, FailureKind] = {}
         self.last = 0
-        """How the last command that failed did."""
+        """The kind of the last failure."""
 
     def take_failure(self, outcome: int, request: int, words: str) -> None:
-        """A command failed in that way."""
+        """Count a command that failed in this way."""
         self.last = outcome
         kind = self._kinds.pop(outcome, None) or FailureKind(words=words, times=0, request=-1)
         times = kind.before(request) + 1
@@ -48,18 +48,20 @@ class Alike:
             del self._kinds[next(iter(self._kinds))]
 
     def take_success(self, outcome: int) -> None:
-        """What had failed in that way succeeds."""
+        """Forget a kind of failure whose command now succeeds."""
         self._kinds.pop(outcome, None)
 
     def take_analysis(self, request: int) -> None:
-        """An analysis answers what came before its own request."""
+        """Note an analysis: it covers the failures before its own request."""
         self._kinds = {
             outcome: replace(kind, answered=kind.before(request))
             for outcome, kind in self._kinds.items()
         }
 
     def find_unanswered(self, outcome: int, request: int, most: int) -> FailureKind | None:
-        """The failure of that way, if it came so often by then, and since the last analysis too."""
+        """Return the failure if it occurred `most` times before the request, also since the last
+        analysis.
+        """
         kind = self._kinds.get(outcome)
         if kind is None or kind.before(request) < most or kind.before(request) <= kind.answered:
             return None
@@ -71,25 +73,25 @@ _LOOKS = re.compile(
     r"\s*(?:(?:cat|cd|echo|file|find|grep|head|less|ls|nl|pwd|rg|stat|tail|tree|wc|which|type)\b"
     r"|git (?:-\S+ )*(?:status|diff|log|show|blame|grep)\b|$)"
 )
-"""Commands that change nothing, as long as they are not redirected into a file."""
+"""Commands that change nothing unless they are redirected into a file."""
 _WORDS = 100
-"""Characters of a command by which it is called."""
+"""Characters of a command that are quoted to the worker."""
 
 
 def action(step: Step) -> int:
-    """What is done: as the rules compare it, but of an edit its very words."""
+    """Return the identity of an act as the rules compare it; for an edit, with its exact text."""
     precise = (Edit(path=step.path),) if claims_edit(step.tool, step.args) else ()
     return identify(replace(step, edits=precise), command(step))
 
 
 def call_words(step: Step) -> str:
-    """The call in words that the worker knows again: the command, or the tool with its file."""
+    """Return the call in words the worker recognises: the command, or the tool with its file."""
     line = " ".join(command(step).split()) or f"{step.tool} {step.path}".strip()
     return f"`{cut_line(line, _WORDS)}`"
 
 
 def only_looks(step: Step) -> bool:
-    """Whether it changes nothing by what it is: it reads a file, or lists some."""
+    """Whether a call can only read or list files."""
     line = command(step)
     if not line:
         return looks(step.tool, step.args)

@@ -1,6 +1,7 @@
-"""What a worker has to say before a call may run: why something failed, whether its plan holds.
+"""Decides whether a call may run: why something failed, and whether the plan holds, must be said
+first.
 
-Pure: the gate is fed the records of its attempt in the order of the journal, and answers by them.
+Pure: the gate is fed the records of its attempt in journal order, and answers from them.
 """
 
 import logging
@@ -39,12 +40,12 @@ from midwatch_tools.observation import last_response
 from midwatch_tools.tools.proof import Statements, checks, statements_in
 
 KINDS: tuple[type[Record], ...] = (Step, Change, Analysis, PlanCheck, Intervention, Delivery)
-"""The records that the gate is fed."""
+"""The kinds of records that the gate is fed."""
 
 _REMEMBERED = 256
-"""Failing acts that are remembered; the oldest go first."""
+"""Number of failing acts that are remembered; the oldest are forgotten."""
 _SILENT = "[exit code"
-"""How the last line begins of an output that says nothing of the failure."""
+"""Start of the last line of an output that says nothing about the failure."""
 
 _ASK = (
     "Call `report_error`: what happened, whether the cause is transient, permanent or unknown, the "
@@ -57,30 +58,30 @@ class Permission:
     """Whether a call may run."""
 
     refusal: str = ""
-    """Why it may not, and what to do; empty where it may."""
+    """Why it may not, and what to do; empty if it may."""
     wait: float = 0.0
     """Seconds to wait before it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastFailure:
-    """The last act that failed, for the analysis of it."""
+    """The last act that failed, for its analysis."""
 
     number: int
     act: str
-    """The act in words that the worker knows: it is never shown the numbers of steps."""
+    """The act in words that the worker knows: step numbers are never shown to it."""
     blocked: str
-    """What of the surroundings stood in the way; empty where nothing did."""
+    """What blocked it in the environment; empty if nothing did."""
     words: str
-    """The line of the output that tells most."""
+    """The most informative line of the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Failing:
-    """An act that failed when it was last done."""
+    """An act that failed the last time it was done."""
 
     words: str
-    """What it is called, with the line of its last output that tells most."""
+    """The act, with the most informative line of its last output."""
     tick: int
     """When it last failed, counted in records."""
     began: int
@@ -89,26 +90,26 @@ class _Failing:
     """The model request of its last failure."""
     outcome: int
     equal: int = 1
-    """How often in a row it failed in the same way."""
+    """Consecutive failures of the same kind."""
     cause: Cause | None = None
-    """By the last analysis of a request after the first failure."""
+    """The cause by the last analysis in a request after the first failure."""
     analysed: int = 0
     """The request of that analysis."""
     tries: int = 0
-    """Failures since."""
+    """Failures since that analysis."""
     spent: bool = False
-    """Whether the one more try for an unknown cause was had."""
+    """Whether the extra try for an unknown cause was used."""
 
 
 ALLOWED = Permission()
 
 
 class Gate:
-    """The state of one attempt, as far as it decides which calls may run.
+    """The state of one attempt that decides which of its calls may run.
 
-    "Newer" and "before" are told by model requests where calls of one turn run at the same time,
-    so that it does not matter which of them ends first. A call that failed in the turn in hand is
-    never refused: the worker cannot know of it.
+    Calls of one turn run at the same time, so order is compared by model request: it does not
+    matter which call ends first. A call that failed in the current turn is never refused: the
+    worker cannot know of it yet.
     """
 
     def __init__(
@@ -120,10 +121,10 @@ class Gate:
         sees_files: bool = True,
         analysed: bool = False,
     ) -> None:
-        """Begin with an attempt of that number, of which nothing is known yet.
+        """Begin with an attempt of which nothing is known yet; `attempt` is its number.
 
-        Where nobody sees the files, whatever succeeded and does not only look may have been an
-        edit. Where the attempt before did not fail, it counts as `analysed`.
+        If file changes cannot be seen, any successful call that does more than read counts as a
+        possible edit. `analysed` is true if the previous attempt did not fail.
         """
         self._errors = errors
         self._plan = plan
@@ -149,7 +150,7 @@ class Gate:
     # -- what has happened -----------------------------------------------------------------
 
     def observe(self, entry: Entry) -> None:
-        """Take in a record of the attempt; those of other kinds than `KINDS` change nothing."""
+        """Take in a record of the attempt; kinds other than `KINDS` change nothing."""
         self._tick += 1
         match entry.record:
             case Step() as step:
@@ -171,7 +172,7 @@ class Gate:
                 pass
 
     def _heard_of(self, intervention: int) -> None:
-        """Once a person's word has arrived, they may have mended what the worker cannot."""
+        """Note a person's delivered message: they may have fixed what the worker cannot."""
         if intervention in self._operators:
             self._moved = max(self._moved, self._delivered.get(intervention, 0))
 
@@ -228,7 +229,7 @@ class Gate:
         )
 
     def _take_analysis(self, analysis: Analysis) -> None:
-        """An analysis answers every failure of the requests before its own."""
+        """Apply an analysis to every failure in the requests before its own."""
         self._analysed = True
         self._alike.take_analysis(self._request)
         for done, failing in self._failing.items():
@@ -257,7 +258,7 @@ class Gate:
     # -- what may happen -------------------------------------------------------------------
 
     def may(self, step: Step, said: Statements) -> Permission:
-        """Whether the call that this step would be may run; its request says when it is asked."""
+        """Return whether a call may run, given as the step it would be, with its request."""
         if step.tool in NO_WORK:  # Midwatch's own tools
             return ALLOWED
         if refused := self._may_begin(said) or self._may_go_on(said):
@@ -276,7 +277,9 @@ class Gate:
         )
 
     def _may_go_on(self, said: Statements) -> Permission | None:
-        """What stands before `complete_step` in its turn is over by then: it waits for that."""
+        """Refuse work on a new plan step until `check_plan` is called, after `complete_step` in its
+        turn.
+        """
         number = self._unchecked
         if not self._plan.require_check or number is None or said.checked:
             return None
@@ -310,10 +313,9 @@ class Gate:
         return "edited" if self._sees_files else "changed, as far as is known,"
 
     def _may_meet_again(self, step: Step, said: Statements) -> Permission | None:
-        """A failure that came too often waits for its analysis in all commands that may bring it.
+        """Refuse a command whose kind of failure occurred too often without an analysis.
 
-        These are those that failed in this way, and any other check of the work while that is the
-        last failure. Reading and editing wait for nothing.
+        Reading and editing are never refused.
         """
         most = self._errors.equal_failures
         if not (self._errors.require_analysis and most) or said.cause is not None:
@@ -334,7 +336,7 @@ class Gate:
         )
 
     def _passes(self, cause: Cause) -> bool:
-        """Whether what has this cause may be tried again as it is."""
+        """Whether a failure with this cause may be tried again unchanged."""
         return (self._errors.unknown if cause is Cause.UNKNOWN else cause) is not Cause.PERMANENT
 
     def _after_analysis(self, failing: _Failing, cause: Cause) -> Permission:
@@ -367,7 +369,7 @@ def _ask_for_analysis(why: str) -> Permission:
 
 
 def backoff(number: int, errors: ErrorSettings) -> float:
-    """Seconds before that try, counted from 1: doubling, up to the longest wait."""
+    """Return the seconds before a try, counted from 1: doubling, up to the longest wait."""
     doublings = min(number - 1, 64)  # more of them make no float
     return min(errors.backoff_seconds * 2**doublings, errors.max_backoff_seconds)
 
@@ -376,9 +378,9 @@ log = logging.getLogger(__name__)
 
 
 class Entrance:
-    """The gate of one attempt. It knows what the journal knows, and so the same after a crash.
+    """The gate of one attempt, fed from the journal, so that it is the same after a crash.
 
-    A gate that fails is left open: it is there to help the work, and must never stop it.
+    A gate that fails stays open: it is there to help the work, and must never stop it.
     """
 
     def __init__(
@@ -393,9 +395,9 @@ class Entrance:
         self._after = 0
         self._foreign = 0
         self._delivered = 0
-        """How often something was delivered."""
+        """Number of deliveries so far."""
         self._looked_up = 0
-        """After how many of these it was read what that was."""
+        """Number of deliveries whose interventions have been read."""
 
     async def rebuild(self) -> None:
         """Take in what the journal holds, and then what was heard meanwhile."""
@@ -407,7 +409,7 @@ class Entrance:
         self._take([entry for entry in early if entry.id > self._after])
 
     def hear(self, entries: Sequence[Entry]) -> None:
-        """Take in what was recorded just now."""
+        """Take in entries that were just recorded."""
         if self._early is not None:
             self._early += entries
         else:
@@ -423,23 +425,23 @@ class Entrance:
             self.is_open = True
 
     async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:
-        """Whether the call that this step would be may run, now that its turn has been said."""
+        """Return whether a call may run, given as the step it would be, in the last turn."""
         if self.is_open:
             return ALLOWED
         if self._looked_up < self._delivered:
             await self._look_up()
-        # As it would be recorded: what it is compared with is masked.
+        # Masked as a recorded step is, since it is compared with those.
         step = self._journal.masker.record(step)
         turn = last_response(messages)
         return self.gate.may(step, statements_in(turn.tool_calls if turn else ()))
 
     async def _look_up(self) -> None:
-        """Read who issued what was delivered: others than the recorder write that."""
+        """Read the delivered interventions: processes other than the recorder write them."""
         delivered = self._delivered
         entries = await self._journal.entries(
             self._foreign, attempt=self._attempt, kinds=(Intervention,)
         )
-        # Only now: the calls beside this one must not be judged without it.
+        # Set only now: concurrent calls must not be judged without what was read.
         self._looked_up = max(self._looked_up, delivered)
         new = [entry for entry in entries if entry.id > self._foreign]
         self._foreign = max((entry.id for entry in new), default=self._foreign)
@@ -449,7 +451,7 @@ class Entrance:
 async def gate_of(
     recorder: Recorder, settings: Settings, *, sees_files: bool, gated: bool = True
 ) -> Entrance:
-    """The gate of the recorder's attempt as it stands; open where nothing is to be refused."""
+    """Return the gate of the recorder's attempt as it stands; open if nothing is to be refused."""
     gate = Gate(
         settings.errors,
         settings.plan,
@@ -467,7 +469,7 @@ async def gate_of(
 
 
 async def _follows_completion(recorder: Recorder) -> bool:
-    """Whether the attempt before was completed: a person had the task begun again."""
+    """Whether the previous attempt was completed, so that a person had the task begun again."""
     journal, attempt = recorder.journal, recorder.attempt
     others = await journal.attempts(attempt.task) if attempt.number > 1 else []
     before = [each.id for each in others if each.number == attempt.number - 1]
