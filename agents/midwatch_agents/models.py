@@ -50,9 +50,14 @@ def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None"
 def check_model(spec: ModelSpec) -> None:
     """Raise UsageError for what is wrong with it on every machine: not for a key that is not set.
 
-    A script is not looked at.
+    The module of a script is imported.
     """
-    if spec.name == NONE or spec.name.startswith(SCRIPTED):
+    if spec.name == NONE:
+        return
+    if spec.name.startswith(SCRIPTED):
+        from midwatch_agents.scripted import find_script
+
+        find_script(spec.name.removeprefix(SCRIPTED))
         return
     if not spec.name.strip():
         raise UsageError("a model needs a name")

@@ -8,8 +8,6 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import takewhile
 from types import ModuleType
 
@@ -26,7 +24,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from midwatch_agents.worker import see_this_folder
+from midwatch_agents.worker import import_named
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError
 
@@ -190,19 +188,28 @@ def scripted_model(name: str, *, role: Role, key: str) -> Model:
     that answers a model of its own making. `NAME@SECONDS` sets the pause before each answer of a
     script. Raises UsageError if there is no such module or neither function.
     """
-    source, _, seconds = name.partition("@")
-    pace = _seconds(name, seconds) if seconds else DEFAULT_PACE
-    module = _module(source)
+    module, pace = find_script(name)
+    source = name.partition("@")[0]
     own: Callable[[Role, str], Model] | None = getattr(module, "model_for", None)
     if own is not None:
         return own(role, key)
-    script_for: Callable[[Role, str], Script] | None = getattr(module, "script_for", None)
-    if script_for is None:
+    return play(module.script_for(role, key), name=f"scripted:{source}", pace=pace)
+
+
+def find_script(name: str) -> tuple[ModuleType, float]:
+    """The module of the model `scripted:NAME`, which is imported, and the pause of its answers.
+
+    Raises UsageError as `scripted_model` does.
+    """
+    source, _, seconds = name.partition("@")
+    pace = _seconds(name, seconds) if seconds else DEFAULT_PACE
+    module = import_named(_SHORT.get(source, source), f"scripted:{source}")
+    if not hasattr(module, "script_for") and not hasattr(module, "model_for"):
         raise UsageError(
             f"scripted:{source}: the module {module.__name__!r} has no `script_for` and no "
             "`model_for`"
         )
-    return play(script_for(role, key), name=f"scripted:{source}", pace=pace)
+    return module, pace
 
 
 def play(script: Script, *, name: str = "scripted", pace: float = 0.0) -> Model:
@@ -228,18 +235,6 @@ def play(script: Script, *, name: str = "scripted", pace: float = 0.0) -> Model:
                 }
 
     return FunctionModel(answer, stream_function=stream, model_name=name)
-
-
-def _module(source: str) -> ModuleType:
-    path = _SHORT.get(source, source)
-    see_this_folder()
-    try:
-        known = find_spec(path) is not None
-    except (ValueError, ModuleNotFoundError):
-        known = False
-    if not known:
-        raise UsageError(f"scripted:{source}: there is no module {path!r}")
-    return import_module(path)
 
 
 def _seconds(name: str, text: str) -> float:

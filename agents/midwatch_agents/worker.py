@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai import Agent, UsageLimits
@@ -34,24 +35,24 @@ def import_object(path: str, what: str) -> object:
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
         raise UsageError(f"{what}: write {path!r} as package.module:name")
-    see_this_folder()
-    try:
-        module = import_module(module_name)
-    except Exception as error:  # whatever a module of somebody else does while it is imported
-        raise UsageError(
-            f"{what}: {module_name} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+    module = import_named(module_name, what)
     try:
         return getattr(module, name)
     except AttributeError as error:
         raise UsageError(f"{what}: {module_name} has no {name!r}") from error
 
 
-def see_this_folder() -> None:
-    """Let modules of the current folder be found, after all that is installed."""
+def import_named(module: str, what: str) -> ModuleType:
+    """A module that is installed or lies in this folder; `what` says in errors what it was for."""
     folder = str(Path.cwd())
     if folder not in sys.path:
-        sys.path.append(folder)
+        sys.path.append(folder)  # after all that is installed
+    try:
+        return import_module(module)
+    except Exception as error:  # whatever a module of somebody else does while it is imported
+        raise UsageError(
+            f"{what}: {module} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
 
 
 _FILE_TOOLS = ("read_file", "write_file", "edit_file", "list_files", "grep")

@@ -10,7 +10,8 @@ MidwatchError
 │   ├── JournalCorruptError    not a journal, or damaged
 │   ├── JournalFullError       no space left
 │   └── JournalAccessError     another URL, password or right is needed: says which
-│       └── JournalReadOnlyError   no permission to write
+│       ├── JournalReadOnlyError   no permission to write
+│       └── JournalEmptyError      a database without tables: no journal yet
 ├── StaleIncarnationError  a process that lost the attempt still speaks; it is refused
 ├── ElsewhereError         a task waits for others, which run elsewhere
 ├── ReplacedError          another process goes by the name of this node
@@ -131,6 +132,10 @@ class JournalAccessError(JournalError):
 
 class JournalReadOnlyError(JournalAccessError):
     """There is no permission to write the journal."""
+
+
+class JournalEmptyError(JournalAccessError):
+    """A file or a database that is no journal yet, and could become one."""
 
 
 class StaleIncarnationError(MidwatchError):

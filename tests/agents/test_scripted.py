@@ -113,7 +113,8 @@ def test_a_module_may_make_the_model_itself() -> None:
     ("name", "key", "problem"),
     [
         ("demo", "nothing", "no script for the worker of task 'nothing'; it has: delivery, "),
-        ("no.such.module", "totals", "there is no module 'no.such.module'"),
+        ("no.such.module", "totals", "no.such.module cannot be imported: "),
+        ("..x", "totals", "..x cannot be imported: "),
         ("midwatch_agents.scripted", "totals", "has no `script_for`"),
         ("demo@soon", "totals", "write the pause as seconds from 0 to 60"),
         ("demo@-1", "totals", "write the pause as seconds from 0 to 60"),

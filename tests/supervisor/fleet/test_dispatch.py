@@ -106,7 +106,7 @@ def test_the_hand_out_is_in_the_journals_database() -> None:
     assert system_url(location) == "postgresql://me:s%3Acret@db:5433/night?sslmode=require"
 
 
-@pytest.mark.parametrize("location", ["journal.db", ":memory:", "sqlite:///x.db", "::://", "a://"])
+@pytest.mark.parametrize("location", ["journal.db", ":memory:", "sqlite:///x.db", "a://"])
 def test_a_fleet_needs_postgresql(location: str) -> None:
     with pytest.raises(UsageError, match="a fleet needs a journal in PostgreSQL"):
         system_url(location)

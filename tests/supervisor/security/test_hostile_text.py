@@ -122,11 +122,12 @@ def write_files(folder: Path) -> None:
 
 
 CLAUDE = DIALECTS["claude-code"]
+AWAY = ["--journal", "postgresql://127.0.0.1:1/x"]
 NO_JOURNAL = ["--journal", f"{NAME}.db"]
 COMMANDS: dict[str, list[list[str]]] = {
     "run": [["tasks.yaml", "--dry-run"], ["tasks.yaml", "--headless"], ["tasks.yaml", "--json"]],
     "demo": [[f"--pace={HOSTILE}"]],
-    "submit": [["tasks.yaml", "--dry-run"], ["tasks.yaml", "--dry-run", "--json"]],
+    "submit": [["tasks.yaml", *AWAY, "--dry-run"], ["tasks.yaml", *AWAY, "--dry-run", "--json"]],
     "cancel": [["done"], ["under", "--dry-run"], ["under", "--json"]],
     "node": [["--config", "bad.yaml"]],
     "monitor": [["--config", "bad.yaml"]],

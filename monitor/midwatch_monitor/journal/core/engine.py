@@ -130,7 +130,7 @@ class Store:
 
 def connect(location: str | Path, access: Access, synchronous: Synchronous) -> Store:
     """Connect to a journal at a path, `:memory:` or a SQLAlchemy URL; touches no table."""
-    url = _url_of(location)
+    url = url_of(location)
     if not url.drivername.startswith("sqlite"):
         return _elsewhere(url, access)
     if not url.database or url.database == ":memory:":
@@ -147,7 +147,7 @@ def require_location(location: str | Path) -> Path | None:
 
     Raises JournalError where none can be: the folder of a new one must be one that can be made.
     """
-    url = _url_of(location)
+    url = url_of(location)
     if not url.drivername.startswith("sqlite"):
         _elsewhere(url, Access.READ).close()
         return None
@@ -175,7 +175,8 @@ def url_name(url: URL) -> str:
     return url.set(query={}).render_as_string(hide_password=True)
 
 
-def _url_of(location: str | Path) -> URL:
+def url_of(location: str | Path) -> URL:
+    """The URL of a journal at a path or a URL. Raises JournalAccessError for one that is none."""
     if not isinstance(location, str) or not is_url(location):
         return URL.create("sqlite", database=str(location))
     if "://" not in location:

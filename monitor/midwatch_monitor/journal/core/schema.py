@@ -25,6 +25,7 @@ from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import (
     JournalAccessError,
     JournalCorruptError,
+    JournalEmptyError,
     JournalError,
     JournalReadOnlyError,
     JournalTooNewError,
@@ -294,7 +295,7 @@ def _empty(store: Store) -> JournalError:
     made = "`midwatch run FILE` makes a journal of it"
     if store.lines is not None:
         made = "`midwatch db upgrade` makes a journal in it, and so does the first `midwatch node`"
-    return JournalAccessError(f"{store.name} is empty: {made}")
+    return JournalEmptyError(f"{store.name} is empty: {made}")
 
 
 def _strange(name: str, taken: str) -> JournalCorruptError:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from midwatch_supervisor.present.assignment import Assignment
 
 _ASKED_SECONDS = 10.0
-"""How long `--dry-run` waits for a repository elsewhere, and for the journal."""
+"""How long `--dry-run` waits for a repository elsewhere."""
 _NAMED = 3
 """Tasks of one warning that are named; the others are counted."""
 
@@ -59,10 +59,10 @@ def submit(
     check(wanted, fleet=settings.fleet.name)
     check_workspaces(wanted, file=file)
     location = journal_place(journal)
+    system_url(location)
     if dry_run:
         INTERRUPTS.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
         return 0
-    system_url(location)
     return INTERRUPTS.run(_submit(wanted, file, settings, location, key=key, json=json))
 
 
@@ -140,18 +140,28 @@ def _lacks(each: "Assignment", nodes: "Sequence[NodeStatus] | None") -> list[str
 
 
 async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
-    """The nodes of the fleet; `None` where there is none, or where it cannot be asked."""
-    from midwatch_monitor.errors import JournalError, UsageError
+    """The nodes of the fleet; `None` where they cannot be asked now.
+
+    Raises JournalError where they never could be: for another address, password or Midwatch.
+    """
+    from midwatch_monitor.errors import (
+        JournalAccessError,
+        JournalCorruptError,
+        JournalEmptyError,
+        JournalError,
+        JournalTooNewError,
+    )
     from midwatch_monitor.journal import Journal
-    from midwatch_monitor.journal.core.engine import is_url
     from midwatch_monitor.journal.fleet.nodes import Nodes
 
-    if not is_url(location):
-        return None
     try:
-        async with await Journal.open_to_read(location, patience_seconds=_ASKED_SECONDS) as journal:
+        async with await Journal.open_to_read(location, patience_seconds=0) as journal:
             return await Nodes(journal, fleet=fleet).all()
-    except (JournalError, UsageError) as error:
+    except JournalEmptyError:
+        return []  # `submit` makes a journal of it, which no node works with yet
+    except (JournalAccessError, JournalCorruptError, JournalTooNewError):
+        raise
+    except JournalError as error:
         write_error(f"which nodes are up is not known: {error}")
         return None
 

@@ -15,11 +15,8 @@ from datetime import datetime
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
-from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
-
 from midwatch_monitor.errors import JournalError, MissingExtraError, UsageError
-from midwatch_monitor.journal.core.engine import explain_errors, url_name
+from midwatch_monitor.journal.core.engine import explain_errors, url_name, url_of
 from midwatch_monitor.records import Run
 
 if TYPE_CHECKING:
@@ -116,13 +113,10 @@ def queues_of(fleet: str, labels: Sequence[str]) -> tuple[str, ...]:
 def system_url(location: str) -> str:
     """The database of the turns, which is the journal's own.
 
-    Raises UsageError where that is not PostgreSQL.
+    Raises UsageError where that is not PostgreSQL, and JournalAccessError for what is no URL.
     """
-    try:
-        url = make_url(location) if "://" in location else None
-    except ArgumentError:
-        url = None
-    if url is None or url.get_backend_name() != "postgresql":
+    url = url_of(location)
+    if url.get_backend_name() != "postgresql":
         raise UsageError(
             "a fleet needs a journal in PostgreSQL (--journal postgresql://… or "
             "MIDWATCH_JOURNAL); on one machine `midwatch run` needs none"
@@ -164,7 +158,7 @@ class TurnQueue:
         JournalError where it cannot be reached.
         """
         url = system_url(location)
-        name = url_name(make_url(location))
+        name = url_name(url_of(location))
         with _explain_errors(name):
             return cls(await asyncio.to_thread(_client, url), fleet=fleet, name=name)
 
@@ -318,7 +312,7 @@ class Reception:
         """
         queues, url = queues_of(self._fleet, labels), system_url(location)
         loop = asyncio.get_running_loop()
-        with _explain_errors(url_name(make_url(location))):
+        with _explain_errors(url_name(url_of(location))):
             # In a thread of its own: on this loop DBOS would run its own work too, and block it.
             await asyncio.to_thread(self._launch, url, queues, slots, loop)
 

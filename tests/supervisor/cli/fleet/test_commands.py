@@ -26,6 +26,7 @@ tasks:
 """
 
 Say = Callable[..., Awaitable[tuple[int, str, str]]]
+AWAY = "postgresql://127.0.0.1:1/x"
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,8 @@ def _task_file(tmp_path: Path) -> None:  # pyright: ignore[reportUnusedFunction]
 
 
 async def test_submit_says_what_it_would_hand_over(say: Say) -> None:
-    code, out, _ = await say("submit", "tasks.yaml", "--dry-run")
+    words = ("submit", "tasks.yaml", "--journal", AWAY, "--dry-run")
+    code, out, _ = await say(*words)
     assert (code, out.splitlines()) == (
         0,
         [
@@ -42,7 +44,7 @@ async def test_submit_says_what_it_would_hand_over(say: Say) -> None:
             "b: worker clerk, workspace an empty folder",
         ],
     )
-    lines = (await say("submit", "tasks.yaml", "--dry-run", "--json"))[1].splitlines()
+    lines = (await say(*words, "--json"))[1].splitlines()
     assert json.loads(lines[0]) == {
         "type": "plan",
         "task": "a",
@@ -55,7 +57,9 @@ async def test_submit_says_what_it_would_hand_over(say: Say) -> None:
     }
 
 
-@pytest.mark.parametrize("words", [("submit", "tasks.yaml"), ("node",)])
+@pytest.mark.parametrize(
+    "words", [("submit", "tasks.yaml"), ("submit", "tasks.yaml", "--dry-run"), ("node",)]
+)
 async def test_without_postgresql_there_is_no_fleet(
     words: tuple[str, ...], say: Say, tmp_path: Path
 ) -> None:
@@ -63,6 +67,32 @@ async def test_without_postgresql_there_is_no_fleet(
     assert (code, out) == (2, "")
     assert "a fleet needs a journal in PostgreSQL" in errors
     assert not (tmp_path / ".midwatch").exists()
+
+
+@pytest.mark.parametrize(
+    ("journal", "told"),
+    [
+        ("mysql://127.0.0.1/x", "a fleet needs a journal in PostgreSQL"),
+        ("nowhere/j.db", "a fleet needs a journal in PostgreSQL"),
+        ("postgresql://127.0.0.1:port/x", "the URL of the journal cannot be read"),
+        ("postgresql:/127.0.0.1/x", "the URL of the journal lacks a slash"),
+        ("postgresql+asyncpg://127.0.0.1:1/x", "not postgresql+asyncpg"),
+    ],
+)
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+async def test_a_journal_that_cannot_be_is_refused_by_a_dry_run_too(
+    journal: str, told: str, words: tuple[str, ...], say: Say
+) -> None:
+    code, out, errors = await say("submit", "tasks.yaml", "--journal", journal, *words)
+    assert (code, out, errors.count("\n")) == (2, "", 1)
+    assert told in errors
+
+
+async def test_a_dry_run_refuses_a_database_that_there_is_not(say: Say, postgres: str) -> None:
+    journal = f"{postgres}_not"
+    code, out, errors = await say("submit", "tasks.yaml", "--journal", journal, "--dry-run")
+    assert (code, out) == (2, "")
+    assert "does not exist" in errors
 
 
 @pytest.mark.parametrize(
@@ -91,10 +121,11 @@ async def test_a_folder_of_this_machine_is_warned_of(
         f"{tmp_path} is a folder of this machine: others reach it only if they have it shared "
         "under the same path; `workspace:` takes the URL of a git repository, too"
     )
-    _, out, _ = await say("submit", "tasks.yaml", "--dry-run", "--json")
+    words = ("submit", "tasks.yaml", "--journal", postgres, "--json")
+    _, out, _ = await say(*words, "--dry-run")
     warnings = [json.loads(line)["warning"] for line in out.splitlines()]
-    assert warnings == [lacks, ""]
-    _, out, _ = await say("submit", "tasks.yaml", "--journal", postgres, "--json")
+    assert warnings == [f"no node is up; {lacks}", "no node is up"]
+    _, out, _ = await say(*words)
     assert json.loads(out)["warnings"] == ["a, b: no node is up", f"a: {lacks}"]
 
 
@@ -110,7 +141,7 @@ async def test_a_folder_of_this_machine_is_warned_of(
 async def test_bad_options_of_a_node_are_refused(
     words: tuple[str, ...], told: str, say: Say
 ) -> None:
-    code, _, errors = await say("node", "--journal", "postgresql://127.0.0.1:1/x", *words)
+    code, _, errors = await say("node", "--journal", AWAY, *words)
     assert code == 2
     assert told in errors
 
@@ -182,10 +213,9 @@ async def test_what_is_handed_over_all_the_same_is_warned_of(say: Say, postgres:
     assert json.loads(out)["warnings"] == []
 
 
-@pytest.mark.matrix
 async def test_a_plan_for_a_journal_that_is_out_of_reach_is_a_plan_all_the_same(say: Say) -> None:
     words = ("submit", "tasks.yaml", "--dry-run", "--json", "--journal")
-    code, out, errors = await say(*words, "postgresql://127.0.0.1:1/x")
+    code, out, errors = await say(*words, AWAY)
     assert (code, len(out.splitlines())) == (0, 2)
     assert errors.startswith("which nodes are up is not known: ")
 

@@ -15,6 +15,7 @@ from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.workspaces.workspace import git
 
 Say = Callable[..., Awaitable[tuple[int, str, str]]]
+AWAY = "postgresql://127.0.0.1:1/x"
 
 
 def write(folder: Path, *workspaces: str) -> None:
@@ -45,13 +46,14 @@ async def test_of_a_git_url_the_commit_is_said_or_why_it_is_not_known(
     commit = await bare(tmp_path)
     here, away = (tmp_path / "shop.git").as_uri(), (tmp_path / "away.git").as_uri()
     write(tmp_path, here, away)
-    code, out, _ = await say("submit", "tasks.yaml", "--dry-run")
+    words = ("submit", "tasks.yaml", "--journal", AWAY, "--dry-run")
+    code, out, _ = await say(*words)
     first, warning, second, problem, *_ = out.splitlines()
     assert (code, first) == (0, f"t0: worker clerk, workspace {here} at {commit[:12]}")
     assert warning.startswith(f"  warning: {here} is a folder of this machine: ")
     assert second == f"t1: worker clerk, workspace {away}"
     assert problem.startswith("  its commit is not known: git ls-remote: ")
-    lines = (await say("submit", "tasks.yaml", "--dry-run", "--json"))[1].splitlines()
+    lines = (await say(*words, "--json"))[1].splitlines()
     told = [json.loads(line) for line in lines]
     assert [(each["workspace"], each["commit"]) for each in told] == [(here, commit), (away, "")]
     assert told[1]["problem"].startswith("git ls-remote: ")
@@ -63,7 +65,8 @@ async def test_a_bare_repository_is_cloned_like_a_url(
 ) -> None:
     await bare(tmp_path)
     write(tmp_path, "shop.git")
-    code, out, _ = await say(command, "tasks.yaml", "--dry-run", "--json")
+    journal = ("--journal", AWAY) if command == "submit" else ()
+    code, out, _ = await say(command, "tasks.yaml", "--dry-run", "--json", *journal)
     assert (code, json.loads(out)["workspace"]) == (0, (tmp_path / "shop.git").as_uri())
 
 

@@ -165,6 +165,28 @@ def test_a_dry_run_refuses_a_model_that_there_is_not(folder: Path, capsys: Captu
     assert (said.out, "Unknown model: opnai:gpt-5" in said.err) == ("", True)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nowhere", "scripted:nowhere: nowhere cannot be imported: ModuleNotFoundError"),
+        ("broken", "scripted:broken: broken cannot be imported: SyntaxError"),
+        ("empty_script", "the module 'empty_script' has no `script_for` and no `model_for`"),
+        ("demo@soon", "scripted:demo@soon: write the pause as seconds"),
+    ],
+)
+@pytest.mark.parametrize(
+    "words", [("run", "--dry-run"), ("run", "--headless"), ("config", "check")]
+)
+def test_a_script_that_is_not_there_is_refused_by_whoever_looks(
+    words: tuple[str, ...], name: str, told: str, folder: Path, capsys: Capture
+) -> None:
+    (folder / "broken.py").write_text("def (")
+    (folder / "empty_script.py").touch()
+    (folder / "tasks.yaml").write_text(f'models: {{worker: "scripted:{name}"}}\n' + TASKS)
+    assert main([*words, "tasks.yaml"]) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_dry_run_makes_no_journal(folder: Path, capsys: Capture) -> None:
     (folder / "tasks.yaml").write_text(TASKS)
     assert main(["run", "tasks.yaml", "--dry-run", "--journal", "new/j.db"]) == 0
