@@ -28,6 +28,9 @@ FromOption = Annotated[
 RunOption = Annotated[
     int | None, Parameter(name="--run", help="Number of the run. Default: the latest.")
 ]
+OnlyRunOption = Annotated[
+    int | None, Parameter(name="--run", help="Number of the run. Default: all of them.")
+]
 DryRunOption = Annotated[
     bool, Parameter(name="--dry-run", negative="", help="Only say what would be done.")
 ]

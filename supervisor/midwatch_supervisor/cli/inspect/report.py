@@ -22,7 +22,7 @@ from midwatch_monitor.metrics.calibration import (
 )
 from midwatch_supervisor.cli.fleet.monitor import until_told
 from midwatch_supervisor.cli.inspect.web import host_and_port
-from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
+from midwatch_supervisor.cli.journals import JournalOption, OnlyRunOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import project_named
 from midwatch_supervisor.cli.output import (
     output_stream,
@@ -62,9 +62,7 @@ class ReportOptions:
             "a duration (90m, 2h, 7d, 2w), a date (2026-11-21) or a time (2026-11-21T20:00)."
         ),
     ] = None
-    run: Annotated[
-        int | None, Parameter(name="--run", help="Number of the run. Default: all of them.")
-    ] = None
+    run: OnlyRunOption = None
     html: Annotated[
         bool, Parameter(name="--html", negative="", help="One whole HTML page, with its charts.")
     ] = False

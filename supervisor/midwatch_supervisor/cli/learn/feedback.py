@@ -26,6 +26,8 @@ from midwatch_supervisor.cli.journals import (
     DryRunOption,
     FromOption,
     JournalOption,
+    OnlyRunOption,
+    RunOption,
     journal_to_read,
     journal_to_write,
 )
@@ -36,7 +38,7 @@ from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
 from midwatch_supervisor.present.lesson_history import NamedAttempt
-from midwatch_supervisor.present.lookup import find, task_state
+from midwatch_supervisor.present.lookup import chosen_runs, find, task_state
 
 app = App(name="feedback")
 
@@ -60,6 +62,7 @@ async def feedback(
     ],
     /,
     *,
+    run: RunOption = None,
     comment: Annotated[str, Parameter(help="Why; a lesson is made of it.")] = "",
     author: FromOption = None,
     dry_run: DryRunOption = False,
@@ -71,7 +74,7 @@ async def feedback(
     settings = settings_in_force(config)
     accepted = verdict == "accept"
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
-        place = await _find_ended(opened, attempt)
+        place = await _find_ended(opened, attempt, run)
         id, lesson, reason = None, None, ""
         if not dry_run:
             # The verdict is safe before anything is asked of a model.
@@ -100,6 +103,7 @@ async def list_verdicts(
     ] = None,
     /,
     *,
+    run: OnlyRunOption = None,
     project: Annotated[
         str | None, Parameter(name="--project", help="Only of this project, by its exact name.")
     ] = None,
@@ -109,7 +113,7 @@ async def list_verdicts(
     """Print all verdicts, oldest first: said by persons, implied, and automatic."""
     async with await journal_to_read(journal) as opened:
         given = None
-        async for given in _verdicts_on(opened, id, project):
+        async for given in _verdicts_on(opened, id, run, project):
             write_either(_verdict_fields(given), _verdict_line(given), json=json)
         if given is None:
             write_note(f"no verdict yet in {opened.name}", json=json)
@@ -155,9 +159,9 @@ async def scan(
 # -- what is named -------------------------------------------------------------------------
 
 
-async def _find_ended(journal: Journal, id: str) -> NamedAttempt:
+async def _find_ended(journal: Journal, id: str, run: int | None) -> NamedAttempt:
     """The attempt that is named, or the last of a task. Raises UsageError if it is not over."""
-    found = await find(journal, id)
+    found = await find(journal, id, run=run)
     tasks = await task_state(journal, found.task)
     state = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest
     if state is None:
@@ -172,14 +176,15 @@ async def _find_ended(journal: Journal, id: str) -> NamedAttempt:
 
 
 async def _verdicts_on(
-    journal: Journal, id: str | None, project: str | None
+    journal: Journal, id: str | None, run: int | None, project: str | None
 ) -> AsyncIterator[_Verdict]:
-    found = None if id is None else await find(journal, id)
+    await chosen_runs(journal, run)
+    found = None if id is None else await find(journal, id, run=run)
     task = None if found is None else found.task.id
     only = None if found is None or found.attempt is None else found.attempt.id
     after = 0
     while page := await journal.entries(
-        after, task=task, attempt=only, kinds=(AttemptTransition, Feedback)
+        after, run=run, task=task, attempt=only, kinds=(AttemptTransition, Feedback)
     ):
         for given in await _verdicts(journal, page):
             if project in (None, given.place.task.project):

@@ -222,6 +222,7 @@ async def add(
     task: Annotated[
         str | None, Parameter(help="The task that it is about, which it is always found for.")
     ] = None,
+    run: RunOption = None,
     options: MarkOptions = UNMARKED,
     config: ConfigOption = None,
 ) -> None:
@@ -231,6 +232,8 @@ async def add(
     """
     if options.comment:
         raise UsageError("the text of a lesson needs no --comment")
+    if run is not None and task is None:
+        raise UsageError("--run says which --task is meant: name one")
     classes = settings_in_force(config).learning.lessons.classes
     lesson = fields.lesson(await _from_stdin() if text is None else text, classes)
     try:
@@ -238,7 +241,7 @@ async def add(
     except UsageError as error:
         raise UsageError(f"{error}; a lesson is kept with an attempt of its project") from None
     async with journal as opened:
-        name, attempt = await _place(opened, project, task)
+        name, attempt = await _place(opened, project, task, run)
         await _require_news(opened, name, lesson.text)
         if task is not None:
             lesson = replace(lesson, sources=(attempt.id,))
@@ -310,10 +313,12 @@ def _class(name: str, known: Several) -> str:
     return found
 
 
-async def _place(journal: Journal, project: str | None, task: str | None) -> tuple[str, Attempt]:
+async def _place(
+    journal: Journal, project: str | None, task: str | None, run: int | None
+) -> tuple[str, Attempt]:
     """The project of a new lesson, and the attempt of it that the lesson is kept with."""
     if task is not None:
-        found = await find(journal, task)
+        found = await find(journal, task, run=run)
         tasks: Sequence[Task] = (found.task,)
         name = found.task.project
         if not name or project not in (None, name):

@@ -18,6 +18,7 @@ from midwatch_supervisor.cli.journals import (
     DryRunOption,
     FromOption,
     JournalOption,
+    RunOption,
     journal_to_write,
     masked_note,
 )
@@ -100,26 +101,27 @@ class OpenAttempt:
         return f"{self.task.name}#{self.state.attempt.number}{of}"
 
 
-async def open_attempt(journal: Journal, id: str) -> OpenAttempt:
+async def open_attempt(journal: Journal, id: str, *, run: int | None = None) -> OpenAttempt:
     """The attempt that is meant by `id`; raises UsageError if it is over."""
-    target = await meant_attempt(journal, id)
+    target = await meant_attempt(journal, id, run=run)
     if target.state.over:
         said = f"{target.name} is over: {target.state.status}; nothing reaches it any more"
         if assignment_of(target.task) is not None:
-            again = f'midwatch tell {quote(target.task.name)} --restart "what to do differently"'
+            name = quote(target.task.name) + (f" --run {run}" if run is not None else "")
+            again = f'midwatch tell {name} --restart "what to do differently"'
             said += f", but `{again}` begins the task again"
         raise UsageError(said)
     return target
 
 
-async def meant_attempt(journal: Journal, id: str) -> OpenAttempt:
-    """The attempt that `id` names, or the latest of a task.
+async def meant_attempt(journal: Journal, id: str, *, run: int | None = None) -> OpenAttempt:
+    """The attempt that `id` names, or the latest of a task, in a run or in any.
 
     Of those of one name that is the newest which is not over, if there is one: others would not
     hear of it.
     """
-    target = await begun_attempt(journal, id)
-    if target.state.over and not id.isdecimal():
+    target = await begun_attempt(journal, id, run=run)
+    if run is None and target.state.over and not id.isdecimal():
         number = target.state.attempt.number if "#" in id else None
         target = await _older_namesake(journal, target.task, number) or target
     return target
@@ -140,14 +142,15 @@ async def _older_namesake(journal: Journal, task: Task, number: int | None) -> O
     return None
 
 
-async def begun_attempt(journal: Journal, id: str) -> OpenAttempt:
+async def begun_attempt(journal: Journal, id: str, *, run: int | None = None) -> OpenAttempt:
     """The attempt that `id` names, or the latest of a task, also one that is over."""
-    found = await find(journal, id)
+    found = await find(journal, id, run=run)
     tasks = await task_state(journal, found.task)
     state = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest
     if state is None:
         name = found.task.name
-        raise UsageError(f"{name} has no attempt yet; `midwatch cancel {name}` takes it back")
+        of = f" --run {run}" if run is not None else ""
+        raise UsageError(f"{name} has no attempt yet; `midwatch cancel {name}{of}` takes it back")
     return OpenAttempt(task=found.task, state=state)
 
 
@@ -169,6 +172,7 @@ async def tell(
             "attempt should do differently.",
         ),
     ] = False,
+    run: RunOption = None,
     author: FromOption = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
@@ -189,10 +193,11 @@ async def tell(
     if restart and not text.strip():
         raise UsageError("say what the next attempt should do differently")
     async with await journal_to_write(journal) as opened:
-        if restart and (over := await meant_attempt(opened, attempt)).state.over:
+        if restart and (over := await meant_attempt(opened, attempt, run=run)).state.over:
             await _begin_again(opened, over, text, author, dry_run=dry_run)
             return
-        write_line(await send(opened, attempt, action, text, author=author, dry_run=dry_run))
+        sent = await send(opened, attempt, action, text, run=run, author=author, dry_run=dry_run)
+    write_line(sent)
 
 
 async def send(
@@ -201,6 +206,7 @@ async def send(
     action: Action,
     text: str = "",
     *,
+    run: int | None = None,
     author: str | None,
     dry_run: bool = False,
 ) -> str:
@@ -208,7 +214,7 @@ async def send(
 
     Raises UsageError where that reaches nobody, or could change nothing.
     """
-    target = await open_attempt(journal, id)
+    target = await open_attempt(journal, id, run=run)
     what = "guidance" if action is Action.NUDGE else action.value
     return await _send(journal, target, author, what, action, text, dry_run=dry_run)
 
@@ -235,6 +241,7 @@ async def grant(
     cost_usd: Annotated[float, Parameter(help="So many more US dollars.")] = 0.0,
     minutes: Annotated[float, Parameter(help="So many more minutes.")] = 0.0,
     message: MessageOption = "",
+    run: RunOption = None,
     author: FromOption = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
@@ -242,7 +249,7 @@ async def grant(
     """Give an attempt more budget; without an amount, what it asked for."""
     amounts = Grant(requests=requests, tokens=tokens, cost_usd=cost_usd, minutes=minutes)
     async with await journal_to_write(journal) as opened:
-        target = await open_attempt(opened, attempt)
+        target = await open_attempt(opened, attempt, run=run)
         request, wanted = _oldest_request(target.state)
         given = amounts or wanted
         if not given:
@@ -270,6 +277,7 @@ async def switch(
     /,
     *,
     message: MessageOption = "",
+    run: RunOption = None,
     author: FromOption = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
@@ -279,7 +287,7 @@ async def switch(
     if not name:
         raise UsageError("name the model that shall go on")
     async with await journal_to_write(journal) as opened:
-        target = await open_attempt(opened, attempt)
+        target = await open_attempt(opened, attempt, run=run)
         if target.state.model == name:
             raise UsageError(f"{target.name} works with {name} already")
         known = models_of(target.task, target.state.attempt.worker)

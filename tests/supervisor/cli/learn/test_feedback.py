@@ -87,6 +87,20 @@ async def test_r9_an_attempt_is_named_as_everywhere(
     assert (verdict.accepted, verdict.comment, verdict.sign) == (False, COMMENT, Sign.SAID)
 
 
+async def test_the_verdict_is_on_the_attempt_of_the_run_that_is_named(
+    journal: Journal, attempted: Attempted, capsys: Capture
+) -> None:
+    first, _ = await attempted(DONE), await attempted(DONE)
+    assert await midwatch("feedback", "totals", "accept", "--run", "1") == 0
+    (entry,) = await journal.entries(kinds=(Feedback,))
+    assert entry.attempt == first.id
+    capsys.readouterr()
+    for words, count in (((), 3), (("--run", "1"), 2), (("totals", "--run", "2"), 1)):
+        assert await midwatch("feedback", "list", *words, "--json") == 0
+        assert len(objects(capsys)) == count
+    assert await midwatch("feedback", "list", "--run", "7") == 2
+
+
 async def test_r6_a_rejection_becomes_a_lesson_in_the_same_process(
     journal: Journal, attempted: Attempted, capsys: Capture
 ) -> None:

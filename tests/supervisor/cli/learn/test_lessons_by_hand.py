@@ -114,6 +114,18 @@ async def test_with_a_task_it_reaches_that_task_whatever_its_words(
     assert (told["task"], told["sources"]) == ("fix", [attempt.id])
 
 
+async def test_the_task_is_that_of_the_run_that_is_named(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    first, second = await past.attempt(), await past.attempt()
+    for run, attempt in (("1", first), ("2", second)):
+        text = ("lessons", "add", f"Of run {run}.", "--task", "fix", "--run", run)
+        (line,) = await ask(capsys, *text)
+        assert line["source_attempt"] == attempt.id
+    assert await midwatch("lessons", "add", "More.", "--run", "1") == 2
+    assert "--run says which --task is meant" in capsys.readouterr().err
+
+
 async def test_the_same_text_is_not_written_twice(capsys: Capture, past: PastAttempts) -> None:
     await past.attempt()
     id = await added(capsys)

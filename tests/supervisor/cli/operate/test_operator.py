@@ -258,6 +258,38 @@ async def test_a_name_means_the_newest_task_that_can_still_be_told_something(
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tell", "fix", "Look up."), "fix#1: guidance"),
+        (("tell", "fi#1", "--pause"), "fix#1: pause"),
+        (("grant", "fix", "--requests", "5"), "fix#1: grant of 5 requests"),
+        (("switch", "fix", "openai:other"), "fix#1: switch to openai:other"),
+    ],
+)
+async def test_of_two_runs_with_a_task_of_one_name_the_one_that_is_named_is_meant(
+    journal: Journal, attempt: Attempt, capsys: Capture, words: tuple[str, ...], said: str
+) -> None:
+    later = await new_attempt(journal, await new_task(journal), 1)
+    before = await journal.last_id()
+    for run, of in (("1", attempt), ("2", later)):
+        assert (await read(capsys, *words, "--run", run))[0].startswith(f"{said} sent (")
+        assert [each.attempt for each in await journal.entries(before)] == [of.id]
+        before = await journal.last_id()
+    assert await midwatch(*words, "--run", "3") == 2
+    assert "there is no run 3 in " in capsys.readouterr().err
+
+
+async def test_in_a_run_that_is_named_no_other_run_is_looked_at(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    later = await new_attempt(journal, await new_task(journal), 1)
+    over = Draft(record=OVER, at=at, task=later.task, attempt=later.id)
+    await journal.commit(Commit(drafts=(over,)))
+    assert await midwatch("tell", "fix", "Look up.", "--run", "2") == 2
+    assert "fix#1 is over: failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("records", "argv", "said"),
     [
         ((), [], "say something, or use --pause, --resume, --stop or --restart"),
