@@ -1,4 +1,4 @@
-"""A workspace whose commands are started by another program."""
+"""A workspace that starts its commands through another program."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -16,7 +16,7 @@ from pydantic_ai.workspaces import (
 
 
 class PrefixedWorkspace(WrapperWorkspace):
-    """Puts the same words before every command of the wrapped workspace."""
+    """Puts a prefix before every command of the wrapped workspace."""
 
     def __init__(self, wrapped: Workspace, prefix: tuple[str, ...]) -> None:
         super().__init__(wrapped)
@@ -38,7 +38,7 @@ class PrefixedWorkspace(WrapperWorkspace):
 
 @dataclass
 class PrefixedCommands(WrapperCapability[object]):
-    """The same for the workspace of another capability."""
+    """Puts a prefix before every command in the workspace of another capability."""
 
     _: KW_ONLY
 

@@ -1,4 +1,4 @@
-"""One question to a model that is no worker: bounded in requests and time, and paid for."""
+"""A single question to a model that is not a worker, bounded in requests and time."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from midwatch_monitor.records import Spending
 from midwatch_tools.session import cost
 
 CORRECTIONS = 2
-"""How often an unusable answer is handed back with the reason."""
+"""How often an unusable answer is returned with the reason."""
 
 DepsT = TypeVar("DepsT")
 AnswerT = TypeVar("AnswerT")
@@ -23,7 +23,7 @@ AnswerT = TypeVar("AnswerT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consulted(Generic[AnswerT]):
-    """An answer, and what it took."""
+    """An answer, and what it cost."""
 
     answer: AnswerT
     spending: Spending
@@ -43,10 +43,10 @@ async def consult(
     requests: int = 1 + CORRECTIONS,
     seconds: float,
 ) -> Consulted[AnswerT]:
-    """Ask once; raises WorkerError with the reason where there is no usable answer in time.
+    """Ask a model; raises WorkerError with the reason if there is no usable answer in time.
 
-    `check` hands an answer back that is of no use, by ModelRetry; it and the `tools` are given
-    `deps`. Retries of requests that failed for a passing reason are the model's own.
+    `check` rejects an unusable answer by ModelRetry; it and the `tools` are given `deps`. Retries
+    after temporary failures are the model's own.
     """
     agent = Agent[DepsT, AnswerT](
         name=name or role.value,
@@ -72,7 +72,7 @@ async def consult(
 
 
 def spending_of(role: Role, model: Model, messages: Sequence[ModelMessage]) -> Spending:
-    """What the answers among the messages of a run took."""
+    """Return what the answers among the messages of a run cost."""
     answers = [each for each in messages if isinstance(each, ModelResponse)]
     return Spending(
         role=role,
@@ -86,6 +86,6 @@ def spending_of(role: Role, model: Model, messages: Sequence[ModelMessage]) -> S
 def _fault(error: Exception) -> str:
     if isinstance(error, ProviderRefusedError):  # what it advises is for a run that ends with it
         return f"{error.reason} ({error.url})"
-    # The cause says what the last answer had wrong, where the error only says "too often".
+    # The cause says what was wrong with the last answer; the error only says "too often".
     cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
     return f"{type(error).__name__}: {error}{cause}"[:600]

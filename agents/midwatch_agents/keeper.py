@@ -1,9 +1,10 @@
-"""Runs one command of an attempt and keeps what it leaves behind findable. A program, not a module.
+"""Runs one command of an attempt, and keeps its orphans findable. A program, not a module.
 
-Without a sandbox a process can leave its session, lose its parent and empty its environment; then
-nothing tells whose it is. This process becomes the parent of such orphans (Linux only), and stays
-as long as there are any: whoever ends an attempt finds it by its own environment, which the
-command cannot change, and all below it. It ends with the command if nothing is left.
+Without a sandbox, a process can leave its session, lose its parent and empty its environment; then
+nothing tells which attempt it belongs to. This program becomes the parent of such orphans (Linux
+only), and stays until they have ended: whoever ends an attempt finds it by its own environment,
+which the command cannot change, and then all its descendants. It ends with the command if nothing
+is left.
 
 It must start fast: each import costs every command of an attempt a millisecond or more.
 """
@@ -17,7 +18,7 @@ _SIGKILL, _SIGPIPE, _DEFAULT = 9, 13, None
 
 
 def main(command: list[str]) -> int:
-    """Run the command in this process's group; its exit code."""
+    """Run the command in this process's group, and return its exit code."""
     reading, writing = os.pipe()
     if not os.fork():
         os.close(reading)

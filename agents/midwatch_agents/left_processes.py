@@ -1,4 +1,4 @@
-"""Processes that an attempt left behind: found by a mark and by descent, and ended."""
+"""Finds processes that an attempt left behind, by a mark and by descent, and ends them."""
 
 import asyncio
 import os
@@ -17,31 +17,31 @@ _LOOK_SECONDS = 0.005
 
 
 def process_mark(place: str, incarnation: int) -> str:
-    """The mark of what one incarnation of an attempt starts in a place."""
+    """Return the mark of processes that one incarnation of an attempt starts in a place."""
     return f"{place}#{incarnation}"
 
 
 async def end_leftovers(mark: str) -> int:
-    """End every process that carries the mark, and all below it; answers how many there were.
+    """End every process with the mark, and its descendants; return their number.
 
-    Works where there is a `/proc`; elsewhere it finds nothing.
+    Needs `/proc`; elsewhere it finds nothing.
     """
     return await _end(lambda borne: borne == mark)
 
 
 async def end_all_leftovers(place: str) -> int:
-    """End what any incarnation has started in a place; for one that has not begun there itself."""
+    """End processes that any incarnation started in a place; for use before one begins there."""
     return await _end(lambda borne: borne.rpartition("#")[0] == place)
 
 
 async def end_leftovers_below(folder: Path) -> int:
-    """End what attempts have started in any place below a folder that nobody works in now."""
+    """End processes that attempts started anywhere below a folder in which nobody works now."""
     return await _end(lambda borne: folder in Path(borne.rpartition("#")[0]).parents)
 
 
 async def _end(ours: Callable[[str], bool]) -> int:
     found: set[int] = set()
-    # Stopped first: then none can beget another, or leave its parent, while the rest is looked for.
+    # Stopped first, so that none can fork or leave its parent while the others are searched.
     while fresh := await asyncio.to_thread(_families, ours) - found:
         _signal(fresh, signal.SIGSTOP)
         found |= fresh
@@ -57,9 +57,9 @@ def _signal(processes: Iterable[int], sign: signal.Signals) -> None:
 
 
 def _families(ours: Callable[[str], bool]) -> set[int]:
-    """The processes that bear such a mark, and all that descend from them.
+    """Return the processes with a matching mark, and all their descendants.
 
-    A descendant may have thrown the mark away, but not its `keeper`, which bears it.
+    A descendant may have dropped the mark, but its `keeper` still has it.
     """
     if not _PROC.is_dir():
         return set()
@@ -96,7 +96,7 @@ def _wait_for_end(processes: Iterable[int]) -> None:
 
 
 def _state(process: int) -> tuple[str, str]:
-    """The letter of a process's state, and its parent."""
+    """Return the letter of a process's state, and its parent."""
     try:
         stat = (_PROC / str(process) / "stat").read_text(errors="replace")
     except OSError:  # gone

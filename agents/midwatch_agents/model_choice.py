@@ -1,4 +1,4 @@
-"""The model of whoever names none: by the keys in the environment, else of an Ollama that runs."""
+"""Chooses a model when none is named: by the API keys in the environment, else from Ollama."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,26 +12,26 @@ from midwatch_monitor.errors import MissingExtraError, UsageError
 
 OLLAMA = "ollama:"
 _SECONDS = 1.0
-"""How long Ollama may take for each answer."""
+"""Time limit for each answer of Ollama."""
 _ASKED = 20
-"""Models of Ollama that are asked whether they call tools, the latest first."""
+"""How many of Ollama's models are asked whether they call tools, the latest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A provider that is known by its key."""
+    """A provider that is recognised by its API key."""
 
     keys: tuple[str, ...]
-    """The variables that pydantic-ai reads, the first one first."""
+    """The environment variables that pydantic-ai reads, in its order."""
     package: str
-    """What must be installed to ask it."""
+    """The package needed to ask the provider."""
     extra: str
     model: str
-    """Asked where nobody names another: one for code, of the middle size and price."""
+    """The default model: one for code, of middle size and price."""
 
 
 PROVIDERS = (
-    # The names are of pydantic-ai 2.62's `KnownModelName`, which a test compares.
+    # Names from pydantic-ai 2.62's `KnownModelName`; a test compares them.
     Provider(
         keys=("ANTHROPIC_API_KEY",),
         package="anthropic",
@@ -45,7 +45,7 @@ PROVIDERS = (
         extra="google",
         model="google:gemini-3.5-flash",
     ),
-    # It has no list there; the name is the one on OpenRouter's own page about pydantic-ai.
+    # Not in that list; the name is from OpenRouter's page about pydantic-ai.
     Provider(
         keys=("OPENROUTER_API_KEY",),
         package="openai",
@@ -62,21 +62,21 @@ PROVIDERS = (
         keys=("GROQ_API_KEY",), package="groq", extra="groq", model="groq:openai/gpt-oss-120b"
     ),
 )
-"""Where several keys are set, the first of them."""
+"""If several keys are set, the first provider is chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChoice:
-    """A model that was chosen, and by what."""
+    """A chosen model, and the reason."""
 
     name: str
     why: str
 
 
 def choose_model(environ: Mapping[str, str]) -> ModelChoice:
-    """The model to ask. Asks Ollama where no key is set; a second at most for each answer.
+    """Return the model to ask. Asks Ollama if no key is set; at most a second for each answer.
 
-    Raises UsageError, which says what to set, and MissingExtraError where only a package lacks.
+    Raises UsageError, which says what to set, and MissingExtraError if only a package is missing.
     """
     named = [(key, provider) for provider in PROVIDERS for key in provider.keys if environ.get(key)]
     for key, provider in named:
@@ -98,7 +98,9 @@ def choose_model(environ: Mapping[str, str]) -> ModelChoice:
 
 
 def ollama_address(environ: Mapping[str, str]) -> str:
-    """Where Ollama answers: OLLAMA_BASE_URL, which pydantic-ai reads, or as its own client does."""
+    """Return Ollama's address: OLLAMA_BASE_URL, as pydantic-ai reads it, or as its own client finds
+    it.
+    """
     if base := environ.get("OLLAMA_BASE_URL"):
         return base.rstrip("/").removesuffix("/v1")
     said = environ.get("OLLAMA_HOST", "").strip()
@@ -108,19 +110,19 @@ def ollama_address(environ: Mapping[str, str]) -> str:
     except ValueError:
         port = 11434
     host = parts.hostname or "127.0.0.1"
-    # The server listens on all addresses then; a client needs one of them.
+    # The server then listens on all addresses; a client needs one of them.
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
 
 
 def ollama_has(address: str, model: str) -> bool | None:
-    """Whether Ollama has a model; `None` where nobody answers within a second."""
+    """Whether Ollama has a model; `None` if it does not answer within a second."""
     said = _ask(address, "POST", "/api/show", {"model": model})
     return None if said is None else "error" not in said
 
 
 def installed(package: str) -> bool:
-    """Whether a package can be found, also one inside of another; nothing of it is run."""
+    """Whether a package can be found, without running any of it; also for a subpackage."""
     try:
         return find_spec(package) is not None
     except ModuleNotFoundError:  # what it is a part of is not there
@@ -128,7 +130,7 @@ def installed(package: str) -> bool:
 
 
 def _ollama_models(address: str) -> Iterator[str] | None:
-    """The models that may call tools, the latest first; `None` where nobody answers."""
+    """Return the models that can call tools, the latest first; `None` if nobody answers."""
     listed = _ask(address, "GET", "/api/tags")
     if listed is None:
         return None
@@ -137,7 +139,7 @@ def _ollama_models(address: str) -> Iterator[str] | None:
 
 
 def _calls_tools(address: str, model: str) -> bool:
-    """Whether it says so; an Ollama that is too old to say is believed, but for embeddings."""
+    """Whether a model calls tools; an Ollama too old to say is trusted, except for embeddings."""
     said = (_ask(address, "POST", "/api/show", {"model": model}) or {}).get("capabilities")
     return "embed" not in model if said is None else "tools" in said
 
@@ -145,11 +147,11 @@ def _calls_tools(address: str, model: str) -> bool:
 def _ask(
     address: str, method: str, path: str, body: Mapping[str, object] | None = None
 ) -> dict[str, Any] | None:
-    """The answer; `None` for none, or for something else than Ollama."""
+    """Return Ollama's answer; `None` if nobody answers, or something else than Ollama."""
     parts = urlsplit(address)
     if parts.scheme != "http":
         return None
-    # No proxy: it is asked on this machine, or on one that somebody named.
+    # Without a proxy: the address is this machine, or was given explicitly.
     connection = HTTPConnection(parts.hostname or "", parts.port or 80, timeout=_SECONDS)
     try:
         connection.request(method, path, body=None if body is None else json.dumps(body))

@@ -1,4 +1,4 @@
-"""What a failed model request says of the provider: whether waiting helps, and its own words."""
+"""What a failed model request says about the provider: whether waiting helps, and its message."""
 
 import os
 import socket
@@ -19,37 +19,37 @@ from pydantic_ai.exceptions import (
 from midwatch_monitor.errors import ProviderRefusedError
 
 FIRST_TRIES = 3
-"""First requests that a server may fail with an error of its own before that is a refusal."""
+"""Consecutive first requests that a server may fail with its own error before it is a refusal."""
 
 _BUSY = frozenset({408, 409, 425, 429, 502, 503, 504, 529})
 _NO_ADDRESS = frozenset({404, 405})
 _UNCONNECTED = frozenset({"ConnectError", "ConnectTimeout", "UnsupportedProtocol"})
-"""The errors of HTTP clients before anything was sent; there are several such libraries."""
+"""Errors of HTTP clients before anything was sent, by name: there are several such libraries."""
 _EMPTY = frozenset({"", "Connection error."})
-"""What says nothing; its cause says more."""
+"""Messages that say nothing; their causes say more."""
 _LONGEST = 300
-"""Characters of the provider's own words."""
+"""Characters kept of the provider's message."""
 
 
 class Failure(StrEnum):
     BUSY = "busy"
     """Overload, a rate limit, no answer in time: waiting helps."""
     BROKEN = "broken"
-    """The server failed, cut the answer off or answered no JSON: that may pass, or never."""
+    """The server failed, cut the answer off or returned no JSON: may be temporary or permanent."""
     UNREACHABLE = "unreachable"
-    """No connection was made: no such host, nobody listens, no agreement on TLS."""
+    """No connection: unknown host, nobody listening, or TLS failed."""
     REFUSED = "refused"
-    """No key, a wrong one, or one that may not do this."""
+    """No key, a wrong one, or one without permission."""
     UNPAID = "unpaid"
     """The quota is used up."""
     NOT_FOUND = "not found"
-    """No such model, or no such address."""
+    """Unknown model or address."""
     REJECTED = "rejected"
-    """The provider does not want this one request."""
+    """The provider rejects this one request."""
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """The kind of a failed request; `None` for what is no failure of a provider."""
+    """Return the kind of a failed request; `None` if the error is not a provider's failure."""
     if not isinstance(error, ModelAPIError | TimeoutError | ConnectionError):
         return None
     if isinstance(error, ModelQuotaExceededError):
@@ -70,7 +70,7 @@ def passing(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """What happened to a request, in one line: "HTTP 429: …", "Connection refused"."""
+    """Return what happened to a request, in one line: "HTTP 429: …", "Connection refused"."""
     if isinstance(error, ModelHTTPError):
         said = _provider_words(error.body)
         return f"HTTP {error.status_code}" + (f": {said}" if said else "")
@@ -85,9 +85,9 @@ def reason_of(error: BaseException) -> str:
 
 
 def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefusedError:
-    """What ends a run whose first request failed so, with what to do about it.
+    """Return the error that ends a run whose first request failed like this, with a remedy.
 
-    `who` asked in vain: "the worker's model gpt-4o". Without a `url`, it is that of the request.
+    `who` asked: "the worker's model gpt-4o". Without a `url`, the request's own is named.
     """
     url, reason = url or url_of(error) or "its provider", reason_of(error)
     happened, remedy = _REFUSALS[failure_of(error) or Failure.BROKEN]
@@ -132,7 +132,7 @@ def _by_status(status: int) -> Failure:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and what it came of."""
+    """Yield the error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -145,7 +145,7 @@ def _unconnected(error: BaseException) -> bool:
 
 
 def _system_words(error: BaseException) -> str:
-    """What the system says of its own errors, without numbers and addresses."""
+    """Return the system's message for its own errors, without numbers and addresses."""
     if isinstance(error, ssl.SSLWantReadError):
         return "no agreement on TLS in time"
     if isinstance(error, ssl.SSLError | socket.gaierror):
@@ -156,7 +156,7 @@ def _system_words(error: BaseException) -> str:
 
 
 def _provider_words(body: object) -> str:
-    """The provider's own words in the body of an error; empty for a page of HTML."""
+    """Return the provider's message in the body of an error; empty for a page of HTML."""
     while isinstance(body, Mapping):
         known = cast("Mapping[str, Any]", body)
         keys = ("message", "error", "detail")
@@ -166,7 +166,7 @@ def _provider_words(body: object) -> str:
 
 
 def url_of(error: BaseException) -> str:
-    """The address that a client's error names."""
+    """Return the address in a client's error."""
     for each in _chain(error):
         url = getattr(getattr(each, "request", None), "url", None)
         if url is not None:

@@ -1,6 +1,6 @@
-"""Model requests that fail for a passing reason are tried again, with the provider's own advice.
+"""Retries model requests that fail for a temporary reason, following the provider's advice.
 
-A circuit breaker, shared by a run's models, spares a provider that keeps failing.
+A circuit breaker, shared by the models of a run, spares a provider that keeps failing.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ from midwatch_monitor.config.tasks import Role
 from midwatch_tools.pauses import Pause, tell_pause
 
 _SLOW = 20.0
-"""Seconds; a first answer that takes longer is spoken of. Later the rule `silence` does that."""
+"""In seconds; a slower first answer is reported. Later answers are left to the rule `silence`."""
 _LOOK_AGAIN = 1.0
-"""Seconds; while one request tries the provider, the others look so often what came of it."""
+"""In seconds; how often other requests check on the one that tries the provider."""
 
 
 class Breaker:
-    """The circuit breaker of one provider. All that it does happens between two awaits."""
+    """The circuit breaker of one provider. Its methods do not await, so they never interleave."""
 
     def __init__(
         self,
@@ -52,27 +52,27 @@ class Breaker:
         *,
         refusing: bool = False,
     ) -> None:
-        """`seconds` is a clock that never goes back; `refusing` is as for `Breakers`."""
+        """`seconds` is a monotonic clock; `refusing` is explained at `Breakers`."""
         self._settings = settings
         self._seconds = seconds
         self._refusing = refusing
         self._reached = False
-        """Whether anything ever came back from the provider."""
+        """Whether the provider has ever answered."""
         self._served: set[str] = set()
-        """Whose requests it ever took."""
+        """The names of callers whose requests it has accepted."""
         self._broken: Counter[str] = Counter()
-        """Of the others: how often it failed them with an error of its own."""
+        """For other callers, how often it failed with an error of its own."""
         self.failures = 0
-        """Failed requests in a row."""
+        """Consecutive failed requests."""
         self.reason = ""
-        """Why the last one failed."""
+        """Why the last request failed."""
         self._opens_at: float | None = None
         """When the provider may be asked again; `None` while the circuit is closed."""
         self._tried_until: float | None = None
-        """Half-open: one request tries the provider, and counts as lost after this moment."""
+        """While half-open, one request tries the provider; it counts as lost after this moment."""
 
     def ask(self) -> float:
-        """Seconds to wait; 0 lets a request out, which must tell how it went."""
+        """Return the seconds to wait; 0 permits a request, whose outcome must then be reported."""
         if self._opens_at is None:
             return 0.0
         now = self._seconds()
@@ -84,9 +84,10 @@ class Breaker:
         return 0.0
 
     def refuses(self, failure: Failure, who: str) -> bool:
-        """Whether a failed request is a refusal: waiting for it would be in vain.
+        """Whether a failed request is a refusal, for which waiting would be in vain.
 
-        `who` asks: one server may serve a model without tools and fail each request with some.
+        `who` is the caller: one server may serve a model without tools and fail every request with
+        them.
         """
         unreached, new = not self._reached, who not in self._served
         self._reached = self._reached or failure is not Failure.UNREACHABLE
@@ -104,17 +105,17 @@ class Breaker:
                 return False
 
     def serves(self, who: str) -> bool:
-        """Whether it ever took a request of that one."""
+        """Whether the provider ever accepted a request of this caller."""
         return who in self._served
 
     def note_success(self, who: str = "") -> None:
-        """The provider answered, if only that it does not want such a request."""
+        """Report that the provider answered, even if only to reject this one request."""
         self._reached = True
         self._served.add(who)
         self.failures, self._opens_at, self._tried_until = 0, None, None
 
     def note_failure(self, reason: str = "") -> None:
-        """The provider could not serve the request, and why."""
+        """Report that the provider could not serve the request."""
         self.failures += 1
         self.reason = reason
         most = self._settings.breaker_failures
@@ -123,24 +124,24 @@ class Breaker:
         self._tried_until = None
 
     def release(self) -> None:
-        """Nothing is known of the request: cancelled, or failed in our own code."""
+        """Report a request with unknown outcome: cancelled, or failed in our own code."""
         self._tried_until = None
 
 
 class Breakers:
-    """The breakers of a run: one for each provider, however many models and attempts ask it."""
+    """The breakers of a run: one for each provider, shared by all models and attempts."""
 
     def __init__(self, settings: ProviderSettings, *, refusing: bool = False) -> None:
-        """Where it is `refusing`, a provider that never answered is not waited for."""
+        """If `refusing`, a provider that never answered is not waited for."""
         self._settings = settings
         self._refusing = refusing
         self._known: dict[str, Breaker] = {}
 
     def of(self, model: Model) -> Breaker:
-        """The breaker for a model: that of its address or, without one, of its provider's name.
+        """Return the breaker for a model: by its address or, without one, by its provider's name.
 
-        A model without a provider asks nobody that another asks, so its breaker is its own, and
-        nobody is there to refuse.
+        A model without a provider shares nothing with others, so its breaker is its own, and never
+        refuses.
         """
         if model.base_url is None and model.provider is None:
             return Breaker(self._settings)
@@ -149,17 +150,17 @@ class Breakers:
 
 
 _LONGEST = 60.0
-"""Seconds; a provider that asks for more is waited for this long, then asked again."""
+"""In seconds; a provider that asks for a longer wait is asked again after this time."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class PatientModel(WrapperModel):
-    """A model that is asked again, `tries` times in all, before its error ends an attempt.
+    """A model that is asked up to `tries` times before its error ends an attempt.
 
-    Raises ProviderRefusedError where its breaker takes a failed first request for a refusal.
-    The model's `request_timeout` holds for each try by itself. While the breaker of its provider
-    is open it waits without asking; that uses up no try.
+    Raises ProviderRefusedError if its breaker takes a failed first request for a refusal. The
+    model's `request_timeout` applies to each try by itself. While the breaker of its provider is
+    open, it waits without using up a try.
     """
 
     def __init__(
@@ -191,7 +192,7 @@ class PatientModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask, and ask again after a passing failure."""
+        """Ask the model, and ask again after a temporary failure."""
         settings = merge_model_settings(self.settings, model_settings) or {}
         seconds = settings.get("request_timeout")
 
@@ -207,7 +208,7 @@ class PatientModel(WrapperModel):
 
     @asynccontextmanager
     async def _spoken_of(self, seconds: float | None) -> AsyncGenerator[None]:
-        """One request, which may take so many seconds; a first one that takes long is told of."""
+        """Bound one request by `seconds`, and report a first request that takes long."""
         slow = None
         if not self._breaker.serves(self._who):
             slow = asyncio.create_task(self._tell_slow(seconds))
@@ -224,7 +225,7 @@ class PatientModel(WrapperModel):
                 slow.cancel()
 
     async def _through(self, ask: Callable[[], Awaitable[ModelResponse]]) -> ModelResponse:
-        """Ask once the breaker lets it, and tell the breaker how it went."""
+        """Ask once the breaker permits it, and report the outcome to the breaker."""
         await self._await_admission()
         try:
             response = await ask()
@@ -238,7 +239,7 @@ class PatientModel(WrapperModel):
         return response
 
     def _note_failure(self, error: Exception) -> None:
-        """Tell the breaker of a failed request. Raises ProviderRefusedError for a refusal."""
+        """Report a failed request to the breaker. Raises ProviderRefusedError for a refusal."""
         failure, breaker = failure_of(error), self._breaker
         if failure is None:
             breaker.release()
@@ -260,7 +261,7 @@ class PatientModel(WrapperModel):
             await self._sleep(seconds)
 
     async def _tell_slow(self, seconds: float | None) -> None:
-        """Say that a first answer takes its time; it may take so many seconds."""
+        """Report that the first answer takes long; it may take `seconds`."""
         left = (seconds or 0) - _SLOW
         if left > 0:
             await self._sleep(_SLOW)
@@ -268,7 +269,7 @@ class PatientModel(WrapperModel):
             await tell_pause(Pause(url=self._url, reason=said, seconds=left, asked=_SLOW))
 
     async def _tell(self, state: tenacity.RetryCallState) -> None:
-        """Say that the attempt waits, so that nobody takes its silence for something else."""
+        """Report that the attempt waits, so that its silence is not misjudged."""
         if state.next_action is not None:
             error = state.outcome.exception() if state.outcome else None
             reason = reason_of(error) if error else ""
@@ -282,14 +283,14 @@ class PatientModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """The whole answer as one stream: one that breaks off halfway could not be begun again."""
+        """Return the whole answer as one stream: a stream that breaks off could not be retried."""
         response = await self.request(messages, model_settings, model_request_parameters)
         yield CompletedStreamedResponse(
             response, model_request_parameters=model_request_parameters, replay_events=True
         )
 
     def _start_request_deadline(self, model_settings: ModelSettings | None) -> None:
-        # The agent's own deadline would be over all tries and the pauses between them.
+        # The agent's own deadline would span all tries and the pauses between them.
         return None
 
 
@@ -297,7 +298,7 @@ _backoff = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST)
 
 
 def wait_seconds(state: tenacity.RetryCallState) -> float:
-    """Seconds to wait: what the provider's `retry-after` says, else a random exponential."""
+    """Return the seconds to wait: the provider's `retry-after`, else a random exponential."""
     error = state.outcome.exception() if state.outcome else None
     headers: dict[str, Any] = getattr(error, "headers", None) or {}
     try:

@@ -1,4 +1,4 @@
-"""From a model's name in a task file to a model that can be asked."""
+"""Turns a model's name in a task file into a model."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
-    # Providers' packages are heavy: a run without a model must not pay for them.
+    # Providers' packages are slow to import: a run without a model must not need them.
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
@@ -20,7 +20,7 @@ NONE = "none"
 SCRIPTED = "scripted:"
 
 EXTRAS = frozenset({"openai", "anthropic", "google", "bedrock", "groq", "mistral"})
-"""The providers that Midwatch has an extra for, under the names that pydantic-ai gives them."""
+"""The providers that Midwatch has an extra for, by pydantic-ai's names."""
 
 _EXTRA = re.compile(r"pydantic-ai-slim\[([\w-]+)")
 _ADDRESS = re.compile(r"https?://[^\s/:?#]|https?://\[")
@@ -28,12 +28,12 @@ _OPENAI_PREFIXES = ("openai:", "openai-chat:", OLLAMA)
 
 
 def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None":
-    """The model of a role, or `None` where the specification is absent or says `none`.
+    """Return the model of a role, or `None` if the specification is absent or says `none`.
 
-    A model of a provider gives up a request after `timeout_seconds` and is not retried by the
-    provider's own client where that can be told so, because Midwatch itself retries. `key` tells
-    a scripted model which of its scripts is meant. Raises UsageError for an unknown name or a
-    missing key, and MissingExtraError where the provider's package is not installed.
+    A provider's model gives up a request after `timeout_seconds`, and its client is told not to
+    retry where possible, because Midwatch retries itself. `key` selects the script of a scripted
+    model. Raises UsageError for an unknown name or a missing key, and MissingExtraError if the
+    provider's package is not installed.
     """
     if spec is None or spec.name == NONE:
         return None
@@ -48,7 +48,7 @@ def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None"
 
 
 def check_model(spec: ModelSpec) -> None:
-    """Raise UsageError for what is wrong with it on every machine: not for a key that is not set.
+    """Raise UsageError for what is wrong on every machine; a missing key is not.
 
     The module of a script is imported.
     """
@@ -78,7 +78,7 @@ def _check_address(name: str, url: str) -> None:
 
 
 def _is_known(name: str) -> bool:
-    """Whether a model's name begins with a provider that there is."""
+    """Whether a model's name begins with an existing provider."""
     from pydantic_ai.providers import infer_provider_class
 
     provider, named, _ = name.partition(":")
@@ -91,7 +91,7 @@ def _is_known(name: str) -> bool:
 
 
 def settings_for(spec: ModelSpec) -> "ModelSettings":
-    """The deadline of one request, and no retries by the provider's client."""
+    """Return the deadline of one request, and no retries by the provider's client."""
     return {"request_timeout": spec.timeout_seconds, "max_retries": 0}
 
 
@@ -110,7 +110,7 @@ def _compatible(spec: ModelSpec, base_url: str) -> "Model":
 
 
 def _key(spec: ModelSpec) -> str:
-    """The server's key; many local ones want none, but their clients want some text."""
+    """Return the server's key; many local servers want none, but their clients want some text."""
     if spec.api_key_env is None:
         return "none"
     key = os.environ.get(spec.api_key_env, "")
@@ -136,7 +136,7 @@ def _infer(spec: ModelSpec) -> "Model":
 
 
 def _ollama(_: str) -> "Provider[Any]":
-    """Ollama where its own client finds it; pydantic-ai wants to be told."""
+    """Return Ollama's provider, with the address that Ollama's own client would use."""
     from pydantic_ai.providers.ollama import OllamaProvider
 
     return OllamaProvider(base_url=f"{ollama_address(os.environ)}/v1")
@@ -150,12 +150,12 @@ def _missing_extra(spec: ModelSpec, error: ImportError) -> UsageError:
 
 
 def _first_sentence(error: Exception) -> str:
-    # What follows advises pydantic-ai's test model, which is no help to a person with a task.
+    # The rest recommends pydantic-ai's test model, which does not help a person with a task.
     return str(error).split(" To try ", maxsplit=1)[0]
 
 
 def _with_settings(model: "Model", spec: ModelSpec) -> "Model":
-    """The same model of the same provider with our settings: they can only be given at birth."""
+    """Rebuild the model with our settings, which only its constructor takes."""
     if model.provider is None:
         return model
     settings = settings_for(spec)
@@ -167,5 +167,5 @@ def _with_settings(model: "Model", spec: ModelSpec) -> "Model":
 def _build(
     kind: "Callable[..., Model]", name: str, provider: object, settings: "ModelSettings"
 ) -> "Model":
-    # The kinds of models share these arguments, but their common class does not say so.
+    # All model classes take these arguments, but their base class does not declare them.
     return kind(name, provider=provider, settings=settings)

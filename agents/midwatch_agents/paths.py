@@ -1,13 +1,14 @@
-"""Paths that a model names, as far as they stay inside the workspace. Pure."""
+"""Checks that paths named by a model stay inside the workspace. Pure."""
 
 from pathlib import PurePosixPath, PureWindowsPath
 from posixpath import normpath
 
 
 def inside(path: str) -> str | None:
-    """The path relative to the workspace, with forward slashes; `None` for one that leaves it.
+    """Return the path relative to the workspace, with forward slashes; `None` if it leaves it.
 
-    The workspace itself is no file. A link is not looked at: who reads or writes must do that.
+    The workspace itself is not a file. Links are not followed here: readers and writers must do
+    that.
     """
     slashed = PureWindowsPath(path.strip()).as_posix()
     if not path.strip() or PureWindowsPath(slashed).drive or slashed.startswith(("/", "~")):

@@ -71,15 +71,15 @@ async def draft_plan(
     listing: str,
     settings: Settings,
 ) -> Consulted[Plan]:
-    """Have a plan written; raises WorkerError with the reason where there is no usable one.
+    """Have a plan written; raises WorkerError with the reason if there is no usable one.
 
     Args:
         model: The planner's model.
-        goal: What the task's owner wants, in the owner's own words.
+        goal: The goal in the words of the task's owner.
         acceptance: The checks that decide about the task in the end.
-        precedents: How similar tasks went. It is given as data, like the listing.
+        precedents: How similar tasks went; given as data, like the listing.
         listing: The files of the workspace, one a line.
-        settings: How long it may take, and how much of it all is shown.
+        settings: The time limit, and how much evidence is shown.
     """
     bounds = settings.supervisor
     room = bounds.max_evidence_chars // 2
@@ -110,7 +110,7 @@ async def draft_plan(
 
 
 def check_draft(_: RunContext[None], draft: PlanDraft) -> PlanDraft:
-    """The plan if it can be followed and checked; else ModelRetry with what is wrong with it."""
+    """Return the plan if it can be followed and checked; else raise ModelRetry with the fault."""
     if len(draft.steps) > MAX_STEPS:
         raise ModelRetry(f"{len(draft.steps)} plan steps are too many: at most {MAX_STEPS}.")
     titles = [fold_lines(step.title) for step in draft.steps]

@@ -1,4 +1,4 @@
-"""What a worker is told at the start of an attempt. Pure."""
+"""The prompt that a worker gets at the start of an attempt. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ _OF_THE_WHOLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastAttempt:
-    """An earlier attempt at the same task, and why it did not do."""
+    """An earlier attempt at the same task, and why it was not enough."""
 
     number: int
     reason: str
     advice: str = ""
-    """What a supervisor or an operator said when it was restarted."""
+    """The advice of a supervisor or an operator who restarted it."""
     last_notes: str = ""
-    """The worker's own last notes."""
+    """The worker's last notes."""
     analyses: tuple[str, ...] = ()
-    """What the worker itself found to be the cause of its failures, newest last."""
+    """The worker's own analyses of its failures, newest last."""
     tried: tuple[str, ...] = ()
-    """The interventions that reached it, each with what came of it."""
+    """The interventions delivered to it, each with its outcome."""
     kept: tuple[str, ...] = ()
-    """The files of its work that stand in the workspace of the attempt after it."""
+    """Files of its work that are kept in the workspace of the next attempt."""
     completed: bool = False
-    """Whether its work was accepted; a person wants another attempt all the same."""
+    """Whether its work was accepted, and a person wants another attempt all the same."""
 
 
 def first_prompt(
@@ -48,12 +48,12 @@ def first_prompt(
     precedents: str = "",
     provisional: bool = False,
 ) -> str:
-    """The first prompt of an attempt: the goal, the plan, the checks, and what was tried.
+    """Return the first prompt of an attempt: the goal, the plan, the checks, and what was tried.
 
-    `learned` holds the guidelines, lessons and facts for it, with its own headings; `board` says
-    what others at the same files report, and `precedents` how similar tasks went. The checks of a
-    provisional task are those of the whole that it is a part of. What came from workers, their
-    tools or files is marked as data; only the goal, the checks and advice are not.
+    `learned` holds the guidelines, lessons and facts for the attempt, with its own headings;
+    `board` says what others who work on the same files report, and `precedents` how similar tasks
+    went. The checks of a provisional task are those of the whole task it belongs to. Text from
+    workers, their tools or files is marked as data; the goal, the checks and advice are not.
     """
     checks = "\n".join(
         f"- the file {check.file} exists" if isinstance(check, FileCheck) else f"- `{check}`"
@@ -65,7 +65,7 @@ def first_prompt(
         f"## Acceptance\n\n{_OF_THE_WHOLE if provisional else _OF_IT}:\n{checks}",
     ]
     if learned:
-        # Below the goal and the checks, which it never overrules, and above what is only told.
+        # Below the goal and the checks, which it never overrules, and above reported text.
         parts.append(learned.strip())
     if precedents:
         went = blocks.frame("how similar tasks went", precedents.strip(), note=EVIDENCE)
@@ -105,10 +105,7 @@ def _start(last: PastAttempt, blocks: DataBlocks) -> str:
 
 
 def attempt_lines(past: PastAttempt) -> str:
-    """An earlier attempt in lines: why it ended, what was tried, what was advised.
-
-    Each is one plain line.
-    """
+    """Return an earlier attempt in plain lines: why it ended, what was tried, what was advised."""
     advice = f"\n  Advice after it: {plain(past.advice)}" if past.advice else ""
     return f"{_course(past)}{advice}"
 

@@ -1,7 +1,7 @@
-"""The reflector: what an ended attempt teaches, written by a model or in a fixed form.
+"""The reflector: draws a lesson from an ended attempt, with a model or in a fixed form.
 
-A model is asked off-line, and what it says is stored only where it rests on this attempt: an answer
-that cites steps nobody saw, or that quotes what does not stand there, is handed back twice and then
+The model is asked after the run, and its answer is stored only if it is grounded in this attempt:
+an answer that cites unknown steps, or quotes text that is not there, is returned twice and then
 dropped. Neither prompts nor answers are logged.
 """
 
@@ -85,7 +85,7 @@ tested, where things are, what it requires, what surprised. At most ten, and non
 
 
 def lesson_question(classes: Collection[str]) -> str:
-    """What is asked for a lesson, with the classes of failure that there are."""
+    """Return the question for a lesson, with the known classes of failure."""
     names = ", ".join(f"`{name}`" for name in (*classes, OTHER))
     return f"{LESSON}\n\nThe class of the failure is one of {names}."
 
@@ -111,16 +111,16 @@ _MISQUOTED = "What you quote stands nowhere in what you were shown: copy a passa
 
 @dataclass(slots=True)
 class _Question:
-    """The case in hand, what the model was shown of it, and its last answer of the right form."""
+    """The current case, what the model was shown of it, and its last well-formed answer."""
 
     case: Case
     shown: str
     last: "LessonDraft | LookBackDraft | None" = None
     fault: str = ""
-    """What was wrong with that."""
+    """What was wrong with the last answer."""
 
     def find_misquoted(self, quote: str) -> str:
-        """What is wrong with a quote; empty if nothing."""
+        """Return what is wrong with a quote; empty if nothing."""
         return "" if stands_in(quote, self.shown) else _MISQUOTED
 
 
@@ -152,7 +152,7 @@ class LessonDraft(BaseModel):
     ] = []
 
     def faults(self, question: _Question) -> str:
-        """What is wrong with it as a lesson of a case; empty if nothing."""
+        """Return what is wrong with the lesson, given its case; empty if nothing."""
         citable = question.case.citable
         if wrong := question.find_misquoted(self.quote):
             return wrong
@@ -190,7 +190,7 @@ class LookBackDraft(BaseModel):
     facts: Annotated[list[FactDraft], Field(max_length=30)] = []
 
     def faults(self, question: _Question) -> str:
-        """What is wrong with the summary; empty if nothing. Facts are looked at one by one."""
+        """Return what is wrong with the summary; empty if nothing. Facts are judged one by one."""
         return question.find_misquoted(self.quote) or _unfit(self.summary, *self.topics)
 
 
@@ -200,10 +200,10 @@ def _unfit(*texts: str) -> str:
 
 
 def _usable_facts(drafts: Sequence[FactDraft], question: _Question) -> tuple[Fact, ...]:
-    """The facts that quote what was shown, each judged by itself; at most ten.
+    """Return the facts that quote what was shown, each judged by itself; at most ten.
 
-    One is confirmed only where it names a step that was seen, and quotes from the steps. Files that
-    were not shown are left out.
+    A fact is confirmed only if it names a step that was shown, and quotes from the steps. Files
+    that were not shown are left out.
     """
     found: dict[str, Fact] = {}
     for draft in drafts:
@@ -237,9 +237,9 @@ class WrittenLesson:
 
     lesson: Lesson | None = None
     refused: str = ""
-    """Never quotes the lesson."""
+    """The reason; it never quotes the lesson."""
     spending: Spending | None = None
-    """What the model took, a refused answer too."""
+    """What the model cost, including a rejected answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,10 +252,10 @@ class LookBackResult:
 
 
 async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -> WrittenLesson:
-    """Draw the lesson of a rejected attempt; raises WorkerError where the model cannot be asked.
+    """Draw the lesson of a rejected attempt; raises WorkerError if the model cannot be asked.
 
-    The model is the reflector's own and may be a larger one than the worker's. Without one the
-    lesson takes its fixed form. An answer that is of no use after two corrections stores nothing.
+    The model is the reflector's own, and may be larger than the worker's. Without one, the lesson
+    takes its fixed form. An answer that is still unusable after two corrections stores nothing.
     """
     classes = settings.learning.lessons.classes
     if model is None:
@@ -284,7 +284,7 @@ async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -
 
 
 def _acceptable(lesson: Lesson, case: Case, spending: Spending | None = None) -> WrittenLesson:
-    """The lesson, unless it may not stand in a prompt or is known already."""
+    """Return the lesson, unless it may not be used in a prompt or is already known."""
     fault = objection(lesson.text, *lesson.insights, *lesson.tags)
     if not fault and fold_lines(lesson.text) in map(fold_lines, case.known):
         fault = KNOWN
@@ -292,10 +292,10 @@ def _acceptable(lesson: Lesson, case: Case, spending: Spending | None = None) ->
 
 
 async def look_back(model: Model | None, case: Case, *, settings: Settings) -> LookBackResult:
-    """Sum up an ended attempt, and take facts out of it; raises WorkerError as `write_lesson` does.
+    """Sum up an ended attempt, and extract facts; raises WorkerError as `write_lesson` does.
 
-    One question for both. Without a model, and where its answer is of no use, the summary takes
-    its fixed form. The number of turns is the case's, whatever a model says.
+    One question asks for both. Without a model, or if its answer is unusable, the summary takes its
+    fixed form. The number of turns comes from the case, whatever a model says.
     """
     summary = fixed_summary(case)
     if model is None:
@@ -311,7 +311,7 @@ async def look_back(model: Model | None, case: Case, *, settings: Settings) -> L
             turns=case.turns,
             model=model.model_name,
         )
-    # Facts stand by themselves: a summary that is of no use does not cost them.
+    # Facts are independent: they are kept even if the summary is unusable.
     last = draft or question.last
     drafts = last.facts if wanted and isinstance(last, LookBackDraft) else []
     facts = _usable_facts(drafts, question)
@@ -319,14 +319,14 @@ async def look_back(model: Model | None, case: Case, *, settings: Settings) -> L
 
 
 def _question(asked: list[str], case: Case, settings: Settings) -> tuple[_Question, str]:
-    """A question with its prompt; a lesson that is known already is shown, and is no evidence."""
+    """Return a question with its prompt; known lessons are shown, but are no evidence."""
     blocks, room = DataBlocks.with_new_code(), settings.supervisor.max_evidence_chars
     shown = case_text(replace(case, known=()), room, blocks)
     return _Question(case, shown), "\n\n".join([blocks.head, *asked, case_text(case, room, blocks)])
 
 
 def _check_answer(ctx: RunContext[_Question], draft: DraftT) -> DraftT:
-    """The answer if it is one about this case; else ModelRetry with what is wrong with it."""
+    """Return the answer if it fits the case; else raise ModelRetry with what is wrong."""
     question = ctx.deps
     question.last, question.fault = draft, draft.faults(question)
     if question.fault:
@@ -341,7 +341,9 @@ async def _ask(
     question: _Question,
     settings: Settings,
 ) -> tuple[DraftT | None, str, Spending]:
-    """Ask once; only a model that fails is an error. Without an answer, why it was of no use."""
+    """Ask once. Returns no draft, but a reason, if the answer is unusable; raises if the model
+    fails.
+    """
     with capture_run_messages() as messages:
         try:
             said = await consult(

@@ -1,4 +1,4 @@
-"""The reviewer: another model that looks at finished work, and can only read."""
+"""The reviewer: another model that looks at finished work and can only read."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from midwatch_monitor.records import Claim
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks
 
 REQUESTS = 12
-"""Model requests that one review may take: enough to read some files, and then to answer."""
+"""Model requests for one review: enough to read some files, and then to answer."""
 _LEAST = 500
-"""Characters; with less room than this nothing more is shown."""
+"""In characters; with less room than this, no more files are shown."""
 
 INSTRUCTIONS = f"""\
 You review finished work, independently of the worker that did it. You can read the files of the
@@ -51,12 +51,12 @@ class ReviewVerdict(BaseModel):
 
 
 Read = Callable[[str], Awaitable[str]]
-"""The text of a file of the workspace. May raise a MidwatchError or an OSError."""
+"""Reads a file of the workspace. May raise a MidwatchError or an OSError."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Files:
-    """What may be read, and how many characters more."""
+    """Reads files for the reviewer; `room` is the number of characters left to show."""
 
     read: Read
     room: int
@@ -74,17 +74,17 @@ async def review(
     listing: str,
     settings: Settings,
 ) -> Consulted[ReviewVerdict]:
-    """Have finished work reviewed; raises WorkerError with the reason where there is no verdict.
+    """Have finished work reviewed; raises WorkerError with the reason if there is no verdict.
 
     Args:
         model: The reviewer's model.
-        goal: What the task's owner wants, in the owner's own words.
+        goal: The goal in the words of the task's owner.
         acceptance: The task's acceptance checks.
-        diff: What the work changed. It is given as data, like the claims and the listing.
-        claims: What is said of the work, as far as there is evidence for it.
-        read: How a file of the workspace is read.
+        diff: What the work changed; given as data, like the claims and the listing.
+        claims: What is claimed of the work, with its evidence.
+        read: Reads a file of the workspace.
         listing: The files of the workspace, one a line.
-        settings: How long it may take, and how much of it all is shown.
+        settings: The time limit, and how much evidence is shown.
     """
     bounds = settings.supervisor
     room = bounds.max_evidence_chars
@@ -115,7 +115,7 @@ async def review(
 
 
 def check_verdict(_: RunContext[_Files], verdict: ReviewVerdict) -> ReviewVerdict:
-    """The verdict if it says what it has to; else ModelRetry with what is wrong with it."""
+    """Return the verdict if it is consistent; else raise ModelRetry with what is wrong."""
     if not verdict.approved and not verdict.missing:
         raise ModelRetry("A refusal names what is missing: each thing, with its file.")
     if verdict.approved and verdict.missing:

@@ -1,4 +1,4 @@
-"""What the commands of workers run in, and the workspace that runs them."""
+"""The sandbox for workers' commands, and the workspace that runs them."""
 
 import asyncio
 import os
@@ -24,19 +24,20 @@ if TYPE_CHECKING:
     from pydantic_ai.workspaces import Workspace
 
 MARK = "MIDWATCH_ATTEMPT"
-"""Set for every command of an attempt, so that what it leaves running can be found and ended."""
+"""Set for every command of an attempt, so that processes it leaves behind can be found and ended.
+"""
 
 OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
-"""What there is no wall before without a sandbox."""
+"""What is unprotected without a sandbox."""
 
 
 _UNSEEN = re.compile(r"^bwrap: execvp (.+): No such file", re.MULTILINE)
 _RESOLVER = "/run/systemd/resolve"
-"""Where `/etc/resolv.conf` leads on many systems."""
+"""The target of `/etc/resolv.conf` on many systems."""
 
 
 class SandboxKind(StrEnum):
-    """The sandbox that is in force."""
+    """The sandbox in force."""
 
     BUBBLEWRAP = "bubblewrap"
     NONE = "none"
@@ -45,10 +46,10 @@ class SandboxKind(StrEnum):
 async def find_sandbox(
     wish: Sandbox, *, attended: bool = False, program: str = "bwrap"
 ) -> SandboxKind:
-    """The sandbox that this machine gives; `attended` is a start that somebody watches.
+    """Return the sandbox available on this machine; `attended` if somebody watches the start.
 
-    Raises SandboxError if one is required and missing, and MissingExtraError if only the part of
-    it is missing that the extra brings.
+    Raises SandboxError if one is required and missing, and MissingExtraError if only the extra's
+    package is missing.
     """
     if wish is Sandbox.OFF:
         return SandboxKind.NONE
@@ -67,7 +68,7 @@ async def find_sandbox(
 
 
 async def bubblewrap_problem(name: str = "bwrap") -> str:
-    """Why bubblewrap does not work here, tried rather than guessed; empty if it does."""
+    """Try bubblewrap, and return why it does not work here; empty if it does."""
     program = shutil.which(name)
     if program is None:
         return f"{name} is not installed"
@@ -89,7 +90,7 @@ async def bubblewrap_problem(name: str = "bwrap") -> str:
 
 @cache
 def _no_nested_namespaces() -> tuple[str, ...]:
-    """What keeps a command from making a user namespace of its own, where bubblewrap can."""
+    """Return bubblewrap's option against nested user namespaces, if it works here."""
     option = ("--disable-userns",)
     tried = ("bwrap", "--unshare-user", *option, "--ro-bind", "/", "/", "true")
     try:
@@ -100,8 +101,8 @@ def _no_nested_namespaces() -> tuple[str, ...]:
 
 
 def _bwrap_args(paths: SandboxPaths) -> tuple[str, ...]:
-    """What is added to the harness's own arguments, which show the whole disk."""
-    # With its own process list, for a detached process would outlive its command, and the attempt.
+    """Return the arguments added to the harness's own, which show the whole disk."""
+    # In a PID namespace, since a detached process would outlive its command and the attempt.
     return ("--unshare-pid", *_no_nested_namespaces(), *mounts(paths, os.environ))
 
 
@@ -112,10 +113,10 @@ def walls(
     *,
     writable: Iterable[Path] = (),
 ) -> tuple[str, ...]:
-    """What the command of a program is started with that is an agent itself, the command included.
+    """Return the command line of an agent program inside the sandbox.
 
-    It may write in some more places, where it keeps its state. It has the network, for its model
-    is there; so have the commands that it runs.
+    `writable` are further folders, where it keeps its state. It has the network, which it needs for
+    its model; so have the commands that it runs.
     """
     prefix = _prefix(sandbox_kind)
     if sandbox_kind is SandboxKind.NONE:
@@ -132,7 +133,7 @@ def walls(
 
 
 def unseen_hint(said: str) -> str:
-    """What to do where bubblewrap could not start a program that is there; else empty."""
+    """Return what to do if bubblewrap could not start a program that exists; else empty."""
     found = _UNSEEN.search(said)
     program = shutil.which(found[1]) if found else None
     if program is None:
@@ -147,7 +148,7 @@ def unseen_hint(said: str) -> str:
 def place_capability(
     paths: SandboxPaths, sandbox_kind: SandboxKind, *, network: bool, env: Mapping[str, str]
 ) -> "AbstractCapability[object]":
-    """The capability that gives an agent its workspace, inside the sandbox."""
+    """Return the capability that gives an agent its workspace, inside the sandbox."""
     from pydantic_ai.capabilities import LocalWorkspace
 
     from midwatch_agents.command_prefix import PrefixedCommands
@@ -164,7 +165,7 @@ def place_capability(
 def place(
     paths: SandboxPaths, sandbox_kind: SandboxKind, *, network: bool, env: Mapping[str, str]
 ) -> "Workspace":
-    """The same workspace for Midwatch's own commands, such as acceptance checks."""
+    """Return the same workspace for Midwatch's own commands, such as acceptance checks."""
     from pydantic_ai.workspaces import LocalWorkspaceBackend, Workspace
 
     from midwatch_agents.command_prefix import PrefixedWorkspace
@@ -179,11 +180,11 @@ def place(
 
 
 def _prefix(sandbox_kind: SandboxKind) -> tuple[str, ...]:
-    """What starts a command, so that nothing of it goes on by itself."""
+    """Return the prefix of a command that keeps it from outliving us."""
     if sandbox_kind is SandboxKind.NONE:
         if sys.platform != "linux":
             return ()
         return (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))
-    # The harness has a shell between us and bubblewrap, which would live on if we were killed.
+    # The harness starts bubblewrap by a shell, which would live on if we were killed.
     setpriv = shutil.which("setpriv")
     return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()

@@ -1,4 +1,4 @@
-"""What the commands of a worker see of the disk inside the sandbox: a list of what is shown."""
+"""What a worker's commands see of the disk inside the sandbox: an allow list."""
 
 import os
 import re
@@ -19,8 +19,9 @@ _ETC = (
     *("R", "python3*", "resolv.conf", "services", "shells", "terminfo", "timezone", "xml"),
     *("ssl/certs", "ssl/*.cnf", "ssl/*.pem", "pki/tls/certs", "pki/tls/*.cnf", "pki/ca-trust"),
 )
-"""What programs look up. The rest is not theirs: passwords, host keys, proxies and indexes with
-passwords in their URLs; for root no permission would stand before it."""
+"""Files that programs look up. Everything else is left out: passwords, host keys, proxies, and
+package indexes with passwords in their URLs, which no file permission would protect from root.
+"""
 _HOME = (
     *(".cargo/bin", ".cargo/registry", ".cargo/git", ".rustup", "go/bin", "go/pkg/mod"),
     *(".pyenv", ".local/bin", ".local/lib", ".local/share/uv/python", ".local/share/uv/tools"),
@@ -29,10 +30,11 @@ _HOME = (
     *(".cache/ms-playwright", ".m2/repository", ".m2/wrapper", ".sdkman/candidates"),
     *(".rbenv", ".gem/ruby", ".nuget/packages", ".dotnet", ".asdf/installs", ".asdf/shims"),
 )
-"""Languages and their caches below the home directory, by the folders that hold no credentials.
-Not here is what no program can use unless it may write in it, as the cache of uv."""
+"""Languages and their caches in the home directory, limited to folders without credentials. Caches
+that are useless without write access are left out, such as uv's.
+"""
 _PREFIXES = ("pyvenv.cfg", "conda-meta", "Cellar")
-"""What stands beside the `bin` of an environment that is needed as a whole."""
+"""Files beside the `bin` of an environment that must be shown as a whole."""
 _GIT = ("HEAD", "config.worktree", "info", "objects", "packed-refs", "refs", "reftable", "shallow")
 _GIT_SECTION = re.compile(r"\s*\[\s*(\w+)\s*\]\s*(?:[#;].*)?")
 _GIT_VALUE = re.compile(r"\s*(\w+)\s*(?:=\s*[\w./-]*)?\s*")
@@ -46,35 +48,35 @@ _GIT_KEYS = {
     ),
 }
 _GIT_CONFIG = "midwatch-config"
-"""The cleaned configuration of a repository, beside the worktree's own files in it."""
+"""The cleaned configuration of a repository, stored beside the worktree's own git files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxPaths:
-    """The folders that matter to a sandbox, beside the system's own."""
+    """The folders that matter to a sandbox, besides the system's own."""
 
     folder: Path
-    """The workspace: the only place where what is written stays."""
+    """The workspace: the only folder in which written files are kept."""
     git_dir: Path | None = None
-    """Of the worktree, as it was made; never what the workspace itself says."""
+    """The worktree's git directory as it was made, never as the workspace itself names it."""
     common_dir: Path | None = None
-    """Of the repository that the worktree belongs to."""
+    """The git directory of the repository that the worktree belongs to."""
     read: tuple[str, ...] = ()
-    """What may be read too; `~` is the home directory."""
+    """Further readable folders; `~` is the home directory."""
     hidden: tuple[Path, ...] = ()
-    """What stays hidden where a folder is shown that it lies in: the journal, other workspaces."""
+    """Folders to hide inside readable ones: the journal, other workspaces."""
 
 
 def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The arguments of bubblewrap that show these folders, and nothing else of the disk.
+    """Return the arguments of bubblewrap that show these folders and nothing else of the disk.
 
-    They begin with an empty root, so whatever was mounted before them is out of sight.
+    They begin with an empty root, so everything mounted before them is out of sight.
     """
     folder = paths.folder.resolve()
     home = Path(environ["HOME"]) if environ.get("HOME", "/") != "/" else None
     wanted = _readable_paths(paths, environ, home)
     private = {Path("/tmp"), Path("/var/tmp"), *([home] if home else [])}
-    # Read-only, for a file that is written beside the workspace would be lost without a word.
+    # Read-only, since a file written beside the workspace would silently be lost.
     above = {folder.parent} - private - wanted
     hidden = {each.resolve() for each in paths.hidden} - wanted
     empty = {*private, *above, *hidden}
@@ -97,7 +99,7 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
 def _readable_paths(
     paths: SandboxPaths, environ: Mapping[str, str], home: Path | None
 ) -> set[Path]:
-    """What is there of all that is to be read."""
+    """Return the existing folders and files that are to be readable."""
     wanted = {*map(Path, _SYSTEM), *_etc()}
     wanted |= {each for each in _programs(environ) if _narrow(each, home)}
     wanted |= {Path(each) for each in paths.read if not each.startswith("~")}
@@ -110,7 +112,7 @@ def _readable_paths(
 
 
 def _seen(place: Path, shown: Collection[Path], empty: Collection[Path]) -> bool:
-    """Whether a place is seen already in another, with nothing empty between the two."""
+    """Whether a place is already visible inside another, with nothing emptied between the two."""
     if place in empty:
         return False
     nearest = next((each for each in place.parents if each in shown or each in empty), None)
@@ -122,7 +124,7 @@ def _below(place: Path, shown: Collection[Path]) -> bool:
 
 
 def _programs(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Where `PATH` leads, and the Python that runs Midwatch."""
+    """Yield the folders on `PATH`, and the Python that runs Midwatch."""
     for text in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
         yield Path(text)
     for text in environ.get("PATH", "").split(os.pathsep):
@@ -137,9 +139,9 @@ def _programs(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def program_files(command: Iterable[str]) -> Iterator[str]:
-    """Where the links lead that a command is found by, all packages of npm beside it included.
+    """Yield the targets of the links by which a command is found, with all npm packages beside it.
 
-    Its folder on `PATH` is shown already; installers put links into it.
+    Its folder on `PATH` is visible already; installers put links into it.
     """
     for program in filter(None, map(shutil.which, command)):
         file = Path(program).resolve()
@@ -148,7 +150,7 @@ def program_files(command: Iterable[str]) -> Iterator[str]:
 
 
 def _base_of(config: Path) -> Iterator[Path]:
-    """The Python installation that a virtual environment was made from."""
+    """Yield the Python installation that a virtual environment was made from."""
     if config.is_file():
         for line in config.read_text("utf-8", errors="replace").splitlines():
             key, _, value = line.partition("=")
@@ -157,7 +159,7 @@ def _base_of(config: Path) -> Iterator[Path]:
 
 
 def _narrow(place: Path, home: Path | None) -> bool:
-    """Whether a folder of programs can be shown without showing somebody's own files."""
+    """Whether a folder of programs can be shown without showing personal files."""
     if home is None:
         return place != Path("/")
     return not home.is_relative_to(place) and place != home / ".local"
@@ -180,7 +182,8 @@ def _linked_folders() -> Iterator[str]:
 
 
 def _git(paths: SandboxPaths, folder: Path) -> Iterator[str]:
-    """The repository of a worktree, read-only, without its credentials and other worktrees.
+    """Yield mounts that show the worktree's repository read-only, without credentials and other
+    worktrees.
 
     The workspace's `.git` becomes a mount point, which nobody inside can replace or remove.
     """
@@ -200,7 +203,7 @@ def _git(paths: SandboxPaths, folder: Path) -> Iterator[str]:
 
 
 def _clean_config(config: Path, own: Path) -> Path:
-    """A copy of git's configuration that says only how the repository is stored."""
+    """Write a copy of git's configuration that says only how the repository is stored."""
     text = clean_git_config(config.read_text("utf-8", errors="replace"))
     file = own / (_GIT_CONFIG if config.name == "config" else f"{_GIT_CONFIG}.worktree")
     if not file.is_file() or file.read_text("utf-8") != text:
@@ -211,9 +214,9 @@ def _clean_config(config: Path, own: Path) -> Path:
 
 
 def clean_git_config(text: str) -> str:
-    """The lines of git's configuration that say how a repository is stored. Pure.
+    """Return the lines of git's configuration that say how a repository is stored. Pure.
 
-    Whatever else stands in it stays out, such as the password in the URL of a remote.
+    Everything else is left out, such as the password in the URL of a remote.
     """
     kept: list[str] = []
     known: tuple[str, ...] = ()
@@ -229,7 +232,7 @@ def clean_git_config(text: str) -> str:
 
 
 def _alternates(objects: Path) -> Iterator[Path]:
-    """The objects of other repositories that this one borrows."""
+    """Yield the object folders of other repositories that this one borrows from."""
     listed = objects / "info" / "alternates"
     if listed.is_file():
         for line in listed.read_text("utf-8", errors="replace").splitlines():

@@ -1,7 +1,7 @@
-"""The scripted model: a pydantic-ai model that follows a script, for demos and tests without a key.
+"""A pydantic-ai model that follows a script, for demos and tests without an API key.
 
-It is told apart from a real one by its name, `scripted:…`, wherever a model's name is shown. It
-keeps no state: after a crash the history says where it was.
+Wherever a model's name is shown, `scripted:…` tells it from a real one. It keeps no state: after a
+crash, the history says where it was.
 """
 
 import re
@@ -34,14 +34,14 @@ _COUNT = re.compile(r"interventions so far: (\d+)(?:, turned down: (\d+))?", re.
 
 
 class Cue(StrEnum):
-    """What begins the next phase of a script."""
+    """What starts the next phase of a script."""
 
     GUIDANCE = "guidance"
-    """A message `[midwatch … #…]` to the worker; a plain reminder is none."""
+    """A message `[midwatch … #…]` to the worker, but not a plain reminder."""
     COUNT = "count"
-    """The first prompt says `interventions so far: N`: phase N, counted from 0.
+    """The first prompt says `interventions so far: N`, which selects phase N, counted from 0.
 
-    What was turned down counts as well: the script goes on after it, as a model would.
+    Rejected interventions count too: the script goes on after them, as a model would.
     """
 
 
@@ -50,12 +50,12 @@ class Call:
     tool: str = ""
     """Empty for the agent's output tool, whatever its name."""
     args: str = "{}"
-    """A JSON object; in a repeating turn `{n}` stands for the count of the repetition."""
+    """A JSON object; in a repeating turn, `{n}` is replaced by the number of the repetition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One answer of the model. Without a call its text is the last word of the run."""
+    """One answer of the model. Without a call, its text is the last message of the run."""
 
     say: str = ""
     calls: tuple[Call, ...] = ()
@@ -67,11 +67,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """Turns in a row."""
+    """A sequence of turns."""
 
     turns: tuple[Turn, ...]
     repeat: int = 1
-    """How many of the last turns are given over and over once all have been given."""
+    """How many of the last turns are repeated for ever once all have been given."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.repeat <= len(self.turns):
@@ -80,13 +80,13 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What one model says. After the last phase further cues change nothing."""
+    """The answers of one model. After the last phase, further cues change nothing."""
 
     phases: tuple[Phase, ...]
     again: tuple[Phase, ...] = ()
-    """The phases of a second and later attempt; empty for the same ones."""
+    """The phases of later attempts; empty for the same ones."""
     taught: tuple[Phase, ...] = ()
-    """The phases of a first attempt that is given a lesson which it heeds; empty for the same."""
+    """The phases of a first attempt that is given a lesson it heeds; empty for the same ones."""
     heeds: str = ""
     """A regular expression that finds such a lesson in the first prompt."""
     cue: Cue = Cue.GUIDANCE
@@ -99,7 +99,7 @@ class Script:
 
 
 def next_turn(script: Script, messages: Sequence[ModelMessage]) -> Turn:
-    """The turn that follows a history; the same history always gives the same turn."""
+    """Return the turn that follows a history; the same history always gives the same turn."""
     opening = _first_words(messages)
     phases = _phases(script, opening)
     if script.cue is Cue.COUNT:
@@ -118,18 +118,18 @@ def _phases(script: Script, opening: str) -> tuple[Phase, ...]:
 
 
 def replies(messages: Sequence[ModelMessage]) -> int:
-    """How often the model has answered."""
+    """Return how often the model has answered."""
     return sum(isinstance(each, ModelResponse) for each in messages)
 
 
 def _first_words(messages: Sequence[ModelMessage]) -> str:
-    """What the model was told before it said anything."""
+    """Return what the model was told before its first answer."""
     first = takewhile(lambda each: isinstance(each, ModelRequest), messages)
     return "\n".join(map(_prompt_text, first))
 
 
 def _count_answered(opening: str) -> int:
-    """How many of the script's answers were carried out or turned down."""
+    """Return how many of the script's answers were carried out or rejected."""
     match = _COUNT.search(opening)
     return sum(int(count or 0) for count in match.groups()) if match else 0
 
@@ -140,10 +140,10 @@ def _number(pattern: re.Pattern[str], text: str, default: int) -> int:
 
 
 def _find_phase(messages: Sequence[ModelMessage], *, last: int) -> tuple[int, int]:
-    """The phase, and how many of its turns were given.
+    """Return the phase, and how many of its turns were given.
 
-    Guidance that comes with the opening belongs to it. The same guidance may be given twice, after
-    a crash: it counts once.
+    Guidance in the opening belongs to the first phase. After a crash the same guidance may be given
+    twice; it counts once.
     """
     phase, given, begun = 0, 0, False
     seen: set[str] = set()
@@ -176,17 +176,17 @@ def _with_count(turn: Turn, count: int) -> Turn:
 
 
 DEFAULT_PACE = 0.05
-"""Seconds before each answer, so that people can watch."""
+"""Seconds before each answer, so that people can follow."""
 
 _SHORT = {"demo": "midwatch_supervisor.demo"}
 
 
 def scripted_model(name: str, *, role: Role, key: str) -> Model:
-    """The model `scripted:NAME`, where NAME is `demo` or a module.
+    """Return the model `scripted:NAME`, where NAME is `demo` or a module.
 
-    The module has `script_for(role, key)`, or `model_for(role, key)` where a script is not enough:
-    that answers a model of its own making. `NAME@SECONDS` sets the pause before each answer of a
-    script. Raises UsageError if there is no such module or neither function.
+    The module has `script_for(role, key)` or, if a script is not enough, `model_for(role, key)`,
+    which returns a model of its own. `NAME@SECONDS` sets the pause before each answer of a script.
+    Raises UsageError if there is no such module, or neither function.
     """
     module, pace = find_script(name)
     source = name.partition("@")[0]
@@ -213,7 +213,7 @@ def find_script(name: str) -> tuple[ModuleType, float]:
 
 
 def play(script: Script, *, name: str = "scripted", pace: float = 0.0) -> Model:
-    """A model that follows one script, for runs that stream and runs that do not."""
+    """Return a model that follows one script, for runs with and without streaming."""
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         await anyio.sleep(pace)
@@ -268,7 +268,7 @@ def _output_tool(info: AgentInfo) -> str:
 
 
 def _prompt_text(request: ModelMessage) -> str:
-    """The prompts of a request. Results of tools are left out: a file could hold any text."""
+    """Return the prompts of a request, without tool results: a file could hold any text."""
     texts: list[str] = []
     for part in request.parts:
         if isinstance(part, SystemPromptPart):

@@ -1,4 +1,4 @@
-"""A worker: the pydantic-ai agent that does one attempt."""
+"""The worker: a pydantic-ai agent that does one attempt."""
 
 import shlex
 import sys
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def import_object(path: str, what: str) -> object:
-    """The object at an import path; `what` says in errors what it was for."""
+    """Return the object at an import path; `what` names its purpose in errors."""
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
         raise UsageError(f"{what}: write {path!r} as package.module:name")
@@ -43,7 +43,7 @@ def import_object(path: str, what: str) -> object:
 
 
 def import_named(module: str, what: str) -> ModuleType:
-    """A module that is installed or lies in this folder; `what` says in errors what it was for."""
+    """Import an installed module, or one in this folder; `what` names its purpose in errors."""
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)  # after all that is installed
@@ -58,7 +58,7 @@ def import_named(module: str, what: str) -> ModuleType:
 _FILE_TOOLS = ("read_file", "write_file", "edit_file", "list_files", "grep")
 _ALLOWS = {"allow": True, "reject": False, "ask": None}
 _TOOL_RETRIES = 5
-"""Wrong calls of one tool in a row before the worker counts as broken."""
+"""Consecutive wrong calls of one tool before the worker counts as broken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,19 +69,19 @@ class Station:
     sandbox_kind: SandboxKind
     network: bool
     mark: str
-    """Of the attempt, in the environment of all its commands."""
+    """The attempt's mark, set in the environment of all its commands."""
 
     def capability(self) -> AbstractCapability[object]:
-        """The workspace for an agent."""
+        """Return the capability that gives an agent this workspace."""
         return place_capability(
             self.paths, self.sandbox_kind, network=self.network, env={MARK: self.mark}
         )
 
 
 def wrong_parts(spec: WorkerSpec, name: str) -> Iterator[tuple[tuple[str | int, ...], UsageError]]:
-    """What a worker names that there is not, each at its keys.
+    """Yield what a worker's specification names but does not exist, with its keys in the file.
 
-    Its modules are imported. No model is looked at, and no program: they are of a machine.
+    Its modules are imported. Models and programs are not checked: they depend on the machine.
     """
     parts: list[tuple[tuple[str | int, ...], Callable[[], object]]] = [
         (("kind",), partial(_check_kind, spec, name))
@@ -99,7 +99,7 @@ def wrong_parts(spec: WorkerSpec, name: str) -> Iterator[tuple[tuple[str | int, 
 
 
 def check_has_model(spec: WorkerSpec, name: str, model: ModelSpec | None) -> None:
-    """Raise UsageError where nothing would do a worker's work."""
+    """Raise UsageError if a worker has neither a model nor an agent."""
     if (model is None or model.name == NONE) and not spec.agent and not speaks_acp(spec):
         raise UsageError(f"worker {name}: no model; set `models: {{worker: …}}` in the task file")
 
@@ -110,8 +110,8 @@ class Worker:
     def __init__(self, spec: WorkerSpec, *, name: str, model: Model | None) -> None:
         """Set the worker up.
 
-        Raises UsageError for a tool or an agent that cannot be imported, and MissingExtraError
-        where an optional dependency is missing.
+        Raises UsageError for a tool or an agent that cannot be imported, and MissingExtraError if
+        an optional dependency is missing.
         """
         _check_kind(spec, name)
         self._preset = preset_of(spec, name) if speaks_acp(spec) else None
@@ -124,13 +124,13 @@ class Worker:
         self._agent = _ready_agent(spec) if spec.agent else _own_agent(spec, name, model)
         brought = self._agent.model if spec.agent else None
         self.own_model = brought if isinstance(brought, Model) else None
-        """The model that a ready agent brought along; the others wait for their providers."""
+        """The model of a ready-made agent, which does not wait for its provider as others do."""
         codes = spec.kind is WorkerKind.CODER and not spec.agent
         self._coding_capabilities = _coding_capabilities() if codes else []
 
     @property
     def foreign(self) -> bool:
-        """Whether it is an agent of another maker, which runs its tools itself."""
+        """Whether the worker is an agent of another maker, which runs its tools itself."""
         return self._preset is not None
 
     async def run(
@@ -141,10 +141,10 @@ class Worker:
         watch: AttemptWatch,
         history: Sequence[ModelMessage],
     ) -> str:
-        """Work until the worker says that it is done; answers its last words.
+        """Work until the worker says it is done, and return its last message.
 
-        With a history the run goes on where that ends. Raises WorkerError with the true reason
-        when the model or the agent fails. Cancelling it ends its commands too.
+        With a history, the run continues where that ends. Raises WorkerError with the reason if the
+        model or the agent fails. Cancelling the run also ends its commands.
         """
         if (last := self._last_words(history)) is not None:
             return last
@@ -159,7 +159,7 @@ class Worker:
                     model=agent,
                     toolsets=[agent.toolset] if agent is not None else None,
                     capabilities=[station.capability(), watch, *self._coding_capabilities],
-                    # Not that of the history: an attempt may go on elsewhere, in another folder.
+                    # Not the history's: an attempt may continue on another machine or folder.
                     workspace="new",
                     usage_limits=UsageLimits(request_limit=None),
                 )
@@ -169,7 +169,7 @@ class Worker:
 
     @asynccontextmanager
     async def _at_work(self, station: Station) -> "AsyncGenerator[AgentModel | None]":
-        """The agent of another maker in its process, if the worker is one."""
+        """Start the agent of another maker in its own process, if the worker is one."""
         if self._preset is None:
             yield None
             return
@@ -186,7 +186,9 @@ class Worker:
             yield agent
 
     def _last_words(self, history: Sequence[ModelMessage]) -> str | None:
-        """The text that a history ends with; pydantic-ai would ask the model once more."""
+        """Return the text that a history ends with; without this, pydantic-ai would ask the model
+        again.
+        """
         last = history[-1] if history else None
         if not isinstance(last, ModelResponse) or self._agent.output_type is not str:
             return None
@@ -234,7 +236,7 @@ def _mcp(address: str) -> AbstractToolset[object]:
 
 
 def mcp_source(address: str) -> str | dict[str, Any]:
-    """Where an MCP server is, as its client takes it: a URL, or a command that it starts.
+    """Return an MCP server's address as its client takes it: a URL, or a command to start.
 
     A command is split as a shell would, but no shell runs it, and it ends with the attempt.
     """
@@ -248,14 +250,14 @@ def mcp_source(address: str) -> str | dict[str, Any]:
 
 
 def _coding_capabilities() -> list[AbstractCapability[Any]]:
-    """Files, a shell and the repository's own instructions, as the harness has them."""
+    """Return the harness's capabilities for files, a shell and the repository's instructions."""
     try:
         from pydantic_ai_harness import FileSystem, RepoContext, Shell
     except ImportError as error:
         raise MissingExtraError("a coder", "coder") from error
     return [
         FileSystem[Any](content_hashes=False, tools=_FILE_TOOLS, max_retries=_TOOL_RETRIES),
-        # Only commands that end: what runs on would outlive the attempt.
+        # Only commands that end: a background process would outlive the attempt.
         Shell[Any](tools=("run_command",), denied_commands=(), default_timeout=120.0),
         RepoContext[Any](),
     ]

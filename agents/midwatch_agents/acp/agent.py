@@ -1,4 +1,4 @@
-"""An agent by ACP, ready for one run: its process behind walls, its session, Midwatch's tools."""
+"""Runs an ACP agent for one attempt: its sandboxed process, its session, Midwatch's tools."""
 
 import asyncio
 import os
@@ -18,11 +18,11 @@ from midwatch_agents.sandbox import MARK, SandboxKind, walls
 from midwatch_agents.sandbox_mounts import SandboxPaths
 
 _END_SECONDS = 1.0
-"""How long it may take to end by itself, and then when it is told to."""
+"""Time for the process to end by itself, and again after each signal."""
 _KEPT_CHARS = 4096
-"""Of one piece of what the agent writes to its standard error, for the reason of its end."""
+"""Characters of one read of the agent's standard error, kept to explain its end."""
 _KEPT_PIECES = 64
-"""The last ones; some programs write a line in several."""
+"""Number of reads kept, the last ones; some programs write a line in several pieces."""
 
 
 @asynccontextmanager
@@ -35,7 +35,7 @@ async def agent_model(
     mark: str,
     allows: bool | None = True,
 ) -> AsyncGenerator[AgentModel]:
-    """The agent's process, until the end of the block; then it and all that it has started end."""
+    """Run the agent's process until the end of the block, then end it and all it started."""
     async with (
         serve(lambda tool, args: session.want(tool, args)) as server,
         AsyncExitStack() as stack,
@@ -56,7 +56,7 @@ async def agent_model(
 async def _start(
     preset: Preset, paths: SandboxPaths, sandbox_kind: SandboxKind, mark: str, tools: Path
 ) -> tuple[asyncio.SubprocessTransport, Process]:
-    """Start the agent; where the caller is cancelled meanwhile, asyncio would end it alone."""
+    """Start the agent; if cancelled meanwhile, end its whole group, which asyncio would not do."""
     state = await asyncio.to_thread(_existing_paths, preset.state)
     command = walls(paths, sandbox_kind, preset.command, writable=[*state, tools])
     env = {**os.environ, **preset.env, MARK: mark}
@@ -71,7 +71,7 @@ async def _start(
 async def _spawn(
     command: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> tuple[asyncio.SubprocessTransport, Process]:
-    """As `create_subprocess_exec`, which keeps the transport, that closes the pipes, to itself."""
+    """As `create_subprocess_exec`, but with the transport, which is needed to close the pipes."""
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(
         lambda: SubprocessStreamProtocol(limit=LONGEST, loop=loop),
@@ -89,13 +89,13 @@ def _existing_paths(places: Sequence[str]) -> list[Path]:
 
 
 async def _read(stream: asyncio.StreamReader, kept: deque[str]) -> None:
-    """Read what the agent complains of, so that it never waits for a reader."""
+    """Read the agent's standard error, so that it never blocks on a full pipe."""
     while chunk := await stream.read(_KEPT_CHARS):
         kept.append(chunk.decode(errors="replace"))
 
 
 async def _end_group(transport: asyncio.SubprocessTransport, process: Process) -> None:
-    """Let it end by itself, then end its whole group: children outlive their parents."""
+    """Let the agent end by itself, then end its whole group: children outlive their parents."""
     try:
         for sign in (None, signal.SIGTERM, signal.SIGKILL):
             if sign is not None:
@@ -105,5 +105,5 @@ async def _end_group(transport: asyncio.SubprocessTransport, process: Process) -
                 async with asyncio.timeout(_END_SECONDS):
                     await process.wait()
     finally:
-        # A child that has left the group may hold its pipes open for as long as it likes.
+        # A child that left the group may keep its pipes open for ever.
         transport.close()

@@ -1,9 +1,8 @@
-"""An ACP agent in the place of a model, so that it is watched and led as our own workers are.
+"""Presents an ACP agent as a model, so that it is watched and steered like our own workers.
 
-pydantic-ai asks a model, runs the tools that it calls, and asks again. Here what is asked is the
-agent: its answer is the next tool call that it has begun, and "running" that tool is to wait until
-the agent says how it ended. So steps, edits, budgets, guidance and the history come from where
-they come for every worker.
+pydantic-ai asks a model, runs the tools it calls, and asks again. Here the agent is asked: its
+answer is the next tool call that it has begun, and "running" that tool means waiting until the
+agent reports its end. So steps, edits, budgets, guidance and the history work as for every worker.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -53,7 +52,7 @@ _COMPLAINT_CHARS = 600
 _COMPLAINT_LINES = 3
 
 Permit = Callable[[str, str, PermissionQuestion], Awaitable[bool]]
-"""Whether a tool may do something, in words, unless the question is done before an answer."""
+"""Asks whether a tool may do something, described in words, unless the question is withdrawn."""
 
 
 class AgentModel(Model[None]):
@@ -68,7 +67,7 @@ class AgentModel(Model[None]):
         folder: Path,
         complaints: Iterable[str],
     ) -> None:
-        """Let the agent of a session work in a folder; `complaints` are what its process wrote."""
+        """Let the agent of a session work in a folder; `complaints` are its standard error."""
         super().__init__()
         self._session = session
         self._server = server
@@ -77,26 +76,26 @@ class AgentModel(Model[None]):
         self._complaints = complaints
         self._begun: dict[str, CallStart] = {}
         self._held: list[str] = []
-        """Reminders that would have cost the agent its turn: told with the next word."""
+        """Reminders that would have interrupted the agent's turn, kept for the next message."""
         self._paid = 0.0
-        """What of the session's cost was told before."""
+        """The part of the session's cost that has been reported."""
         self._cut = 0
-        """How many turns in a row ended at a limit of the agent's own, with nothing done."""
+        """Consecutive turns that ended at one of the agent's own limits without a tool call."""
         self.hold = session.cancel
-        """Lets the agent rest while its work waits for a person."""
+        """Pauses the agent while its work waits for a person."""
         self.permit: Permit | None = None
-        """Has a person asked; without it nothing is allowed that is to be asked for."""
+        """Asks a person; without it, nothing that needs permission is allowed."""
         self.toolset: FunctionToolset[Any] = FunctionToolset(id="agent")
         self.toolset.add_function(self._run, name=FOREIGN, takes_ctx=True)
 
     @property
     def model_name(self) -> str:
-        """What the worker is called where models are told apart."""
+        """The worker's name, which stands for the model's."""
         return self._name
 
     @property
     def system(self) -> str:
-        """No provider that has prices."""
+        """Not a provider with published prices."""
         return "acp"
 
     async def request(
@@ -105,9 +104,9 @@ class AgentModel(Model[None]):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """What the agent does next, once it was told what is new.
+        """Report new messages to the agent, and return what it does next.
 
-        Raises UnexpectedModelBehavior where it breaks off.
+        Raises UnexpectedModelBehavior if the agent breaks off.
         """
         del model_settings
         tools = [each for each in model_request_parameters.function_tools if each.name != FOREIGN]
@@ -126,7 +125,7 @@ class AgentModel(Model[None]):
         return self._response(event, text)
 
     def _was_cut(self, event: AgentEvent) -> bool:
-        """Whether the agent ended its turn at a limit of its own, and is to go on."""
+        """Whether the agent ended its turn at a limit of its own, and should continue."""
         if not isinstance(event, TurnEnd):
             self._cut = 0
             return False
@@ -134,7 +133,7 @@ class AgentModel(Model[None]):
         return event.reason in _LIMITS and self._cut <= _MOST_CUTS
 
     def _hand_back(self, fresh: Sequence[ModelMessage]) -> None:
-        """Give the agent the answers of Midwatch's tools that it waits for."""
+        """Give the agent the results of Midwatch's tools that it waits for."""
         for part in (part for each in fresh for part in each.parts):
             if isinstance(part, ToolReturnPart):
                 answer = self._session.answers.pop(part.tool_call_id, None)
@@ -158,7 +157,7 @@ class AgentModel(Model[None]):
         await session.say(told)
 
     async def _begin(self, messages: Sequence[ModelMessage], known: int) -> None:
-        """Open the session and tell the task, or go on with that of the `known` messages."""
+        """Open the session and send the task, or resume the session of the `known` messages."""
         history = messages[:known]
         told = [each.provider_details or {} for each in history if isinstance(each, ModelResponse)]
         before = str(told[-1].get(_SESSION, "")) if told else ""
@@ -202,14 +201,14 @@ class AgentModel(Model[None]):
 
     def _explain_error(self, error: str) -> str:
         lines = [line for line in "".join(self._complaints).splitlines() if line.strip()]
-        # What is indented tells where in its program, and before what.
+        # Indented lines are tracebacks and context.
         last = [line for line in lines if not line[0].isspace()] or lines
         said = cut("\n".join(last[-_COMPLAINT_LINES:]), _COMPLAINT_CHARS)
         wrote = f"it wrote: {said}" if said else ""
         return "; ".join(filter(None, (error, wrote, unseen_hint(said))))
 
     async def _run(self, ctx: RunContext[Any], tool: str, args: dict[str, Any]) -> str:
-        """What a tool of the agent's own came to; the agent runs it, and this waits for it."""
+        """Wait for the result of one of the agent's own tools, which the agent itself runs."""
         del tool, args  # of the history
         begun = self._begun.pop(ctx.tool_call_id or "", None)
         if begun is None:
@@ -224,12 +223,12 @@ class AgentModel(Model[None]):
             raise ToolFailed(_CUT_SHORT)
         if call.failed:
             raise ToolFailed(call.output or "It failed, and the agent does not say why.")
-        # As our own shell says it; of a command that went well there is nothing to say.
+        # In the form of our own shell, which prints the exit code of failed commands only.
         return f"{call.output}\n[exit code: {call.exit_code}]" if call.exit_code else call.output
 
 
 def _words(messages: Sequence[ModelMessage]) -> list[str]:
-    """What the prompts among the messages say."""
+    """Return the texts of the prompts among the messages."""
     contents = (
         part.content for each in messages for part in each.parts if isinstance(part, UserPromptPart)
     )
@@ -238,7 +237,7 @@ def _words(messages: Sequence[ModelMessage]) -> list[str]:
 
 
 def _account(history: Sequence[ModelMessage]) -> list[str]:
-    """The task and what was done of it, for an agent that does not remember."""
+    """Return the task and what was done, for an agent without memory of it."""
     responses = (each for each in history if isinstance(each, ModelResponse))
     calls = [cut(act_words(call), _TOLD_CHARS) for each in responses for call in each.tool_calls]
     done = "\n".join(f"- {each}" for each in calls[-_TOLD_CALLS:])

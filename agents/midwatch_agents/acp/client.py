@@ -1,4 +1,4 @@
-"""One session with an agent that speaks ACP: what it is told, and what it tells."""
+"""One session with an agent that speaks ACP, from the client's side."""
 
 import asyncio
 import logging
@@ -32,47 +32,47 @@ log = logging.getLogger(__name__)
 
 _START_SECONDS = 120
 _CANCEL_SECONDS = 10
-"""How long an agent may take to end a turn that was cancelled."""
+"""Time for an agent to end a cancelled turn."""
 _SETTLE_SECONDS = 0.5
-"""How long the arguments of a call are waited for: some agents tell them later, some never."""
+"""Time to wait for the arguments of a call: some agents send them later, some never."""
 
 PermissionQuestion = asyncio.Future[bool | None]
-"""Whether something is permitted; `None` once the answer does not matter any more."""
+"""Whether something is permitted; `None` once the answer no longer matters."""
 
 
 class CallStart:
-    """The agent has begun a tool call of its own."""
+    """A tool call that the agent has begun."""
 
     def __init__(self, call: AgentCall) -> None:
         self.call = call
         self.asked: asyncio.Queue[PermissionQuestion | None] = asyncio.Queue()
-        """The permissions that it waits for; `None` once it is over."""
+        """The permissions that it waits for; `None` once the call is over."""
         self.told = False
-        """Whether whoever attends to the session has heard of it."""
+        """Whether the call has been put into the session's events."""
         self.settling: asyncio.TimerHandle | None = None
-        """Has it told even if no more of its arguments come."""
+        """Announces the call even if no more of its arguments arrive."""
         self._questions: list[PermissionQuestion] = []
 
     async def permission(self) -> bool | None:
-        """Ask whoever attends to the call; `None` if it is over before an answer."""
+        """Ask for a permission, and wait for the answer; `None` if the call ends before."""
         asked = PermissionQuestion()
         self._questions.append(asked)
         self.asked.put_nowait(asked)
         return await asked
 
     def withdraw(self) -> None:
-        """Wait for no permission any more."""
+        """Answer all open permission questions with `None`."""
         for asked in self._questions:
             if not asked.done():
                 asked.set_result(None)
 
     def settle(self) -> None:
-        """Wait for no more of its arguments."""
+        """Stop waiting for more arguments."""
         if self.settling is not None:
             self.settling.cancel()
 
     def end(self) -> None:
-        """Nothing more is told of the call."""
+        """Close the call: nothing more is reported of it."""
         self.settle()
         self.withdraw()
         self.asked.put_nowait(None)
@@ -83,46 +83,47 @@ class TurnEnd:
     reason: str = ""
     tokens: tuple[int, int] = (0, 0)
     error: str = ""
-    """Why it broke off, if it did."""
+    """Why the turn broke off, if it did."""
 
 
 AgentEvent = CallStart | ToolCallPart | TurnEnd
-"""A part is the call of one of Midwatch's tools."""
+"""A `ToolCallPart` is a call of one of Midwatch's tools."""
 
 
 class AgentSession:
-    """The client's side of one session. Not for use by two tasks at a time."""
+    """The client's side of one session. Not for use by two tasks at the same time."""
 
     def __init__(
         self, transport: LineTransport, steering: Steering, *, allows: bool | None
     ) -> None:
         """Talk to the agent behind `transport`.
 
-        `allows` what it asks a permission for, or not; `None` has whoever attends to the call say.
+        `allows` answers all permission requests; with `None` each is passed on with its call.
         """
         self._connection = Connection(self._hear, transport)
         self._steering = steering
         self._allows = allows
         self.events: asyncio.Queue[tuple[AgentEvent, str]] = asyncio.Queue()
-        """What happens, each with what the agent said before it."""
+        """Events, each with the agent's text before it."""
         self.answers: dict[str, asyncio.Future[Answered]] = {}
-        """Of Midwatch's tools, by the id of the call: what the agent waits for."""
+        """Pending results of Midwatch's tools, by call id: the agent waits for them."""
         self.ours: Sequence[str] = ()
-        """The names of Midwatch's tools: calls of them are told by themselves."""
+        """The names of Midwatch's tools, whose calls are reported by the tool server."""
         self.id = ""
         self.cost_usd = 0.0
-        """What the session has cost so far, where the agent tells it."""
+        """Cost of the session so far, if the agent reports it."""
         self._text = ""
         self._calls: dict[str, CallStart] = {}
         self._over: set[str] = set()
-        """The calls of which nothing more is told."""
+        """Ids of calls that are closed."""
         self._turns: set[asyncio.Task[None]] = set()
         self._numbers = count(1)
 
     async def open(self, folder: Path, server: Sequence[str], *, before: str) -> bool:
-        """Begin a session in a folder, with a tool server; answers whether it is the one `before`.
+        """Open a session in a folder, with a tool server; return whether session `before` was
+        resumed.
 
-        Raises WorkerError where the agent does not answer, or refuses.
+        Raises WorkerError if the agent does not answer, or refuses.
         """
         able = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         client = {"name": NAME, "version": "1"}
@@ -148,7 +149,7 @@ class AgentSession:
         return bool(self._turns)
 
     async def say(self, text: str) -> None:
-        """Tell the agent something, in the way that it understands while it works."""
+        """Send the agent a message, in the way it supports while it works."""
         if self.working and self._steering is not Steering.JOIN:
             if self._steering is Steering.METHOD and await self._steered(text):
                 return
@@ -156,7 +157,7 @@ class AgentSession:
         self._turns.add(asyncio.create_task(self._turn(text)))
 
     async def cancel(self) -> None:
-        """End the turn; what the agent had begun is over with it, whatever it says."""
+        """Cancel the turn, with all calls that the agent had begun."""
         if not self.working:
             return
         with suppress(ConnectionError):  # who is gone has ended its turn as well
@@ -171,14 +172,14 @@ class AgentSession:
         self.forget_ends()
 
     def forget_ends(self) -> None:
-        """Pass over the ends of turns that nobody has heard of yet."""
+        """Drop the turn ends that have not been read."""
         kept = [self.events.get_nowait() for _ in range(self.events.qsize())]
         for event, text in kept:
             if not isinstance(event, TurnEnd):
                 self.events.put_nowait((event, text))
 
     async def close(self) -> None:
-        """Hear nothing more."""
+        """Close the session."""
         for turn in self._turns:
             turn.cancel()
         self._end(*self._calls.values())
@@ -186,7 +187,7 @@ class AgentSession:
         await self._connection.close()
 
     def want(self, tool: str, args: Mapping[str, object]) -> asyncio.Future[Answered]:
-        """The agent calls one of Midwatch's tools; the answer comes later."""
+        """Report a call of one of Midwatch's tools, and return a future of its result."""
         id = f"midwatch-{next(self._numbers)}"
         self.answers[id] = asyncio.Future()
         self._put(ToolCallPart(tool, dict(args), tool_call_id=id))
@@ -217,7 +218,7 @@ class AgentSession:
         return {"sessionId": self.id, "prompt": [{"type": "text", "text": text}]}
 
     async def _turn(self, text: str) -> None:
-        """Prompt, and wait for the turn's end. Of turns that were joined only the last counts."""
+        """Send a prompt and wait for the turn's end. Of joined turns, only the last is reported."""
         own = asyncio.current_task()
         try:
             answer = await self._ask("session/prompt", self._words(text), seconds=None)
@@ -255,7 +256,7 @@ class AgentSession:
 
     async def _permit(self, asked: JsonNode) -> dict[str, object]:
         call = asked["toolCall"]
-        # A command can be called whatever its author likes.
+        # A worker could give any command the name of one of our tools.
         ours = call["kind"].text in {"", "other"} and is_ours(call["title"].text, self.ours)
         allow = ours or self._allows
         begun = None if ours else self._follow(call)
@@ -268,7 +269,7 @@ class AgentSession:
         return {"outcome": {"outcome": "cancelled"} if option is None else taken}
 
     def _follow(self, said: JsonNode) -> CallStart | None:
-        """Take in what is said of a call; `None` if it names none, or one that is over."""
+        """Take in an update of a call; `None` if it names none, or one that is closed."""
         id = said["toolCallId"].text
         if not id or id in self._over:
             return None
@@ -285,13 +286,13 @@ class AgentSession:
         return self._calls.get(id)
 
     def _begin(self, begun: CallStart) -> None:
-        """Tell of a call, once; not of those of Midwatch's own tools, which tell of themselves."""
+        """Report a call once, unless it is of one of Midwatch's tools, which report themselves."""
         if not begun.told and not is_ours(begun.call.tool, self.ours):
             self._put(begun)
         begun.told = True
 
     def _end(self, *calls: CallStart) -> None:
-        """No more is told of these calls."""
+        """Close these calls."""
         for each in calls:
             each.end()
             self._over.add(each.call.id)

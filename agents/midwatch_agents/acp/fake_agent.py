@@ -1,6 +1,7 @@
 """An agent without a model, which follows a script and speaks ACP. A program, not a module.
 
-For demonstrations and tests, as the scripted model is. `docs/agents.md` says what a script holds.
+It is for demonstrations and tests, as the scripted model is. `docs/agents.md` describes its
+scripts.
 """
 
 import asyncio
@@ -23,12 +24,12 @@ class FakeAgent:
         self._script: dict[str, Any] = json.loads(file.read_text())
         self._memory = file.with_suffix(".memory")
         self._heard = file.with_suffix(".answers")
-        """What it was answered, for whoever looks."""
+        """The answers it received, for tests to read."""
         self._done = 0
         self._told: list[str] = []
         self._calls = 0
         self._answer = asyncio.Future[dict[str, Any]]()
-        """To the permission that was asked for last."""
+        """The answer to the last permission request."""
         self._turn: asyncio.Task[None] | None = None
         self._waiting: list[int] = []
         self._folder = Path.cwd()
@@ -36,7 +37,7 @@ class FakeAgent:
         """The process that connects it with Midwatch's tools."""
 
     async def serve(self) -> None:
-        """Answer until the input closes."""
+        """Answer requests until the input closes."""
         for line in self._script.get("noise", ()):
             _write(line)
         reader = asyncio.StreamReader(limit=2**24)
@@ -111,7 +112,7 @@ class FakeAgent:
         self._waiting.clear()
 
     async def _do(self, act: dict[str, Any]) -> str:
-        """Do it; answers the reason for which the turn ends, if it does."""
+        """Do one act; return the reason the turn ends with, if it ends."""
         match act:
             case {"say": text}:
                 self._update("agent_message_chunk", content={"type": "text", "text": text})
@@ -139,7 +140,7 @@ class FakeAgent:
         return ""
 
     async def _stay(self, act: dict[str, Any]) -> None:
-        """Do what is no work."""
+        """Do an act that is not work."""
         match act:
             case {"cost": amount}:
                 self._update("usage_update", cost={"amount": amount, "currency": "USD"})
@@ -209,7 +210,7 @@ def _write(line: str) -> None:
 
 
 def _script(name: str) -> Path:
-    """The file of a script; raises ArgumentTypeError if it is none."""
+    """Return the file of a script; raise ArgumentTypeError if it is not one."""
     file = Path(name)
     try:
         script = json.loads(file.read_text())

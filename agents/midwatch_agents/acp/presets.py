@@ -1,6 +1,6 @@
-"""The agents that are known by name: how each is started, where it keeps its state, how it is told.
+"""The agents known by name: how each is started and steered, and where it keeps its state.
 
-What an agent does was seen by running it; see `docs/agents.md`.
+The behaviour was observed by running the agents; see `docs/agents.md`.
 """
 
 import shutil
@@ -14,12 +14,12 @@ from midwatch_monitor.errors import MissingExtraError, UsageError
 
 
 class Steering(StrEnum):
-    """What is done to tell an agent something while it works."""
+    """How to send an agent a message while it works."""
 
     CANCEL = "cancel"
-    """Its turn is canceled, and a new one begins with what it is told. Works with every agent."""
+    """Its turn is cancelled, and a new one begins with the message. Works with every agent."""
     JOIN = "join"
-    """It is prompted at once, and reads it with its next request."""
+    """It is prompted at once, and reads the message with its next request."""
     METHOD = "method"
     """By `_session/steering`, an extension of the protocol."""
 
@@ -30,13 +30,13 @@ class Preset:
 
     command: tuple[str, ...]
     state: tuple[str, ...] = ()
-    """Where it keeps its login, settings and sessions: it may write there, also behind a wall."""
+    """Where it keeps its login, settings and sessions; writable even in a sandbox."""
     steering: Steering = Steering.CANCEL
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 ACP = "acp"
-"""The kind of worker that brings its own command."""
+"""The kind of worker that names its own command."""
 
 _XDG = (".config", ".local/share", ".local/state", ".cache")
 
@@ -62,14 +62,14 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def speaks_acp(spec: WorkerSpec) -> bool:
-    """Whether a worker is such an agent."""
+    """Whether a worker is an ACP agent."""
     return spec.kind == ACP or spec.kind in PRESETS
 
 
 def preset_of(spec: WorkerSpec, name: str) -> Preset:
-    """How a worker of such a kind is started.
+    """Return how a worker of this kind is started.
 
-    Raises UsageError for a program that is not there, and MissingExtraError.
+    Raises UsageError for a program that does not exist, and MissingExtraError.
     """
     if find_spec("acp") is None:
         raise MissingExtraError(f"worker {name}, an agent by ACP", "acp")

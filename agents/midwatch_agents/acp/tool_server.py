@@ -1,7 +1,7 @@
-"""Midwatch's own tools for an agent in another process: an MCP server on a socket of this machine.
+"""Midwatch's own tools for an agent in another process: an MCP server on a local socket.
 
-Of the Model Context Protocol (https://modelcontextprotocol.io) it speaks what a server of tools
-needs, and no more. Its messages are framed as those of ACP are.
+It implements only what a tool server needs of the Model Context Protocol
+(https://modelcontextprotocol.io). Messages are framed as in ACP.
 """
 
 import asyncio
@@ -27,33 +27,34 @@ _PUMP, _SOCKET = "tool_pump.py", "tools"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What a call of one of the tools came to."""
+    """The result of a tool call."""
 
     text: str
     failed: bool = False
 
 
 CallTool = Callable[[str, Mapping[str, object]], Awaitable[Answered]]
-"""Has a tool called by its name, with its arguments."""
+"""Calls a tool by name, with its arguments."""
 
 
 class ToolServer:
-    """Serves tools to whoever connects to its socket."""
+    """Serves tools to all who connect to its socket."""
 
     def __init__(self, folder: Path, call: CallTool) -> None:
         self.folder = folder
-        """Holds the socket and the program that connects to it: what the agent must see."""
+        """Holds the socket and the program that connects to it; the agent must be able to see it.
+        """
         self.tools: Sequence[ToolDefinition] = ()
         self._call = call
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What an agent starts to reach it."""
+        """The command with which an agent connects to it."""
         pump, socket = (str(self.folder / each) for each in (_PUMP, _SOCKET))
         return sys.executable, "-I", "-S", pump, socket
 
     async def hear(self, method: str, params: object, notified: bool) -> dict[str, object] | None:
-        """Answer a request. Raises RequestError for what is no method of a server of tools."""
+        """Answer a request. Raises RequestError for a method that a tool server does not have."""
         if notified:
             return None
         said = JsonNode(params)
@@ -87,14 +88,14 @@ def _describe(tool: ToolDefinition) -> dict[str, object]:
         "name": tool.name,
         "description": tool.description or "",
         "inputSchema": tool.parameters_json_schema,
-        # Claude Code hides the tools of servers behind a search unless they say this.
+        # Without this, Claude Code hides a server's tools behind a search.
         "_meta": {"anthropic/alwaysLoad": True},
     }
 
 
 @asynccontextmanager
 async def serve(call: CallTool) -> AsyncGenerator[ToolServer]:
-    """A server in a folder of its own; its calls are given up at the end of the block."""
+    """Run a server in a folder of its own; open calls are abandoned at the end of the block."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="midwatch-tools-")))
         shutil.copy(Path(__file__).with_name(_PUMP), folder)

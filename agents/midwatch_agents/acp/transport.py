@@ -1,4 +1,4 @@
-"""Messages of JSON-RPC, one a line. What is no message is passed over."""
+"""JSON-RPC messages, one a line. Anything else is skipped."""
 
 import asyncio
 import json
@@ -15,17 +15,17 @@ class LineTransport:
     """One message a line, over pipes or a socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """`reader` has `LONGEST` as its limit."""
+        """`reader` must have `LONGEST` as its limit."""
         self._reader = reader
         self._writer = writer
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Write a message. Raises ConnectionError where nobody reads any more."""
+        """Write a message. Raises ConnectionError if the other side is closed."""
         self._writer.write(json.dumps(message).encode() + b"\n")
         await self._writer.drain()
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message; `None` at the end."""
+        """Return the next message; `None` at the end."""
         while True:
             try:
                 if not (line := await self._reader.readline()):
@@ -38,5 +38,5 @@ class LineTransport:
                 return message  # pyright: ignore[reportUnknownVariableType]
 
     async def close(self) -> None:
-        """Close its input: most agents end by that."""
+        """Close the agent's input, which ends most agents."""
         self._writer.close()

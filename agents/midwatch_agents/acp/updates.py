@@ -1,4 +1,4 @@
-"""What an agent says of its work while a turn goes on, read leniently: agents differ. Pure."""
+"""Reads an agent's updates during a turn, leniently: agents differ. Pure."""
 
 import json
 import re
@@ -20,14 +20,14 @@ _ENDED = frozenset({"completed", "failed"})
 
 @dataclass(slots=True, kw_only=True)
 class AgentCall:
-    """A tool call of an agent, as far as it has told of it."""
+    """A tool call of an agent, as far as it has been reported."""
 
     id: str
     tool: str = ""
     title: str = ""
-    """What it does, for people; of some agents all that they tell of a command."""
+    """A description for people; some agents report nothing else of a command."""
     kind: str = ""
-    """Of the protocol's: `read`, `edit`, `execute`, …"""
+    """The protocol's kind: `read`, `edit`, `execute`, …"""
     args: dict[str, object] = field(default_factory=dict[str, object])
     path: str = ""
     output: str = ""
@@ -35,7 +35,7 @@ class AgentCall:
     status: str = ""
 
     def tell(self, said: JsonNode) -> None:
-        """Take in an update, or the call of a request for permission; what it lacks stays."""
+        """Take in an update or a permission request; fields it lacks are kept."""
         content, result = said["content"], said["rawOutput"]
         self.status = said["status"].text or self.status
         self.tool = self.tool or _tool(said)
@@ -53,30 +53,30 @@ class AgentCall:
 
     @property
     def running(self) -> bool:
-        """Whether it has begun, with all that is told of its arguments."""
+        """Whether the call has begun and its arguments are complete."""
         return self.status not in {"", "pending"}
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, successfully or not."""
         return self.status in _ENDED
 
     @property
     def failed(self) -> bool:
-        """Whether it could not do what it was to do."""
+        """Whether it failed."""
         return self.status == "failed"
 
     def arguments(self) -> dict[str, object]:
-        """Its arguments; the file that it is about is among them."""
+        """Return its arguments, including the file it is about."""
         told = {"path": self.path} if self.path else {}
         if self.kind == "execute" and "command" not in self.args:
             told["command"] = self.title
         return told | self.args
 
     def words(self) -> str:
-        """What it does, in words that may follow `asks to`; all of it, for whoever is to allow it.
+        """Return what it does, in words that can follow `asks to`; complete, for whoever decides.
 
-        Line ends are shown as such, that a comment does not hide what comes after it.
+        Line breaks are shown as such, so that a comment cannot hide what follows it.
         """
         command = self.arguments().get("command")
         if isinstance(command, list):
@@ -94,7 +94,7 @@ class AgentCall:
 
 
 def _tool(said: JsonNode) -> str:
-    """The tool's name where the agent says it, else of what kind it is."""
+    """Return the tool's name if the agent reports it, else its kind."""
     title, kind = said["title"].text.strip(), said["kind"].text
     if named := _find(said["_meta"], "toolName").text:
         return named
@@ -104,7 +104,7 @@ def _tool(said: JsonNode) -> str:
 
 
 def _find(said: JsonNode, key: str) -> JsonNode:
-    """What stands under a key, or under it in one of the members."""
+    """Return the value of a key, in the object or in one of its members."""
     if key in said:
         return said[key]
     below = (JsonNode(each)[key] for each in said.members.values())
@@ -112,7 +112,7 @@ def _find(said: JsonNode, key: str) -> JsonNode:
 
 
 def text_of(content: JsonNode) -> str:
-    """The text of a content block, or of a list of them."""
+    """Return the text of a content block, or of a list of them."""
     if content.is_object:
         return content["text"].text or text_of(content["content"])
     return content.text or "\n".join(filter(None, map(text_of, content)))
@@ -126,15 +126,16 @@ def _output(result: JsonNode) -> str:
 
 
 def is_ours(tool: str, ours: Sequence[str]) -> bool:
-    """Whether an agent speaks of one of the tools that Midwatch gave it, whatever it calls that."""
+    """Whether this names one of the tools that Midwatch gave the agent, under whatever name."""
     words = re.sub(r"[^a-z0-9]+", "_", tool.lower()).strip("_")
     return any(words == each or (each in words and "midwatch" in words) for each in ours)
 
 
 def choose_option(options: JsonNode, *, allow: bool) -> str | None:
-    """The answer to take: once rather than for ever, and the first of a kind. `None` for none.
+    """Return the option to choose: once rather than always, and the first of its kind; `None` if
+    none.
 
-    By its kind and never by its id, which every agent names as it likes.
+    Chosen by kind and never by id, which every agent names as it likes.
     """
     wanted = ("allow_once", "allow_always") if allow else ("reject_once", "reject_always")
     known = [(each["kind"].text, each["optionId"].text) for each in options]
@@ -142,13 +143,13 @@ def choose_option(options: JsonNode, *, allow: bool) -> str | None:
 
 
 def cost_of(update: JsonNode) -> float | None:
-    """US dollars that the session has cost so far, if the update says so."""
+    """Return the cost of the session so far in US dollars, if the update contains it."""
     cost = update["cost"]
     told = "amount" in cost and cost["currency"].text in {"", "USD"}
     return cost["amount"].amount if told else None
 
 
 def tokens_of(answer: JsonNode) -> tuple[int, int]:
-    """Input and output tokens of a turn, as far as the answer to its prompt says; else 0."""
+    """Return a turn's input and output tokens, if the answer to its prompt has them; else 0."""
     usage = answer["usage"]
     return usage["inputTokens"].count, usage["outputTokens"].count

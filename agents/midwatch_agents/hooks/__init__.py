@@ -1,5 +1,5 @@
-"""Agents that a person starts: what they call at their hooks, what they say there, how to answer.
+"""Hooks of agents that a person starts: their events, and the answers to them.
 
-`client` is the called command and imports the standard library alone. Everything else is for the
-one who listens (`events`) and for installing (`adapters`, `settings_file`).
+`client` is the command that hooks call, and imports only the standard library. The rest is for the
+listener (`events`) and for installation (`adapters`, `settings_file`).
 """

@@ -1,4 +1,4 @@
-"""The agents whose hooks are known, by the name that `midwatch hook` takes."""
+"""The agents with known hooks, by the name that `midwatch hook` takes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from midwatch_monitor.traces.session_reader import KEPT
 
 
 class HookKind(StrEnum):
-    """What a call of a hook says of the turn and the session."""
+    """What a hook event says about the turn and the session."""
 
     PROMPT = "prompt"
     TURN_END = "turn end"
@@ -21,26 +21,26 @@ class HookKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """One call of a hook. Texts are empty where the agent does not tell."""
+    """One hook event. Texts are empty if the agent does not send them."""
 
     agent: str
     kind: HookKind
     session: str
     transcript: str
-    """A path, as is `folder`."""
+    """A path, like `folder`."""
     folder: str
     sub_agent: str
-    """The id of the sub-agent that is at work."""
+    """The id of the sub-agent at work."""
     payload: JsonNode
 
     @property
     def name(self) -> str:
-        """What the agent calls the event."""
+        """The agent's name for the event."""
         return self.payload["hook_event_name"].text
 
     @property
     def call(self) -> str:
-        """The id of the tool call that it is about."""
+        """The id of the tool call that the event is about."""
         return self.payload["tool_use_id"].text
 
 
@@ -48,11 +48,11 @@ class StopForm(StrEnum):
     """How an agent is told to stop."""
 
     END_TURN = "end turn"
-    """`continue: false`: its turn is over at once."""
+    """`continue: false`: the turn ends at once."""
     DENY_TOOL = "deny tool"
     """`permissionDecision: deny`: the call is not made, and the model reads why."""
     DENY = "deny"
-    """`decision: deny`: the same in another form."""
+    """`decision: deny`: likewise, in another form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +62,22 @@ class HookAdapter:
     name: str
     file: str = "settings.json"
     events: Mapping[str, HookKind]
-    """The events that Midwatch has itself called at."""
+    """The events at which Midwatch is called."""
     guidance_at: frozenset[str]
     """The events at which additional context reaches the model."""
     stop_at: Mapping[str, StopForm]
     matcher: str = "*"
-    """What stands for every tool in its settings."""
+    """The pattern that matches every tool in its settings."""
     timeout_in_ms: bool = False
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What Claude Code calls the tools of the agent that do the same."""
+    """Claude Code's names for the agent's equivalent tools."""
     exit_code: str = ""
-    """A regular expression that finds it in what a command answered, where it stands there."""
+    """A regular expression that finds the exit code in a command's output, if it is there."""
     note: str = ""
-    """What a person has to do beside installing."""
+    """What a person has to do besides the installation."""
 
     def settings_file(self, environ: Mapping[str, str], home: Path) -> Path:
-        """Where the agent of this user reads its hooks from."""
+        """Return the file from which this user's agent reads its hooks."""
         return KEPT[self.name].folder_of(environ, home) / self.file
 
 
@@ -96,8 +96,8 @@ _CLAUDE_CODE = HookAdapter(
     guidance_at=frozenset({"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"}),
     stop_at={"PreToolUse": StopForm.END_TURN, "PostToolUse": StopForm.END_TURN},
 )
-# After a call neither Codex nor qwen-code can be stopped: `continue: false` replaces the output
-# there, and the turn goes on. What a command answered is for Codex bare text, without an exit code.
+# Neither Codex nor qwen-code can be stopped after a call: `continue: false` only replaces the
+# output there. Codex reports a command's output as bare text, without an exit code.
 _CODEX = HookAdapter(
     name="codex",
     file="hooks.json",
@@ -118,8 +118,8 @@ _QWEN = HookAdapter(
     tools={"run_shell_command": "Bash", "write_file": "Write", "edit": "Edit", "read_file": "Read"},
     exit_code=r"^Exit Code: (\d+)$",
 )
-# Gemini CLI gives no ids of calls, passes no context on before a tool, and ignores Claude Code's
-# form of a denial.
+# Gemini CLI sends no call ids, ignores context before a tool, and ignores Claude Code's form of a
+# denial.
 _GEMINI = HookAdapter(
     name="gemini",
     events={

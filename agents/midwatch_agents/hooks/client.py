@@ -1,15 +1,13 @@
-"""`midwatch hook AGENT`: hands one event of an agent over to the listener, and prints its answer.
+"""`midwatch hook AGENT`: passes one event of an agent to the listener, and prints its answer.
 
 The agent waits for this process: it imports only the standard library, ends within four seconds
-with exit code 0 whatever happens, and says nothing but the answer, or which names of agents there
-are.
+with exit code 0 whatever happens, and prints nothing but the answer, or the names of known agents.
 
-A connection carries one line each way. There: `{"v":1,"agent":AGENT,"event":OBJECT}`, or
-`{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for what is no JSON object, or has more than
-8 MiB though its long texts were cut.
-Back, within 0.4 s and at most 1 MiB: `{"print":TEXT}`, with `"keep":true` for an event that the
-listener does not watch: it is put in the inbox. There once more, an empty line: the answer has
-come in time, and is printed.
+A connection carries one line each way. Request: `{"v":1,"agent":AGENT,"event":OBJECT}`, or
+`{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for input that is not a JSON object, or that
+exceeds 8 MiB even with its long texts cut. Answer, within 0.4 s and at most 1 MiB:
+`{"print":TEXT}`, with `"keep":true` for an event that the listener does not watch, which is put in
+the inbox. Then an empty line confirms that the answer came in time and is printed.
 """
 
 import json
@@ -31,9 +29,9 @@ MAX_ANSWER = 1 << 20
 """Bytes of a line, without its newline."""
 CONNECT_SECONDS, ANSWER_SECONDS = 0.1, 0.4
 ABSENT_SECONDS = 30
-"""For so long a listener that was late twice in a row is not asked."""
+"""Seconds for which a listener that was late twice in a row is not asked."""
 _MOST_TEXT = 1 << 18
-"""Characters that are kept of a text in an event of more than `MAX_PAYLOAD` bytes."""
+"""Characters kept of each text in an event of more than `MAX_PAYLOAD` bytes."""
 _LATE = ".late"
 _END_SECONDS = 4
 """Agents are told to wait five seconds."""
@@ -41,11 +39,11 @@ _KEPT = (
     *("hook_event_name", "session_id", "transcript_path", "cwd"),
     *("agent_id", "agent_transcript_path"),
 )
-"""Of an event whose transcript tells the rest."""
+"""Fields kept of an event whose transcript has the rest."""
 
 
 def run_hook(agent: str) -> int:
-    """Read an event from stdin, hand it over, print the answer; the exit code is always 0."""
+    """Read an event from stdin, pass it on, print the answer; the exit code is always 0."""
     try:
         signal.signal(signal.SIGALRM, _end)
         signal.setitimer(signal.ITIMER_REAL, _END_SECONDS)
@@ -68,16 +66,16 @@ def _end(*_: object) -> None:
 
 
 def _print(answer: bytes) -> None:
-    """Not by `sys.stdout`: a reader that has gone would change the exit code when it is flushed."""
+    """Print without `sys.stdout`: a closed reader would change the exit code when it is flushed."""
     while answer:
         answer = answer[os.write(1, answer) :]
 
 
 def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
-    """Tell the listener of an event; what the agent is to be answered, empty for nothing.
+    """Pass an event to the listener; return the answer for the agent, empty for none.
 
-    `now` is in seconds since 1970. Where nobody listens to it, the event is put in the inbox; of
-    one whose transcript can be read, only where that is. Raises OSError where `folder` is unusable.
+    `now` is in seconds since 1970. If nobody listens, the event is put in the inbox; of an event
+    whose transcript can be read, only the reference to it. Raises OSError if `folder` is unusable.
     """
     event, size = _object(payload), len(payload)
     if event is not None and size > MAX_PAYLOAD:
@@ -107,7 +105,7 @@ def _object(payload: bytes) -> dict[str, object] | None:
 
 
 def _cut(fields: dict[str, object]) -> dict[str, object]:
-    """The same without the middle of long texts."""
+    """Return the value without the middle of long texts."""
     return {name: _ends(each) if isinstance(each, str) else each for name, each in fields.items()}
 
 
@@ -123,13 +121,13 @@ def _line(agent: str, payload: bytes, event: dict[str, object] | bytes | None, s
     if event is None:
         return start + b'"damaged":true,"size":%d}\n' % size
     if isinstance(event, dict):
-        # Line breaks stand between the tokens: inside of texts JSON does not allow them.
+        # Line breaks are between tokens only: JSON does not allow them inside texts.
         event = payload.translate(None, b"\r\n")
     return b'%b"event":%b}\n' % (start, event)
 
 
 def _shorten(event: dict[str, object] | None) -> dict[str, object] | bytes | None:
-    """The event without what its transcript tells too, as JSON, where that can be read."""
+    """Return the event as JSON, without what its transcript also contains, if that can be read."""
     transcript = event.get("transcript_path") if event else None
     if not event or not isinstance(transcript, str) or "\0" in transcript:
         return event
@@ -139,7 +137,7 @@ def _shorten(event: dict[str, object] | None) -> dict[str, object] | bytes | Non
 
 
 def _ask(path: Path, line: bytes) -> bytes | None:
-    """The answer's line; empty if none came in time, `None` if nobody took all of ours."""
+    """Return the answer's line; empty if it is late, `None` if the request was not taken whole."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(CONNECT_SECONDS)
         try:
@@ -163,7 +161,7 @@ def _ask(path: Path, line: bytes) -> bytes | None:
 
 
 def _is_ours(connection: socket.socket, path: Path) -> bool:
-    """Whether this user listens. Where systems do not tell, whose the socket is has to do."""
+    """Whether this user listens. If the system does not tell, the socket's owner must do."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return path.lstat().st_uid == os.geteuid()
@@ -172,13 +170,13 @@ def _is_ours(connection: socket.socket, path: Path) -> bool:
 
 
 def _absent(path: Path, now: float) -> bool:
-    """Whether the listener was late twice in a row, and that not long ago."""
+    """Whether the listener was late twice in a row, recently."""
     times, at = _lateness(path)
     return times >= 2 and 0 <= now - at < ABSENT_SECONDS
 
 
 def _note(path: Path, now: float, *, late: bool) -> None:
-    """Count, or forget what was counted. Raises OSError."""
+    """Count a late answer, or reset the count. Raises OSError."""
     noted = path.with_suffix(_LATE)
     if late:
         noted.touch(0o600)
@@ -188,9 +186,9 @@ def _note(path: Path, now: float, *, late: bool) -> None:
 
 
 def _lateness(path: Path) -> tuple[int, float]:
-    """How often in a row the listener was late, and when last.
+    """Return how often in a row the listener was late, and when last.
 
-    A listener that begins anew makes another socket, and is not taken for the one before.
+    A restarted listener makes another socket, and is not mistaken for the previous one.
     """
     try:
         times, at, of = path.with_suffix(_LATE).read_text("ascii").split()

@@ -1,4 +1,4 @@
-"""What an agent says at a hook, read; and what it is to be answered, written as it takes it."""
+"""Reads hook events of agents, and writes the answers in each agent's form."""
 
 import json
 import re
@@ -8,9 +8,9 @@ from midwatch_monitor.traces.foreign import JsonNode
 
 
 def read_event(agent: str, payload: JsonNode) -> HookEvent | None:
-    """The event that a hook was called with.
+    """Return the event that a hook was called with.
 
-    `None` where it names no session, or the agent is not known.
+    `None` if it names no session, or the agent is unknown.
     """
     adapter, session = ADAPTERS.get(agent), payload["session_id"].text
     if adapter is None or not session:
@@ -27,20 +27,20 @@ def read_event(agent: str, payload: JsonNode) -> HookEvent | None:
 
 
 def passes_guidance(event: HookEvent) -> bool:
-    """Whether the agent lets its model read what is said at this event."""
+    """Whether guidance at this event reaches the agent's model."""
     return event.name in ADAPTERS[event.agent].guidance_at
 
 
 def can_stop(event: HookEvent) -> bool:
-    """Whether the agent can be stopped at this event, or its call be refused."""
+    """Whether the agent can be stopped, or its call refused, at this event."""
     return event.name in ADAPTERS[event.agent].stop_at
 
 
 def answer(event: HookEvent, *, guidance: str, stop: str) -> str:
-    """The JSON for the agent to read; empty where there is nothing that it would act on.
+    """Return the JSON for the agent to read; empty if nothing in it would have an effect.
 
-    `stop` is the reason that it is given; guidance is left out where that is passed on. The end of
-    a turn is never kept from coming: two of the agents then go on without end.
+    `stop` is the reason for stopping; guidance is left out if the agent is stopped. The end of a
+    turn is never prevented: two of the agents would then continue for ever.
     """
     if stop and can_stop(event):
         return json.dumps(_stop(event.name, ADAPTERS[event.agent].stop_at[event.name], stop))
@@ -62,12 +62,11 @@ def _stop(name: str, form: StopForm, reason: str) -> dict[str, object]:
 
 
 def as_lines(event: HookEvent, *, opened: bool = True) -> tuple[JsonNode, ...]:
-    """The lines of a transcript that tell the same, for `midwatch_monitor.traces.claude_code`.
+    """Return the equivalent lines of a transcript, for `midwatch_monitor.traces.claude_code`.
 
-    Of a result whose call was not `opened` before, a line for that comes first.
-
-    None for what is no part of a conversation, and for agents whose hooks are not laid out as
-    Claude Code's. Neither what the model said before a call is known, nor what it cost.
+    For a result whose call was not `opened` before, a line for the call comes first. Empty for
+    events that are no part of a conversation, and for agents whose hooks differ from Claude Code's.
+    The model's text before a call and the cost are not known.
     """
     said = event.payload
     match event.name:
@@ -105,7 +104,7 @@ def _result(event: HookEvent) -> JsonNode:
         found = re.search(pattern, text, re.MULTILINE)
         if found and int(found[1]):
             failed, text = True, f"Exit code {found[1]}\n{text}"
-        # To the reader a result that is kept as a text has no exit code.
+        # The reader takes a result stored as text to have no exit code.
         kept = kept if found else text
     result = {
         "type": "tool_result",
@@ -117,7 +116,7 @@ def _result(event: HookEvent) -> JsonNode:
 
 
 def _output(response: JsonNode) -> str:
-    """What came back, as far as hooks tell what the model is shown."""
+    """Return a tool's output as the model sees it, as far as hooks report it."""
     if "stdout" in response:
         return "\n".join(filter(None, [response["stdout"].text, response["stderr"].text]))
     shown = (response, response["llmContent"], response["content"], response["file"]["content"])

@@ -1,6 +1,6 @@
-"""Where hooks and their listener meet: a folder of the user's own, a socket and an inbox in it.
+"""Where hooks and their listener meet: a private folder with a socket and an inbox.
 
-Only the standard library, and little of that: an agent waits while this is imported.
+Imports little, and only from the standard library: an agent waits for this import.
 """
 
 import errno
@@ -22,19 +22,19 @@ _LOCK_WAIT = 0.05
 
 
 def state_folder(environ: Mapping[str, str], home: Path) -> Path:
-    """Where the socket and the inbox are; it need not be there yet."""
+    """Return the folder of the socket and the inbox; it may not exist yet."""
     if named := environ.get("MIDWATCH_STATE"):
         return Path(named)
     state = environ.get("XDG_STATE_HOME", "")
-    # The XDG specification has a relative path ignored.
+    # The XDG specification says to ignore relative paths.
     return (Path(state) if state.startswith("/") else home / ".local/state") / "midwatch"
 
 
 def socket_path(folder: Path, short: Path = Path("/tmp")) -> Path | None:
-    """Where the listener's socket is, in a folder that is made if there is none.
+    """Return the path of the listener's socket; its folder is made if missing.
 
-    A path of more than 100 bytes is replaced by one below `short`. `None` where that folder cannot
-    be the user's alone: then there must be no socket.
+    A path of more than 100 bytes is replaced by one below `short`. `None` if the folder cannot be
+    private to the user: then there must be no socket.
     """
     path = folder / SOCKET
     if len(os.fsencode(path)) > _MAX_SOCKET_PATH:
@@ -46,9 +46,9 @@ def socket_path(folder: Path, short: Path = Path("/tmp")) -> Path | None:
 
 
 def make_private(folder: Path) -> bool:
-    """Make a folder of mode 0700 if there is none; whether there is one that is this user's.
+    """Make a folder of mode 0700 if it is missing; return whether it belongs to this user.
 
-    One that was there keeps its mode.
+    An existing folder keeps its mode.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,9 +59,9 @@ def make_private(folder: Path) -> bool:
 
 
 def put_in_inbox(folder: Path, line: bytes) -> bool:
-    """Append a line, at its end a newline; whether it is there now.
+    """Append a line that ends with a newline; return whether that succeeded.
 
-    It is not if the inbox would grow over 64 MiB, is no file of this user's own, cannot be
+    It fails if the inbox would grow over 64 MiB, is not a regular file of this user, cannot be
     written, or stays locked for 50 ms.
     """
     if not make_private(folder):
@@ -72,7 +72,7 @@ def put_in_inbox(folder: Path, line: bytes) -> bool:
             file = os.open(inbox, _APPENDING, 0o600)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # The listener may have taken it before it was locked.
+                # The listener may have taken the file before we locked it.
                 if os.path.samestat(os.fstat(file), inbox.lstat()):
                     return _append(file, line)
             except (BlockingIOError, FileNotFoundError):
@@ -99,10 +99,10 @@ def _append(file: int, line: bytes) -> bool:
 
 
 def take_inbox(folder: Path) -> Generator[bytes, None, None]:
-    """The lines of the inbox in order, without their newlines; for one listener at a time.
+    """Yield the lines of the inbox in order, without newlines; for one listener at a time.
 
     The inbox is renamed first, so that hooks begin a new one, and deleted after its last line was
-    taken. What an earlier listener took and did not finish comes first, all of it. Raises OSError.
+    taken. Lines that an earlier listener did not finish come first, all of them. Raises OSError.
     """
     taken = folder / f"{INBOX}.taken"
     for _ in range(2):
@@ -115,7 +115,7 @@ def take_inbox(folder: Path) -> Generator[bytes, None, None]:
 
 
 def _set_aside(inbox: Path, taken: Path) -> bool:
-    """Rename the inbox while no hook writes; whether there was one."""
+    """Rename the inbox while no hook writes; return whether there was one."""
     try:
         file = _open_own(inbox)
     except FileNotFoundError:
@@ -129,7 +129,7 @@ def _set_aside(inbox: Path, taken: Path) -> bool:
 
 
 def _open_own(path: Path) -> int:
-    """Open what this user wrote, to read it: others may write in a folder that was there."""
+    """Open a file of this user for reading: others may be able to write in the folder."""
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if os.fstat(file).st_uid != os.geteuid():
         os.close(file)

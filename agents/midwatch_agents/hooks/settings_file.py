@@ -1,6 +1,6 @@
-"""The settings in which an agent is told its hooks: our entries put in, and taken out again.
+"""Adds Midwatch's hooks to an agent's settings, and removes them.
 
-Pure: the text of a file in, its new text out. Everything else in it stays, in its order.
+Pure: takes the text of a file and returns the new text. Everything else keeps its place.
 """
 
 import json
@@ -20,10 +20,10 @@ Json = dict[str, object]
 
 
 def install_hooks(text: str, adapter: HookAdapter, command: str) -> str:
-    """The settings with `command` called at the agent's events; empty text is no settings yet.
+    """Return settings that call `command` at the agent's events; empty text means no settings yet.
 
-    Where just that stands there already, the text is answered as it is; other entries of ours are
-    replaced. Raises UsageError for settings that cannot be rewritten without loss.
+    If exactly these entries are there already, the text is returned unchanged; other entries of
+    ours are replaced. Raises UsageError for settings that cannot be rewritten without loss.
     """
     entry = _entry(adapter, command)
     settings = _parse(text, adapter, command)
@@ -39,9 +39,9 @@ def install_hooks(text: str, adapter: HookAdapter, command: str) -> str:
 
 
 def uninstall_hooks(text: str, adapter: HookAdapter) -> str:
-    """The settings without our entries, and without what is empty then.
+    """Return the settings without our entries, and without what is empty then.
 
-    Empty if nothing is left of what `install_hooks` laid out anew. Raises UsageError for settings
+    Empty if nothing is left of a file that `install_hooks` created. Raises UsageError for settings
     that cannot be rewritten without loss.
     """
     settings = _parse(text, adapter, "")
@@ -52,7 +52,7 @@ def uninstall_hooks(text: str, adapter: HookAdapter) -> str:
 
 
 def are_installed(text: str, adapter: HookAdapter) -> bool:
-    """Whether the settings name Midwatch at a hook. Raises UsageError for what cannot be read."""
+    """Whether the settings name Midwatch at a hook. Raises UsageError if they cannot be read."""
     groups = _groups(_parse(text, adapter, "")).values()
     return any(_calls_us(each, adapter) for found in groups for each in found)
 
@@ -79,7 +79,7 @@ def _parse(text: str, adapter: HookAdapter, command: str) -> Json:
 
 
 def _without_twins(pairs: list[tuple[str, object]]) -> Json:
-    """An object. Raises ValueError where a key stands twice, of which one would be lost."""
+    """Return an object. Raises ValueError for a repeated key, one of which would be lost."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key stands twice in one object")
@@ -87,7 +87,9 @@ def _without_twins(pairs: list[tuple[str, object]]) -> Json:
 
 
 def _refusal(why: str, adapter: HookAdapter, command: str) -> UsageError:
-    """What to do by hand: add our entry where there is a command, else take it out."""
+    """Return the error that says what to do by hand: add our entry if `command` is given, else
+    remove it.
+    """
     if not command:
         return UsageError(
             f"the settings {why}; take what calls `{_command_of(adapter)}` out by hand"
@@ -106,7 +108,9 @@ def _command_of(adapter: HookAdapter) -> str:
 
 
 def _is_ours(hook: object, adapter: HookAdapter) -> bool:
-    """Whether its command is one program named `midwatch`, quoted or not, with our words alone."""
+    """Whether a hook's command is a program named `midwatch`, quoted or not, with exactly our
+    arguments.
+    """
     called, _, none_behind = JsonNode(hook)["command"].text.partition(f" hook {adapter.name}")
     try:
         (program,) = shlex.split(called)
@@ -121,7 +125,7 @@ def _calls_us(group: object, adapter: HookAdapter) -> bool:
 
 
 def _take_out(settings: Json, adapter: HookAdapter) -> bool:
-    """Remove our entries, and what holds nothing else; whether there were any."""
+    """Remove our entries and what becomes empty; return whether there were any."""
     hooks = _groups(settings)
     found = [event for event, groups in hooks.items() if any(_calls_us(g, adapter) for g in groups)]
     for event in found:
@@ -134,7 +138,7 @@ def _take_out(settings: Json, adapter: HookAdapter) -> bool:
 
 
 def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
-    """A group without our hook; nothing if it held no other."""
+    """Return a group without our hook; nothing if it held no other."""
     if not _calls_us(group, adapter):
         return [group]
     left = [hook.value for hook in JsonNode(group)["hooks"] if not _is_ours(hook.value, adapter)]
@@ -142,9 +146,10 @@ def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
 
 
 def _write(settings: Json, before: str) -> str:
-    """JSON laid out as the text was before: its indentation, its escapes, its line ends.
+    """Return JSON with the layout of the text before: its indentation, escapes and line ends.
 
-    An object that was empty is indented otherwise than a new one, by which they are told apart.
+    An object that was empty is indented differently from a new file, so that the two can be told
+    apart.
     """
     found = re.search(r"^\{\r?\n([ \t]+)", before.lstrip())
     anew = "    " if before.strip() else "  "

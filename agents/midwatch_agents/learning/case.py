@@ -1,4 +1,4 @@
-"""One ended attempt, as whoever draws a lesson or a summary from it sees it. Pure."""
+"""One ended attempt as input for lessons and summaries. Pure."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -18,74 +18,74 @@ from midwatch_tools.data_blocks import DataBlocks, fold_lines
 
 _NO_COMMENT = "No reason was given."
 _LINE = 500
-"""Characters of one line of it: a reason, a message, an analysis."""
+"""Characters of one line: a reason, a message, an analysis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """Everything about one ended attempt that a lesson or a summary is made from.
 
-    All of it is text of others: of the task's owner, of workers, tools and files.
+    All texts in it are untrusted: they come from the task's owner, workers, tools and files.
     """
 
     project: str = ""
     task: str = ""
-    """The name of the task."""
+    """The task's name."""
     title: str = ""
     goal: str = ""
     kind: str = ""
-    """The kind of the worker: `coder` or `task`."""
+    """The kind of worker: `coder` or `task`."""
     tags: tuple[str, ...] = ()
-    """Of the task."""
+    """The task's tags."""
     files: tuple[str, ...] = ()
-    """Files that were changed, relative to the workspace."""
+    """Changed files, relative to the workspace."""
     verdict: Feedback | None = None
-    """What a lesson explains; `None` where none is asked for."""
+    """The verdict that a lesson explains; `None` if no lesson is wanted."""
     verdict_id: int | None = None
-    """Its journal id: a Feedback, or the end of the attempt."""
+    """The verdict's journal id: of a Feedback, or of the attempt's end."""
     ending: str = ""
     """A value of Ending."""
     reason: str = ""
-    """Why it ended so."""
+    """Why it ended."""
     analyses: tuple[Analysis, ...] = ()
-    """The worker's own, oldest first."""
+    """The worker's own analyses, oldest first."""
     alarms: tuple[Alert, ...] = ()
-    """The alerts that fired in it, from a warning on."""
+    """Its alerts of severity warning or higher."""
     interventions: tuple[InterventionState, ...] = ()
-    """Those that reached the attempt, oldest first."""
+    """The interventions delivered to it, oldest first."""
     turns: int = 0
     """How often its model answered."""
     steps: int = 0
     """The number of its last step."""
     notes: str = ""
-    """Of its last checkpoint."""
+    """The notes of its last checkpoint."""
     checks: tuple[Acceptance, ...] = ()
     transcript: str = ""
     """An excerpt of its last steps, each with its number."""
     shown: tuple[int, ...] = ()
-    """The numbers of the steps in the excerpt; empty where that is not known."""
+    """The step numbers in the excerpt; empty if unknown."""
     known: tuple[str, ...] = ()
     """Texts of earlier lessons of the same task."""
     sources: tuple[int, ...] = ()
-    """The attempts that it is about, by journal id."""
+    """The attempts it is about, by journal id."""
 
     @property
     def citable(self) -> frozenset[int]:
-        """The numbers of the steps that are seen in it, on which a lesson may rest."""
+        """Numbers of the steps that are shown, which a lesson may cite."""
         named = {step for alarm in self.alarms for step in alarm.evidence}
         named |= {each.about for each in self.analyses}
         numbers = named | set(self.shown) if self.shown else set(range(1, self.steps + 1))
         return frozenset(each for each in numbers if 1 <= each <= self.steps)
 
     def named_files(self, text: str) -> tuple[str, ...]:
-        """Those of its files that a text names, by path or by their own name."""
+        """Return its files that a text names, by path or by file name."""
         return tuple(path for path in self.files if path.rpartition("/")[2] in text)
 
 
 def case_text(case: Case, max_chars: int, data: DataBlocks) -> str:
-    """The case for a prompt: data blocks of about `max_chars` characters together.
+    """Return the case for a prompt: data blocks of about `max_chars` characters in total.
 
-    A block that has nothing to say is left out. Half of the room is the transcript's.
+    Empty blocks are left out. Half of the room is for the transcript.
     """
     verdict = case.verdict
     blocks = [
@@ -103,7 +103,7 @@ def case_text(case: Case, max_chars: int, data: DataBlocks) -> str:
 
 
 def rejecter(verdict: Feedback) -> str:
-    """Who does not accept a result, and what shows it."""
+    """Return who rejects a result, and by what."""
     match verdict.origin, verdict.sign:
         case Origin.EXPLICIT, _:
             return "A person rejected the result"
@@ -118,12 +118,12 @@ def rejecter(verdict: Feedback) -> str:
 
 
 def stands_in(passage: str, text: str) -> bool:
-    """Whether a passage stands in a text, but for case and white space."""
+    """Whether a text contains a passage, ignoring case and white space."""
     return fold_lines(passage) in fold_lines(text)
 
 
 def line(text: str, max_chars: int = _LINE) -> str:
-    """The text on one line, cut at its end where it is too long."""
+    """Return the text on one line, cut at the end if it is too long."""
     flat = " ".join(text.split())
     return flat if len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
 
@@ -176,7 +176,7 @@ def _item(text: str) -> str:
 
 
 OTHER = "other"
-"""Something failed in a way that is in no class."""
+"""The failure is in none of the classes."""
 UNKNOWN = "unknown"
 """Nothing tells what failed."""
 
@@ -193,7 +193,7 @@ _BY_RULE = {
 def observed_class(
     classes: Collection[str], *, ending: str, rules: Iterable[str], check_failed: bool
 ) -> str:
-    """The configured class that the end of an attempt, its alarms and its checks speak for."""
+    """Return the configured class that the attempt's end, alarms and checks indicate."""
     found = [
         "budget" if ending == Ending.OUT_OF_BUDGET else "",
         *(_BY_RULE.get(rule, "") for rule in rules),
@@ -204,7 +204,7 @@ def observed_class(
 
 
 def named_class(name: str, classes: Collection[str]) -> str:
-    """A class that somebody named, in the spelling of the configuration; else `other`."""
+    """Return a named class in the configuration's spelling; else `other`."""
     known = {_plain(each): each for each in (*classes, UNKNOWN)}
     return known.get(_plain(name), OTHER)
 

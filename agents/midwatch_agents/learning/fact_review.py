@@ -1,8 +1,8 @@
-"""The review of new facts by a model, and what becomes of the facts by its answer.
+"""The review of new facts by a model, and its consequences.
 
-The model sees them, the known ones, and the attempt. One wrong item of its answer spoils itself and
-no other. No answer loses a fact: what it leaves out, says wrongly or cannot say waits for a person,
-and so does a text that names a command, or that is about checks or instructions.
+The model sees the new facts, the known ones and the attempt. One faulty item of its answer
+invalidates only itself. No answer loses a fact: whatever it leaves out or gets wrong waits for a
+person, and so does a text that names a command, or that is about checks or instructions.
 """
 
 from collections import Counter
@@ -26,11 +26,11 @@ from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, plain
 from midwatch_tools.tools.facts import KNOWN, LONGEST, lacks, repeats
 
 MOST_MISSED = 20
-"""Facts that one review may add."""
+"""Number of facts that one review may add."""
 _REASON = 300
-"""Characters of a reason that is kept."""
+"""Characters kept of a reason."""
 _VALUE = 400
-"""Characters of a structured value that are shown; it is kept whole."""
+"""Characters shown of a structured value; it is stored whole."""
 
 PROMPT = """\
 You review what an attempt at a task found out about its workspace, before other workers rely on it.
@@ -53,7 +53,7 @@ first. What you do not say counts as yes."""
 
 
 class ReviewAction(StrEnum):
-    """What is thought of a new fact."""
+    """What a review does with a new fact."""
 
     KEEP = "keep"
     ENRICH = "enrich"
@@ -91,7 +91,7 @@ class Judged:
     ] = True
 
     def doubt(self, fact: Fact) -> str:
-        """Why a person must read that fact first; empty if none must."""
+        """Return why a person must read that fact first; empty if not needed."""
         text = "\n".join((fact.text, fact.value, *fact.files, *fact.tags))
         reasons = {
             "it names a command": self.names_a_command or names_a_command(text),
@@ -152,7 +152,7 @@ class ReviewReply:
 
 
 def faults(answer: ReviewReply, *, new: int, known: int) -> list[str]:
-    """What is wrong with an answer about so many facts, in words for the model."""
+    """Return what is wrong with an answer about this many facts, in words for the model."""
     said = [each.number for each in answer.corrected]
     left = [str(number) for number in range(1, new + 1) if number not in said]
     found = [f"nothing is said of the new facts {', '.join(left)}"] if left else []
@@ -186,10 +186,10 @@ async def review_facts(
     case: Case,
     settings: Settings,
 ) -> Consulted[ReviewReply]:
-    """Have new facts reviewed; raises WorkerError where there is no usable answer.
+    """Have new facts reviewed; raises WorkerError if there is no usable answer.
 
-    An answer with faults is handed back twice, and then taken with what is sound in it. It numbers
-    the new facts and the known ones, those that fit best, from 1.
+    A faulty answer is returned twice, and then its sound parts are used. It numbers the new facts,
+    and the best-fitting known ones, from 1.
     """
     room = settings.supervisor.max_evidence_chars
     return await consult(
@@ -206,9 +206,10 @@ async def review_facts(
 
 
 def instructions(project: str, settings: Settings) -> str:
-    """The project's own instructions, else those of the configuration, else the built-in ones.
+    """Return the project's own instructions, else those of the configuration, else the built-in
+    ones.
 
-    The form of the answer is the same with all of them.
+    The form of the answer is the same for all of them.
     """
     facts = settings.learning.facts
     own = facts.review_prompts.get(project, "").strip() or facts.review_prompt.strip()
@@ -223,7 +224,7 @@ def question(
     *,
     room: int,
 ) -> str:
-    """All that the review sees, as data, in about `room` characters beside the new facts."""
+    """Return all the review sees, as data: about `room` characters besides the new facts."""
     lines = "\n".join(_line(n, each) for n, each in enumerate(new, start=1))
     return "\n\n".join(
         [
@@ -239,7 +240,7 @@ def question(
 
 
 def _number_facts(known: Sequence[KnownFact], room: int) -> str:
-    """The known facts that fit, each whole: the first ones fit best."""
+    """Return the known facts that fit into the room, each whole, the most relevant first."""
     lines = [_line(number, each) for number, each in enumerate(known, start=1)]
     ends = accumulate(len(line) + 1 for line in lines)
     return "\n".join(line for line, end in zip(lines, ends, strict=True) if end <= room)
@@ -257,7 +258,7 @@ def _line(number: int, known: KnownFact) -> str:
 
 
 def _check_answer(ctx: RunContext[tuple[int, int]], answer: ReviewReply) -> ReviewReply:
-    """The answer; ModelRetry with what is wrong with it, as long as there is another try."""
+    """Return the answer; raise ModelRetry with its faults while there is another try."""
     new, known = ctx.deps
     found = faults(answer, new=new, known=known)
     if found and ctx.retry < CORRECTIONS:
@@ -270,21 +271,21 @@ def _check_answer(ctx: RunContext[tuple[int, int]], answer: ReviewReply) -> Revi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One thing that comes of a review: a fact is written, facts are marked, or both."""
+    """One consequence of a review: a fact is written, facts are marked, or both."""
 
     facts: tuple[int, ...] = ()
-    """The facts that are marked, by journal id."""
+    """Journal ids of the facts that are marked."""
     act: FactAct = FactAct.REPLACED
     fact: Fact | None = None
-    """What is written first; it stands in the place of those that are replaced."""
+    """A fact that is written first, and replaces the marked ones."""
     instead: int | None = None
-    """The fact that stands in their place where none is written."""
+    """The fact that replaces the marked ones if none is written."""
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What becomes of all new facts, and of the known ones that they contradict."""
+    """What happens to all new facts, and to the known ones they contradict."""
 
     moves: tuple[Move, ...] = ()
     modified: int = 0
@@ -292,22 +293,22 @@ class Settlement:
     missed: int = 0
     conflicts: int = 0
     unanswered: int = 0
-    """New facts of which the review says nothing that can be done."""
+    """Number of new facts about which the review says nothing usable."""
 
     @property
     def empty(self) -> bool:
-        """Whether the review said nothing of anything: that is no review."""
+        """Whether the review says nothing about any fact: then it is no review."""
         return self.unanswered == len(self.moves)
 
 
 def settlement(
     answer: ReviewReply, new: Sequence[KnownFact], known: Sequence[KnownFact]
 ) -> Settlement:
-    """What becomes of the facts by an answer, which numbers both from 1.
+    """Return what happens to the facts according to an answer, which numbers both kinds from 1.
 
-    A contradiction counts before what is said of the fact alone, and of several things about one
-    fact the first that can be done. What is confirmed yields to nothing that is inferred. A
-    structured value is carried over as it is. All facts at once go only with a reason for each.
+    A contradiction takes precedence over what is said of the fact alone; of several statements
+    about one fact, the first usable one counts. An inferred fact never replaces a confirmed one. A
+    structured value is kept as it is. All facts can only be removed at once with a reason for each.
     """
     corrections: dict[int, Correction] = {}
     for each in answer.corrected:
@@ -323,7 +324,7 @@ def settlement(
 
 
 def hold_all(new: Sequence[KnownFact], reason: str) -> Settlement:
-    """Every fact as it is, for a person: as if there were no review."""
+    """Hold every fact for a person, as if there had been no review."""
     moves = tuple(Move(facts=(each.id,), act=FactAct.HELD, reason=reason) for each in new)
     return Settlement(moves=moves, unanswered=len(new))
 
@@ -333,18 +334,18 @@ class _Review:
     new: tuple[KnownFact, ...]
     known: tuple[KnownFact, ...]
     corrections: dict[int, Correction]
-    """The first thing that can be done about each new fact, by its id."""
+    """The first usable statement about each new fact, by its id."""
     moves: list[Move] = field(default_factory=list[Move])
     counts: Counter[str] = field(default_factory=Counter[str])
     closed: set[int] = field(default_factory=set[int])
-    """Facts that no longer stand."""
+    """Facts that no longer hold."""
     stronger: set[int] = field(default_factory=set[int])
-    """New facts that stand against a known one."""
+    """New facts that prevailed over a known one."""
     doubtful: dict[int, str] = field(default_factory=dict[int, str])
-    """New facts with a contradiction that could not be settled, and why."""
+    """New facts with an unsettled contradiction, and the reason."""
 
     def settle(self, conflict: Conflict) -> None:
-        """Settle a contradiction, or keep both facts where that cannot be done."""
+        """Settle a contradiction, or keep both facts if that is impossible."""
         new, known = _at(self.new, conflict.new), _at(self.known, conflict.known)
         if new is None:
             return
@@ -392,7 +393,7 @@ class _Review:
         self.moves.append(Move(facts=facts, fact=fact, instead=instead, reason=reason[:_REASON]))
 
     def correct(self) -> None:
-        """Do what is said of each new fact that still stands."""
+        """Apply what is said about each new fact that still holds."""
         gone = {id for id, each in self.corrections.items() if each.action == ReviewAction.REMOVE}
         everything = gone >= {each.id for each in self.new}
         for new in self.new:
@@ -407,12 +408,14 @@ class _Review:
                 self._improve(new, said)
 
     def _doubt(self, new: KnownFact) -> str:
-        """Why a new fact must be read by a person, as it is; empty if it need not."""
+        """Return why a person must read a new fact as it is; empty if not needed."""
         said = self.corrections.get(new.id)
         return said.doubt(new.fact) if said else "the review says nothing of it"
 
     def _keep(self, new: KnownFact) -> None:
-        """Keep a fact as it is; of it and a known one with the same text what says more stands."""
+        """Keep a fact as it is; of it and a known one with the same text, the more detailed one
+        stays.
+        """
         doubt, standing = self._doubt(new), [it for it in self.known if it.id not in self.closed]
         twins = [it.id for it in standing if repeats(new.fact, it.fact)]
         if twins and new.id not in self.stronger:
@@ -442,7 +445,7 @@ class _Review:
             self._mark(new, FactAct.REMOVED, reason)
 
     def _improve(self, new: KnownFact, said: Correction) -> None:
-        """Keep a fact, in other words where there are some: that counts whatever it is called."""
+        """Keep a fact, reworded if there is a new text, whatever the action is called."""
         text = " ".join(said.text.split()) or new.fact.text
         confirmed = _confirmed(new) or said.certainty == Certainty.CONFIRMED
         if text == new.fact.text and confirmed == _confirmed(new):
@@ -456,7 +459,7 @@ class _Review:
         self._end(new.id, fact=better, reason=said.reason or "the review: enrich")
 
     def add(self, missed: Missed) -> None:
-        """Add a fact that was missed, unless it says nothing or nothing new."""
+        """Add a missed fact, unless it says nothing or nothing new."""
         files = tuple(dict.fromkeys(each.strip() for each in missed.files if each.strip()))
         confirmed = missed.certainty == Certainty.CONFIRMED
         fact = _reword(Fact(text="", files=files), missed.text, missed, confirmed=confirmed)
@@ -477,7 +480,7 @@ def _confirmed(known: KnownFact) -> bool:
 
 
 def _reword(fact: Fact, text: str, judged: Judged, *, confirmed: bool) -> Fact:
-    """The fact in other words, shared if nothing in these speaks against it."""
+    """Return the fact in new words, shared if nothing in them forbids it."""
     better = replace(
         fact,
         text=" ".join(text.split()),

@@ -1,4 +1,4 @@
-"""A lesson and a summary in a fixed form, for where no model writes them. Pure."""
+"""Lessons and summaries in a fixed form, for use without a model. Pure."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -16,11 +16,11 @@ MAX_FILES = 10
 LEAST_TOPICS = 3
 MOST_TOPICS = 7
 _FEW = 3
-"""Alarms, analyses, changes that are told of; more would hide the first."""
+"""Number of alarms, analyses or changes that are mentioned; more would hide the first."""
 _COMMENT = 1000
 _PART = 240
 _DIFF_LINES = 6
-"""Lines of a person's diff that are told, the first."""
+"""Number of lines of a person's diff that are mentioned, the first ones."""
 _NO_COMMENT = "no reason was given"
 _UNFIT = "the comment is left out, because it may not stand in a prompt"
 _WAITS = "it holds words of a worker, of its tools or of a model"
@@ -34,19 +34,19 @@ _ENDS = {
     Ending.CANCELED: "was canceled",
     "": "ended without saying how",
 }
-"""What is said of an ending where `ended` and its name are no English."""
+"""Wording for endings of which "ended" and the name are not English."""
 _LAST_RESORT = ("work", "attempt", "result")
 _CHANGED_FILE = re.compile(r"^(?:\+\+\+ b|--- a)/([^\t\n]+)", re.MULTILINE)
 _CHANGED_LINE = re.compile(r"^(?:\+(?!\+\+ )|-(?!-- )).*\S.*", re.MULTILINE)
 
 
 def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Lesson | None:
-    """What a rejected attempt teaches, from what was said and seen of it.
+    """Return the lesson of a rejected attempt, from what was said and observed.
 
-    Of a person's rejection the person's words are told with what Midwatch saw, and nothing else: so
-    others may be given it at once. Elsewhere the words of workers, tools and models are told too,
-    and a person must read it first. `None` where nothing specific is known: no comment, no
-    analysis, no alarm and no check that failed.
+    If a person rejected it, only the person's words and Midwatch's observations are used, so that
+    others may be given the lesson at once. Otherwise words of workers, tools and models are used
+    too, and a person must read it first. `None` if nothing specific is known: no comment, no
+    analysis, no alarm and no failed check.
     """
     verdict = case.verdict
     if verdict is None or verdict.accepted:
@@ -83,12 +83,12 @@ def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Less
 
 
 def changed_files(diff: str) -> tuple[str, ...]:
-    """The files that a unified diff names."""
+    """Return the files that a unified diff names."""
     return tuple(dict.fromkeys(_CHANGED_FILE.findall(diff)))
 
 
 def _without_words(case: Case) -> Case:
-    """The case without what workers, tools and models say in it."""
+    """Return the case without words of workers, tools and models."""
     return replace(
         case,
         reason="",
@@ -102,7 +102,7 @@ def _without_words(case: Case) -> Case:
 
 
 def fixed_summary(case: Case) -> Summary:
-    """An ended attempt in two or three sentences, with three to seven topics."""
+    """Return an ended attempt in two or three sentences, with three to seven topics."""
     name = sentence(f"The task was: {line(case.title or case.task or 'unnamed', _PART)}")
     turns = "1 turn" if case.turns == 1 else f"{case.turns} turns"
     ended = f"The attempt {_end_words(case)} after {turns}"
@@ -113,7 +113,7 @@ def fixed_summary(case: Case) -> Summary:
 
 
 def tags_of(case: Case) -> tuple[str, ...]:
-    """What a lesson of the case is found by: its task's tags, kinds of files, commands."""
+    """Return the tags a lesson of the case is found by: the task's tags, file types, commands."""
     kinds = (PurePosixPath(path).suffix.lstrip(".") for path in case.files)
     checks = (each.check.split() for each in case.checks)
     commands = (PurePosixPath(words[0]).name for words in checks if words)
@@ -121,7 +121,7 @@ def tags_of(case: Case) -> tuple[str, ...]:
 
 
 def topics_of(case: Case) -> tuple[str, ...]:
-    """Three to seven words or names of the case."""
+    """Return three to seven words or names of the case."""
     title = re.findall(r"\w[\w.-]{3,}", case.title)
     found = (
         *case.tags,
@@ -136,12 +136,12 @@ def topics_of(case: Case) -> tuple[str, ...]:
 
 
 def unique(words: Iterable[str], most: int) -> tuple[str, ...]:
-    """The first few different words that say something, in small letters."""
+    """Return the first few distinct meaningful words, in lower case."""
     return tuple(dict.fromkeys(filter(None, (line(each, 40).casefold() for each in words))))[:most]
 
 
 def sentence(text: str) -> str:
-    """The text on one line, ended as a sentence."""
+    """Return the text on one line, with a full stop at its end."""
     flat = text.strip()
     return flat if flat.endswith((".", "!", "?", "…")) else f"{flat}."
 
@@ -186,7 +186,7 @@ def _found_lines(case: Case) -> list[str]:
 
 
 def _instead(case: Case, verdict: Feedback) -> Iterable[str]:
-    # What was taken back as a whole says nothing of which line was wrong.
+    # A complete revert does not tell which line was wrong.
     changed = _CHANGED_LINE.findall(verdict.diff) if verdict.sign is Sign.EDITED else ()
     if changed:
         yield f"The person's change begins: {' / '.join(map(line, changed[:_DIFF_LINES]))}"
@@ -203,7 +203,7 @@ def _end_words(case: Case) -> str:
 
 
 def _told_once(reason: str) -> str:
-    """The reason without the name of the ending, which stands before it."""
+    """Return the reason without the name of the ending, which precedes it."""
     return reason.removeprefix("out of budget: ")
 
 

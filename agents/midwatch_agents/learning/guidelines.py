@@ -1,7 +1,6 @@
-"""A look back at several attempts: from their summaries to insights, and to new guidelines.
+"""Looks back at several attempts: turns their summaries into insights and new guidelines.
 
-Nothing is read or stored here, and no clock is asked: the one effect is the two questions to the
-model.
+Reads no journal, stores nothing and asks no clock: its only effect is two questions to the model.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +25,7 @@ NO_ATTEMPTS = "no qualifying attempts"
 NO_DEPTH = "no attempts with sufficient depth"
 NOTHING_SEEN = "no insight quotes its attempts"
 TOO_LONG = 1000
-"""Words; an answer beyond them is worth a complaint, though it is cut."""
+"""In words; a longer answer is reported as an error, though it is cut."""
 
 
 _SUMMARY_CHARS = 1_200
@@ -114,26 +113,26 @@ class Reflected(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptAside:
-    """What is told of an attempt beside its summary."""
+    """What is said of an attempt besides its summary."""
 
     attempt: int
-    """By journal id."""
+    """The attempt's journal id."""
     kind: str
-    """What it is, in a word or two: `lesson`, `an operator said`."""
+    """The kind in a word or two: `lesson`, `an operator said`."""
     text: str
 
 
 def reflection_prompt(
     summaries: Sequence[KnownSummary], asides: Sequence[AttemptAside], *, blocks: DataBlocks
 ) -> str:
-    """The first question: the attempts, each with its number, task, topics and turns."""
+    """Return the first question: the attempts, each with its number, task, topics and turns."""
     lines = [line for each in summaries for line in _lines(each, asides)]
     shown = blocks.frame("attempts", "\n".join(lines))
     return f"{blocks.head}\n\n# The attempts\n\n{shown}"
 
 
 def _lines(known: KnownSummary, asides: Iterable[AttemptAside]) -> list[str]:
-    """All that is told of one attempt."""
+    """Return everything that is said of one attempt."""
     topics = ", ".join(map(plain, known.summary.topics)) or "none"
     about = f"task {plain(known.task_name, 80)}; {known.summary.turns} turns; topics: {topics}"
     return [
@@ -155,7 +154,7 @@ def distillation_prompt(
     max_words: int,
     blocks: DataBlocks,
 ) -> str:
-    """The second question: the guidelines in force, and what the first answer came to."""
+    """Return the second question: the current guidelines, and the result of the first answer."""
     target = f"{max_words * 2 // 3} to {max_words} words"
     none = "(There are none yet: write the first ones from what follows.)"
     old = blocks.quote("guidelines in force", current, _CURRENT_CHARS) if current else none
@@ -177,7 +176,9 @@ def distillation_prompt(
 
 
 def _has_sources(ctx: RunContext[Mapping[int, str]], answer: Reflected) -> Reflected:
-    """The answer if each insight quotes attempts that there are; the last one as it is."""
+    """Return the answer if every insight quotes existing attempts; the last try is accepted as it
+    is.
+    """
     for each in (each for insight in answer.insights for each in insight.evidence):
         if not ctx.last_attempt and (fault := _unfounded_rules(each, ctx.deps)):
             raise ModelRetry(fault)
@@ -185,7 +186,7 @@ def _has_sources(ctx: RunContext[Mapping[int, str]], answer: Reflected) -> Refle
 
 
 def _unfounded_rules(evidence: Evidence, shown: Mapping[int, str]) -> str:
-    """What is wrong with a piece of evidence; empty if nothing."""
+    """Return what is wrong with a piece of evidence; empty if nothing."""
     if evidence.attempt not in shown:
         there = ", ".join(map(str, sorted(shown)))
         return f"There is no attempt {evidence.attempt}; there is: {there}."
@@ -201,27 +202,27 @@ class Insight:
     content: str
     topics: tuple[str, ...] = ()
     sources: tuple[int, ...]
-    """The attempts that show it, by journal id."""
+    """Journal ids of the attempts that show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectionResult:
-    """What a look back came to."""
+    """The result of a look back."""
 
     insights: tuple[Insight, ...] = ()
     guidelines: str | None = None
-    """The whole new text in Markdown; `None` keeps what is in force."""
+    """The complete new text in Markdown; `None` keeps the current one."""
     reason: str = ""
-    """Why the text stays as it is; empty where there is a new one."""
+    """Why the text stays as it is; empty if there is a new one."""
     dropped: int = 0
-    """Insights that were not kept: they quote what does not stand in their attempts."""
+    """Number of insights dropped because their quotes are not in their attempts."""
     errors: tuple[str, ...] = ()
-    """What failed; what came before it is kept."""
+    """What failed; earlier results are kept."""
     spending: tuple[Spending, ...] = ()
 
     @property
     def refused(self) -> bool:
-        """Whether something was answered, and could not be used."""
+        """Whether an answer came that could not be used."""
         return self.reason not in {"", NOTHING_NEW}
 
 
@@ -237,10 +238,10 @@ async def reflect_on_runs(
 ) -> ReflectionResult:
     """Look back at attempts, and write their lessons into the guidelines. Raises nothing.
 
-    The first question asks what the attempts show, the second for the whole document anew, made
-    from `current`, the text in force, and with `earlier` insights that it does not know yet. Where
-    the first fails nothing is kept, and the second is not asked; where the second fails, what the
-    first came to is kept. Each may take so many seconds.
+    The first question asks what the attempts show; the second asks for the whole document,
+    rewritten from `current`, the text in force, and with `earlier` insights that it does not
+    contain yet. If the first fails, nothing is kept and the second is not asked; if the second
+    fails, the first result is kept. Each may take `seconds`.
     """
     shown = {each.attempt: "\n".join(_lines(each, asides)) for each in summaries}
     try:
@@ -277,7 +278,7 @@ async def reflect_on_runs(
 
 
 def gate(summaries: Sequence[KnownSummary], config: GuidelinesSettings) -> str:
-    """Why there is nothing to look back at; empty if there is something."""
+    """Return why there is nothing to look back at; empty if there is something."""
     if not summaries:
         return NO_ATTEMPTS
     count = len(deep(summaries, config))
@@ -289,7 +290,7 @@ def gate(summaries: Sequence[KnownSummary], config: GuidelinesSettings) -> str:
 
 
 def deep(summaries: Iterable[KnownSummary], config: GuidelinesSettings) -> tuple[KnownSummary, ...]:
-    """The attempts whose models answered often enough for something to be learned."""
+    """Return the attempts with enough model turns to learn from."""
     return tuple(each for each in summaries if each.summary.turns >= config.min_turns)
 
 
@@ -301,7 +302,7 @@ async def _distill(
     config: GuidelinesSettings,
     seconds: float,
 ) -> ReflectionResult:
-    """The same result with the answer to the second question, or with what is wrong with it."""
+    """Return the result with the answer to the second question, or with its fault."""
     try:
         asked = await consult(
             model,
@@ -325,7 +326,7 @@ async def _distill(
 
 
 def _insights(answer: Reflected, shown: Mapping[int, str]) -> tuple[Insight, ...]:
-    """The insights with evidence that stands where they say, of the attempts where it does."""
+    """Return the insights whose quotes are in their attempts, with just these attempts."""
     found: list[Insight] = []
     for each in answer.insights:
         content = " ".join(each.content.split())
@@ -337,7 +338,7 @@ def _insights(answer: Reflected, shown: Mapping[int, str]) -> tuple[Insight, ...
 
 
 def _clean(answer: Reflected) -> Reflected:
-    """The answer without what must not stand in a prompt."""
+    """Return the answer without texts that must not be used in a prompt."""
     parts: dict[str, list[str]] = {
         name: [each for each in getattr(answer, name) if not objection(each)]
         for name in ("do", "dont", "procedures", "advice")

@@ -1,9 +1,9 @@
-"""Which lessons an attempt is given, and how many. Pure.
+"""Chooses the lessons for an attempt, and their number. Pure.
 
-Relevant comes before recent. The way in which a lesson was found decides first: the same task, the
-same tags, the same kind of work, the same files, the same words. Within one way its score does:
-how well it fits, times how often it helped. What has hurt goes last of all, or is left out, and
-so is what shares a single word only: no lesson is better than noise.
+Relevance comes before age. How a lesson was found decides first: the same task, the same tags, the
+same kind of work, the same files, the same words. Within one of these, its score decides: how well
+it fits, times how often it helped. Harmful lessons come last or are left out, and so are those that
+share a single word only: no lesson is better than noise.
 """
 
 from collections.abc import Sequence, Set
@@ -15,20 +15,20 @@ from midwatch_monitor.records.verdict import weight
 from midwatch_tools.data_blocks import fold_lines
 
 MOST = 5
-"""Lessons in one prompt, whatever is configured: more dilute."""
+"""Largest number of lessons in one prompt, whatever is configured: more would dilute them."""
 _ORDER = (Method.TASK, Method.TAGS, Method.KIND, Method.FILES, Method.TEXT)
 _JUDGED = 3
-"""Uses with a verdict from which it counts that a lesson does not help."""
+"""Judged uses needed before a lesson can count as harmful."""
 _HELPFUL = 1 / 3
-"""Share of them that must have been accepted."""
+"""Share of judged uses that must have been accepted."""
 _MISLEADING = 1
-"""The rating of a person from which a lesson is left out."""
+"""A person's rating at which a lesson is left out."""
 _UNRATED = 3
-"""Where a lesson without a rating stands among those with one, 1 to 5."""
+"""The rating, from 1 to 5, assumed for a lesson without one."""
 _COMMON = 2
-"""Words in common that a lesson needs where only words speak for it."""
+"""Shared words needed by a lesson that is found by words only."""
 _RECENT = 20
-"""Judged uses that tell whether lessons help."""
+"""Number of recent judged uses that tell whether lessons help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class _Fit:
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """Small comes first."""
+        """Sort key; the best lesson has the smallest."""
         lesson = self.known
         return (
             _ORDER.index(self.method),
@@ -56,11 +56,11 @@ class _Fit:
 def choose_lessons(
     candidates: Sequence[Candidate], wanted: Wanted, *, limit: int
 ) -> tuple[Recalled, ...]:
-    """The lessons that an attempt is given, best first: at most `limit`, and never over five.
+    """Return the lessons for an attempt, best first: at most `limit`, and never more than five.
 
-    A score lies between 0 and 1: how well the lesson fits (1 for the same task; for tags and
-    files the share in common; for kind and words the BM25 value as a share of the best one),
-    times its worth: (accepted uses + 1) / (judged uses + 2), a half for one that is not used yet.
+    A score is between 0 and 1: how well the lesson fits (1 for the same task; for tags and files
+    the share in common; for kind and words the BM25 value relative to the best one), times its
+    worth: (accepted uses + 1) / (judged uses + 2), which is a half for an unused one.
     """
     best = max((each.bm25 for each in candidates), default=0.0) or 1.0
     fits = (_fit(each, wanted, best) for each in candidates if _eligible(each.known))
@@ -75,17 +75,17 @@ def choose_lessons(
 
 
 def worth(lesson: KnownLesson) -> float:
-    """How likely a lesson is to help, from 0 to 1, by what became of those who were given it."""
+    """Return how likely a lesson is to help, from 0 to 1, by the outcomes of its uses."""
     return (lesson.helped + 1) / (lesson.helped + lesson.hurt + 2)
 
 
 def how_many(settings: LessonSettings, known: Sequence[KnownLesson]) -> int:
-    """How many lessons an attempt is given at most.
+    """Return how many lessons an attempt is given at most.
 
-    Where that adapts, by the newest of the given lessons that were judged, about 20 uses of them:
-    one more than configured where two thirds helped and two more where nine tenths did, up to 5;
-    one fewer where less than half did and one alone where less than a quarter did. With fewer
-    than three judged uses, or with none configured, the number stays as it is.
+    If adaptive, it depends on about 20 judged uses of the lessons given most recently: one more
+    than configured if two thirds helped and two more if nine tenths did, up to 5; one fewer if less
+    than half did and only one if less than a quarter did. With fewer than three judged uses, or
+    with none configured, the number stays as it is.
     """
     if not settings.adaptive or not settings.in_prompt:
         return settings.in_prompt
@@ -104,7 +104,7 @@ def _adapt_count(number: int, share: float) -> int:
 
 
 def _recent(known: Sequence[KnownLesson]) -> tuple[int, int]:
-    """How many of the newest judged uses helped, and how many those are."""
+    """Return how many of the most recent judged uses helped, and their number."""
     used = [each for each in known if each.last_used is not None]
     helped = judged = 0
     for each in sorted(used, key=lambda each: (each.last_used, each.id), reverse=True):
@@ -120,7 +120,7 @@ def _eligible(known: KnownLesson) -> bool:
 
 
 def _fit(candidate: Candidate, wanted: Wanted, best: float) -> _Fit | None:
-    """By which way a lesson fits best, and how well; `None` if it does not."""
+    """Return the best way in which a lesson fits, and how well; `None` if it does not."""
     known, lesson = candidate.known, candidate.known.lesson
     words = candidate.bm25 / best if candidate.words >= _COMMON else 0.0
     tags = {tag.casefold() for tag in lesson.tags}, {tag.casefold() for tag in wanted.tags}
@@ -137,5 +137,5 @@ def _fit(candidate: Candidate, wanted: Wanted, best: float) -> _Fit | None:
 
 
 def _jaccard(one: Set[str], other: Set[str]) -> float:
-    """Which share of all that is in either of two sets is in both, from 0 to 1."""
+    """Return the share of the union of two sets that is in both, from 0 to 1."""
     return len(one & other) / len(one | other) if one and other else 0.0

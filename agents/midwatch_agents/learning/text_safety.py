@@ -1,7 +1,7 @@
-"""What the form of a text shows, in whatever language it is written. Pure.
+"""What the form of a text reveals, in any language. Pure.
 
-No form shows whether a text gives orders. So what a model writes freely waits for a person, or for
-a review by another model that says what it is about, before an attempt is given it.
+No form reveals whether a text gives orders. So what a model writes freely waits for a person, or
+for a review by another model that says what it is about, before another attempt is given it.
 """
 
 import re
@@ -11,12 +11,12 @@ from midwatch_monitor.secrets.masking import secret_in
 from midwatch_tools.data_blocks import readable
 
 BY_A_MODEL = "a model wrote it"
-"""Why a lesson waits for a person."""
+"""The reason why a lesson waits for a person."""
 
 _PERSONAL = re.compile(
     r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+\b|(?<![\w.])\+\d[\d ()/-]{7,16}\d\b"
 )
-"""Mail addresses, and phone numbers with a country."""
+"""Email addresses, and phone numbers with a country code."""
 _EXAMPLES = re.compile(r"@(?:[\w-]+\.)*(?:example(?:\.\w+)?|test|invalid|localhost)$", re.I)
 _COMMAND = re.compile(
     r"[`$|]|&&|>>|\w://|\bwww\."  # code, prompts and variables, pipes, addresses
@@ -27,9 +27,10 @@ _COMMAND = re.compile(
 
 
 def objection(*texts: str) -> str:
-    """Why texts must not be kept at all: a secret, a mail address, a phone number; empty if not.
+    """Return why texts must not be stored: a secret, an email address, a phone number; empty if
+    not.
 
-    The answer never repeats what it objects to.
+    The answer never repeats the offending text.
     """
     seen = _fold("\n".join(texts))
     if kind := secret_in(seen):
@@ -40,10 +41,10 @@ def objection(*texts: str) -> str:
 
 
 def names_a_command(text: str) -> bool:
-    """Whether something in a text looks as if it were to be run or opened."""
+    """Whether a text seems to contain something to run or open."""
     return _COMMAND.search(_fold(text)) is not None
 
 
 def _fold(text: str) -> str:
-    """The text as it is read: without what is not seen, and with one form of each letter."""
+    """Return the text as a reader sees it: no invisible characters, one form of each letter."""
     return unicodedata.normalize("NFKC", readable(text))
