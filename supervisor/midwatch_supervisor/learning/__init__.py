@@ -1,1 +1,1 @@
-"""What is done about learning: verdicts looked for, lessons written, guidelines proposed."""
+"""Learning from ended attempts: implied verdicts, lessons, facts, guidelines."""

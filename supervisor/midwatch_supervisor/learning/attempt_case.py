@@ -1,4 +1,4 @@
-"""One ended attempt as a case: what a lesson or a summary is made from, read from the journal."""
+"""Reads one ended attempt from the journal as a case, from which lessons and summaries are made."""
 
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_tools.data_blocks import cut
 
 _RECENT = 30
-"""Steps that a case shows, the last ones."""
+"""Number of steps that a case shows, the last ones."""
 _STEP_CHARS = 1_000
 _TRANSCRIPT_CHARS = 20_000
 _FILES = 50
@@ -42,13 +42,13 @@ _KINDS: tuple[type[Record], ...] = (Step, Alert, Analysis, Acceptance, AttemptTr
 
 @dataclass(slots=True, kw_only=True)
 class _Course:
-    """What a case takes from the entries of its attempt, in order; of a bounded size."""
+    """What a case needs from its attempt's entries, fed in order; of bounded size."""
 
     steps: deque[Step] = field(default_factory=lambda: deque[Step](maxlen=_RECENT))
     last_step: int = 0
     turns: int = 0
     before: int | None = None
-    """The model requests before its first one: a session that goes on counts on."""
+    """Model requests before the attempt's first one: a resumed session keeps counting."""
     notes: str = ""
     files: dict[str, None] = field(default_factory=dict[str, None])
     analyses: deque[Analysis] = field(default_factory=lambda: deque[Analysis](maxlen=_ANALYSES))
@@ -56,9 +56,9 @@ class _Course:
     checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
     state: AttemptTransition | None = None
     verdict: Entry | None = None
-    """The entry that was asked for as the verdict, if it is one of this attempt's."""
+    """The entry that was asked for as the verdict, if it belongs to this attempt."""
     accepted: int = 0
-    """The entry by which a person accepted the result last."""
+    """The entry by which a person last accepted the result."""
 
     def take(self, entry: Entry) -> None:
         match entry.record:
@@ -93,9 +93,9 @@ class _Course:
 async def case_of(
     journal: Journal, task: Task, attempt: Attempt, *, about: int | None = None
 ) -> Case:
-    """An attempt as a case; with `about`, the journal id of a verdict, as that verdict's case.
+    """Return an attempt as a case; with `about`, a verdict's journal id, as that verdict's case.
 
-    However long the attempt was, the case holds its last steps and its first files only. Raises
+    However long the attempt was, the case holds only its last steps and its first files. Raises
     JournalError.
     """
     course = _Course()
@@ -139,12 +139,12 @@ def _case(task: Task, attempt: Attempt, course: _Course) -> Case:
 
 
 def kind_of(assignment: Assignment | None, worker: str) -> str:
-    """The kind of a task's worker; empty where nobody knows."""
+    """Return the kind of a task's worker; empty if unknown."""
     return assignment.worker_spec(worker).kind if assignment else ""
 
 
 async def _interventions(journal: Journal, attempt: Attempt) -> tuple[InterventionState, ...]:
-    """The interventions that reached the attempt; of a restart the outcome is known later."""
+    """Return the interventions delivered to the attempt; a restart's outcome comes later."""
     history = await History.read(journal, attempt.task)
     return tuple(each for each in history.interventions.delivered if each.attempt == attempt.id)
 
@@ -152,10 +152,10 @@ async def _interventions(journal: Journal, attempt: Attempt) -> tuple[Interventi
 async def _known_lessons(
     journal: Journal, task: Task, attempt: Attempt, verdict: Feedback | None, accepted: int
 ) -> tuple[str, ...]:
-    """The lessons that the task has, with those of the attempt that are out of date.
+    """Return the texts of the task's lessons, including outdated ones of this attempt.
 
-    A person's verdict is not held to be known from what the checks said: it weighs more. What was
-    taken back when a person `accepted` the result may be learned anew.
+    Lessons from checks do not count as known for a person's verdict, which weighs more. Lessons
+    withdrawn when a person `accepted` the result may be learned again.
     """
     least = weight(verdict.origin) if verdict is not None else 0
     learned = Learned(journal)

@@ -1,4 +1,4 @@
-"""What one chore comes to: the records that are drawn from an ended attempt. Writes nothing."""
+"""The result of one chore: records drawn from an ended attempt. Writes only facts."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PART = "learning: reflector"
-"""The part that a fault names."""
+"""The part of Midwatch that a fault names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class ChoreResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreContext:
-    """A chore, the ended attempt that it is about, and who may be asked."""
+    """A chore, its ended attempt, and the model to ask."""
 
     journal: Journal
     settings: Settings
@@ -56,11 +56,11 @@ class ChoreContext:
     attempt: Attempt
     model: "Model | None"
     lacks: str = ""
-    """Why there is no model, where there should be one."""
+    """Why there is no model, if there should be one."""
 
 
 async def lesson_from(context: ChoreContext) -> ChoreResult:
-    """The lesson of a rejection, or why there is none; raises WorkerError and JournalError."""
+    """Return a rejection's lesson, or why there is none; raises WorkerError and JournalError."""
     about = context.chore.about
     case = await case_of(context.journal, context.task, context.attempt, about=about)
     if case.verdict is None:
@@ -73,10 +73,10 @@ async def lesson_from(context: ChoreContext) -> ChoreResult:
 
 
 async def summary_from(context: ChoreContext, clock: Clock) -> ChoreResult:
-    """The summary of an attempt; the facts that come with it are stored beforehand.
+    """Return the summary of an attempt; its facts are stored first.
 
-    So a crash in between repeats them, and the same facts are merged, where the other way round
-    they would be lost. Raises WorkerError and JournalError.
+    After a crash in between, the facts are found again and merged; in the other order they would be
+    lost. Raises WorkerError and JournalError.
     """
     case = await case_of(context.journal, context.task, context.attempt)
     found = await look_back(context.model, case, settings=context.settings)
@@ -87,10 +87,10 @@ async def summary_from(context: ChoreContext, clock: Clock) -> ChoreResult:
 
 
 async def review_from(context: ChoreContext, clock: Clock) -> ChoreResult | None:
-    """The review of an attempt's facts; `None` if none waits. It is applied at once.
+    """Review an attempt's facts and apply the result; `None` if no facts wait.
 
-    Where its last try fails, and from then on, it is done without a model: so no fact waits for
-    ever, as long as the journal takes anything at all. Raises JournalError.
+    After its last failed try, the facts are settled without a model, so that none waits for ever.
+    Raises JournalError.
     """
 
     chore, settings = context.chore, context.settings
@@ -122,9 +122,9 @@ def is_last(chore: OpenChore, settings: Settings) -> bool:
 
 
 def fixed_form(drawn: ChoreResult, lacks: str) -> ChoreResult:
-    """What was drawn, with word of why it has but the fixed form; `lacks` is empty if it has not.
+    """Add a fault that says why the result has only the fixed form; unchanged if `lacks` is empty.
 
-    The word is a fault of the attempt, because nobody reads what was done of a chore.
+    It is a fault of the attempt, since nobody reads the reasons of chores.
     """
     if not lacks:
         return drawn
@@ -133,16 +133,18 @@ def fixed_form(drawn: ChoreResult, lacks: str) -> ChoreResult:
 
 
 def why(error: BaseException) -> str:
-    """An error in words; only the name of one of others, which might quote what was learned."""
+    """Return an error's message, but only the class of foreign errors, which might quote learned
+    texts.
+    """
     return str(error) if isinstance(error, MidwatchError) else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonResult:
-    """What came of studying one attempt."""
+    """The result of studying one attempt."""
 
     lesson: int | None = None
-    """The lesson that its newest verdict came to, by journal id."""
+    """Journal id of the lesson from its newest verdict."""
     reason: str = ""
     """Why there is none."""
 
@@ -150,7 +152,7 @@ class LessonResult:
 async def lesson_result(
     journal: Journal, attempt: int, *, settings: LearningSettings
 ) -> LessonResult:
-    """The lesson of the newest verdict on an attempt, or why there is none."""
+    """Return the lesson of the newest verdict on an attempt, or why there is none."""
     rejection = 0
     kinds: tuple[type[Record], ...] = (AttemptTransition, Feedback, Lesson, Study)
     lessons: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What becomes of the facts of an ended attempt: stored, reviewed, put together. Never lost."""
+"""Stores and reviews the facts of an ended attempt, and merges equal ones. None is lost."""
 
 import logging
 from collections.abc import Sequence
@@ -52,9 +52,9 @@ log = logging.getLogger(__name__)
 NO_MODEL = "there is no model for the review"
 _NOTHING_SAID = "the answer says nothing that can be done of any fact"
 _BATCH = 40
-"""New facts in one question: more are asked about in several."""
+"""New facts in one question; more are asked about in several."""
 _KNOWN = 60
-"""Known facts that one question shows at most."""
+"""Largest number of known facts in one question."""
 _EACH = 8
 """Known facts that are looked up for each new one."""
 _ALL = 10_000
@@ -69,9 +69,9 @@ async def store(
     settings: Settings,
     now: datetime,
 ) -> None:
-    """Take in facts that were drawn from an ended attempt; what is known already is put together.
+    """Store facts drawn from an ended attempt, and merge known ones.
 
-    They wait for a review where that is on, else for a person. Raises JournalError.
+    They wait for a review if that is enabled, else for a person. Raises JournalError.
     """
     limits = settings.learning.facts
     if not limits.enabled or not task.project:
@@ -110,16 +110,16 @@ async def review_attempt(
     now: datetime,
     lacks: str = "",
 ) -> Study | None:
-    """Review the facts of an ended attempt that wait for it, and do what the review says.
+    """Review the waiting facts of an ended attempt, and apply the review.
 
-    Without a review, or where it fails, they wait for a person; `lacks` says why there is no model.
-    Raises nothing but JournalError. The Study is the caller's to store; `None` if no fact waits, or
-    the attempt is not over.
+    Without a review, or if it fails, they wait for a person; `lacks` says why there is no model.
+    Raises only JournalError. The caller stores the returned Study; `None` if no fact waits or the
+    attempt is not over.
     """
     learned = Learned(journal)
     own = await learned.facts(attempt=attempt.id, limit=_ALL)
     pending = [each for each in own if each.state is FactState.PENDING]
-    # A fact that others said as well is reviewed with the attempt that said it first.
+    # A fact stated by several attempts is reviewed with the first of them.
     new = sorted((each for each in pending if each.attempt == attempt.id), key=lambda it: it.id)
     about = await _end(journal, attempt)
     if not new or about is None:
@@ -142,7 +142,7 @@ async def review_attempt(
 
 
 async def _end(journal: Journal, attempt: Attempt) -> int | None:
-    """The entry with which the attempt was over."""
+    """Return the entry with which the attempt ended."""
     found = None
     async for entry in journal.all_entries(attempt=attempt.id, kinds=(AttemptTransition,)):
         if isinstance(entry.record, AttemptTransition) and entry.record.lifecycle.over:
@@ -152,7 +152,7 @@ async def _end(journal: Journal, attempt: Attempt) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a review came to."""
+    """The result of a review."""
 
     state: ReviewState
     settlement: Settlement
@@ -162,7 +162,7 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reviewer:
-    """Reviews the facts of one attempt, and writes down what comes of it."""
+    """Reviews the facts of one attempt, and stores the result."""
 
     journal: Journal
     learned: Learned
@@ -171,10 +171,10 @@ class _Reviewer:
     settings: Settings
     now: datetime
     no_model: str
-    """Why nobody reviews them, where there is no model."""
+    """Why there is no model for the review."""
 
     async def review(self, new: Sequence[KnownFact], model: "Model | None") -> str:
-        """Review some facts; why that was not possible, empty if it was."""
+        """Review some facts; return why that was not possible, empty if it was."""
         limits, skipped = self.settings.learning.facts, ""
         if not (limits.review and limits.enabled):
             skipped = "the review is switched off"
@@ -196,13 +196,13 @@ class _Reviewer:
             error=found.error,
             model=model.model_name if model and not skipped else "",
         )
-        # Committed at one moment: what a review cost is told by that.
+        # One commit for both: the time of the entries links the cost to the review.
         await self._write([review, *found.spending])
         await self._apply(settled.moves, new)
         return found.error
 
     async def _ask(self, new: Sequence[KnownFact], model: "Model") -> _Outcome:
-        """What comes of a model's answer; whatever that does, no fact is lost by it."""
+        """Ask a model and settle its answer; whatever it answers, no fact is lost."""
         try:
             known = await self._beside(new)
             case = await case_of(self.journal, self.task, self.attempt)
@@ -213,7 +213,7 @@ class _Reviewer:
         except JournalError:
             raise
         except Exception as error:
-            # An error that is not Midwatch's own may quote the answer: only its name is told.
+            # A foreign error may quote the answer: only its class is shown.
             why = str(error) if isinstance(error, WorkerError) else type(error).__name__
             log.warning(
                 "attempt %d: %s left to a person, as the review failed: %s",
@@ -225,7 +225,7 @@ class _Reviewer:
         return _Outcome(ReviewState.OK, settled, spending=spending)
 
     async def _beside(self, new: Sequence[KnownFact]) -> list[KnownFact]:
-        """The shared facts of the project that fit the new ones best, without these."""
+        """Return the project's shared facts that fit the new ones best, without the new ones."""
         ids = {each.id for each in new}
         found: list[list[KnownFact]] = []
         for each in new:
@@ -237,12 +237,12 @@ class _Reviewer:
             )
             like = await self.learned.facts_like(wanted, limit=_EACH + len(ids))
             found.append([other for other in like if other.shared and other.id not in ids][:_EACH])
-        # The best of each first, then the second of each; every fact once.
+        # First the best for each new fact, then the second best; without duplicates.
         turns = (each for rank in zip_longest(*found) for each in rank if each is not None)
         return list({each.id: each for each in turns}.values())[:_KNOWN]
 
     async def _apply(self, moves: Sequence[Move], new: Sequence[KnownFact]) -> None:
-        """Do what was settled, as far as the facts still stand: meanwhile some may have ended."""
+        """Apply a settlement to those facts that still hold."""
         named = {id for move in moves for id in (*move.facts, move.instead) if id is not None}
         standing = {each.id: each for each in await self.learned.facts(ids=tuple(named))}
         for move in moves:
@@ -276,6 +276,6 @@ class _Reviewer:
 async def _write_records(
     journal: Journal, task: int, attempt: int, records: Sequence[Record], at: datetime
 ) -> list[int]:
-    """Write records of an attempt; their ids, in the same order."""
+    """Write records of an attempt, and return their ids in the same order."""
     drafts = tuple(Draft(record=each, at=at, task=task, attempt=attempt) for each in records)
     return [entry.id for entry in await journal.commit(Commit(drafts=drafts))]

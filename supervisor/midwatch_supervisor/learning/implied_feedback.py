@@ -1,8 +1,8 @@
-"""Verdicts that nobody spoke: what a person did with work that was merged.
+"""Implied verdicts: what a person did with merged work.
 
-An attempt that ended well, in git, is looked at from its end on: its merge is waited for as long as
-`watched_for`, and what becomes of it is looked at for so long again. What is not merged, or merged
-too lately to say, gets no verdict: silence is none.
+A successful attempt in git is followed from its end: its merge is awaited for `watched_for`, and
+then its work is watched for the same time again. Work that is not merged, or was merged too
+recently to judge, gets no verdict: silence is none.
 """
 
 import asyncio
@@ -57,20 +57,21 @@ log = logging.getLogger(__name__)
 
 _AUTHOR = "midwatch"
 _SLACK = timedelta(days=2)
-"""How far the clocks of commits and of the journal may differ, and an attempt may last."""
+"""How far commit clocks and the journal's clock may differ, and how long an attempt may last."""
 _BATCH = 500
-"""Attempts that are read at a time."""
+"""Number of attempts read at a time."""
 _NAMED = 5
-"""Files and commits that a comment names."""
+"""Number of files and commits that a comment names."""
 MAX_DIFF = 4_000
-"""Characters of a person's diff that are kept: what a prompt can hold."""
+"""Characters kept of a person's diff: what a prompt can hold."""
 MAX_COMMITS = 5_000
-"""Commits of a branch that are read, the newest: of work that was merged before them nothing is
-implied."""
+"""Number of a branch's commits that are read, the newest; nothing is implied about work merged
+before them.
+"""
 _SECONDS = 60.0
-"""How long git may take for one answer; 5,000 commits of 60 files take it one or two."""
+"""Time limit for one git command; 5,000 commits of 60 files take one or two seconds."""
 _MAX_SHOWN = 20
-"""A person's commits whose diff is read."""
+"""Number of a person's commits whose diff is read."""
 _BRANCHES = f"refs/heads/{BRANCHES}"
 _HEAD = "HEAD"
 
@@ -91,7 +92,7 @@ class _Ended:
     at: datetime
     done: bool
     stored: Sign | None
-    """The last implied verdict on it."""
+    """The last implied verdict on the attempt."""
 
     @property
     def open(self) -> bool:
@@ -104,9 +105,9 @@ class _Ended:
 
 
 async def scan(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Entry]:
-    """Look for implied verdicts and store them; nothing where they are switched off.
+    """Find implied verdicts and store them, unless that is disabled.
 
-    A repository that cannot be read is passed over with a warning. Raises JournalError.
+    An unreadable repository is skipped with a warning. Raises JournalError.
     """
     if not settings.implied:
         return []
@@ -119,7 +120,7 @@ async def scan(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
 
 
 async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Implied]:
-    """The implied verdicts that are to be stored, by repository and attempt."""
+    """Return the implied verdicts to store, by repository and attempt."""
     watched = span(settings.watched_for.seconds)
     if not watched:
         return []
@@ -140,7 +141,7 @@ async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
 
 
 async def _ended_attempts(journal: Journal, since: datetime) -> list[_Ended]:
-    """The attempts that ended since a moment, oldest first."""
+    """Return the attempts that ended since a moment, oldest first."""
     endings: dict[int, tuple[datetime, Ending]] = {}
     signs: dict[int, Sign] = {}
     after = await _last_before(journal, since)
@@ -171,7 +172,7 @@ async def _ended_attempts(journal: Journal, since: datetime) -> list[_Ended]:
 
 
 async def _last_before(journal: Journal, since: datetime) -> int:
-    """An id below which nothing was written since a moment; ids rise with the time."""
+    """Return an id up to which every entry is older than a moment; ids rise with time."""
     low, high = 0, await journal.last_id()
     while low < high:
         middle = (low + high) // 2
@@ -184,7 +185,7 @@ async def _last_before(journal: Journal, since: datetime) -> int:
 
 
 def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
-    """Attempts by the worktree whose owner takes their work; not where there was never git."""
+    """Group attempts by the worktree their work is merged into; without those outside git."""
     homes: dict[Path, list[_Ended]] = {}
     for each in ended:
         assignment = assignment_of(each.task)
@@ -200,7 +201,7 @@ def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
 async def _judge(
     home: Path, ended: Sequence[_Ended], *, settings: FeedbackSettings, now: datetime
 ) -> list[Implied]:
-    """The verdicts on what was done in one repository.
+    """Return the verdicts on work in one repository.
 
     Raises WorkspaceError or TimeoutError.
     """
@@ -226,7 +227,7 @@ async def _judge(
 async def _works(
     home: Path, ended: Iterable[_Ended]
 ) -> tuple[dict[int, BranchWork], dict[str, list[_Ended]]]:
-    """What attempts made, by their ids; and those still to be judged, by the branch for them."""
+    """Return the work of attempts by id, and the attempts still to be judged by target branch."""
     known = await refs(home)
     works: dict[int, BranchWork] = {}
     takers: dict[str, list[_Ended]] = {}
@@ -266,7 +267,7 @@ def _judgements(
 def verdict(
     judgement: MergeJudgement, *, into: str, diff: str, settings: FeedbackSettings
 ) -> Feedback:
-    """A judgement as it is stored, in words that name the files and the commits. Pure."""
+    """Return a judgement as feedback, with a comment that names files and commits. Pure."""
     files = list_names(judgement.files, _NAMED)
     commits = list_names([each.id[:12] for each in judgement.revisions], _NAMED)
     authors = ", ".join(dict.fromkeys(each.author for each in judgement.revisions))
@@ -289,28 +290,28 @@ def verdict(
 
 
 # -- what git tells ------------------------------------------------------------------------
-# Everything is read, and nothing is written. One repository costs one look at its branches, one at
-# the history of the branch that takes the work, and three short ones for each attempt. What git
-# says may be long: it is read in a thread, for workers, heartbeats and the console run beside it.
-# Each raises TimeoutError where git does not answer in time.
+# Read-only. A repository costs one command for its branches, one for the history of the target
+# branch, and three short ones for each attempt. Long output is parsed in a thread, as workers,
+# heartbeats and the console share the event loop. Each function raises TimeoutError if git does
+# not answer in time.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
-    """Where an attempt's branch, or what is known of its merge, stands in a repository."""
+    """An attempt's branch, or the trace of its merge, in a repository."""
 
     tip: str
     begun: str = ""
-    """Empty where only the branch's own log tells."""
+    """The commit it began with; empty if only the branch's own log tells."""
     into: str = ""
-    """The branch that took it, where it was `midwatch merge`."""
+    """The branch it was merged into by `midwatch merge`."""
     merged_at: datetime | None = None
 
 
 async def refs(home: Path) -> Mapping[str, Ref]:
-    """The branches of attempts that a repository has or had merged, by name.
+    """Return the attempts' branches that a repository has, or had merged, by name.
 
-    Raises WorkspaceError where it is broken or does not have its whole history.
+    Raises WorkspaceError if it is broken or its history is incomplete.
     """
     if (await _git(home, "rev-parse", "--is-shallow-repository")).strip() == "true":
         raise WorkspaceError("it has only the newest part of its history")
@@ -335,7 +336,9 @@ async def refs(home: Path) -> Mapping[str, Ref]:
 
 
 async def base_of(home: Path, into: str = "") -> str:
-    """The branch that takes finished work, as a full name: `into`, else what is checked out."""
+    """Return the full name of the branch that takes finished work: `into`, else the checked-out
+    one.
+    """
     try:
         if into:
             await _git(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{into}")
@@ -346,7 +349,7 @@ async def base_of(home: Path, into: str = "") -> str:
 
 
 async def read_history(home: Path, base: str, since: datetime) -> BranchHistory:
-    """The history of a branch since a moment, at most the newest `MAX_COMMITS` commits of it.
+    """Return the history of a branch since a moment, at most its newest `MAX_COMMITS` commits.
 
     Raises WorkspaceError.
     """
@@ -362,7 +365,7 @@ async def read_history(home: Path, base: str, since: datetime) -> BranchHistory:
 
 
 async def _arrivals(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
-    """What a branch stood at since when, oldest first; nothing where git keeps no log of it."""
+    """Return when the branch moved to which commit, oldest first; empty without a reflog."""
     try:
         log = await _git(
             home, "log", "--walk-reflogs", "--date=unix", "--format=%H %gd", base, "--"
@@ -370,15 +373,15 @@ async def _arrivals(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
     except WorkspaceError:
         return ()
     entries = (line.partition(" ") for line in reversed(log.splitlines()))
-    # A selector is `refs/heads/main@{1763755200}`.
+    # A selector looks like `refs/heads/main@{1763755200}`.
     seconds = ((id, at.rpartition("@{")[2].rstrip("}")) for id, _, at in entries)
     return [(id, datetime.fromtimestamp(int(at), UTC)) for id, at in seconds]
 
 
 async def work_of(home: Path, attempt: Attempt, ref: Ref, *, ended: datetime) -> BranchWork | None:
-    """What an attempt made on its branch until it ended.
+    """Return the work of an attempt on its branch until it ended.
 
-    `None` for nothing, or where nobody knows. Raises WorkspaceError.
+    `None` if there is none or nothing is known. Raises WorkspaceError.
     """
     begun = ref.begun or await _branch_start(home, branch_of(Path(attempt.workspace)))
     if not begun or begun == ref.tip:
@@ -412,7 +415,7 @@ async def _branch_start(home: Path, branch: str) -> str:
 
 
 async def diff_of(home: Path, judgement: MergeJudgement) -> str:
-    """What a person changed in an attempt's files, cut to what a prompt can hold."""
+    """Return a person's changes to an attempt's files, cut to what a prompt can hold."""
     ids: Sequence[str] = [each.id for each in judgement.revisions[:_MAX_SHOWN]]
     if not ids:
         return ""

@@ -1,11 +1,11 @@
-"""The learner: draws lessons, summaries and facts from ended attempts, beside the work.
+"""The learner: draws lessons, summaries and facts from ended attempts while other work goes on.
 
-It never holds up the work and never breaks it. What it cannot do is told in the journal and tried
-again by the next run; what another process has done meanwhile is left as that did it.
+It never delays or breaks the work. A failure is journaled and tried again by the next run; chores
+done meanwhile by another process are left as they are.
 
-A reflector that cannot be built (no key, no such package) may be there in the next run: a lesson
-and a summary wait for that, fail visibly, and have the fixed form at their last try. A review does
-not wait: its facts are shared unreviewed, so that none stays hidden for want of a model.
+A reflector that cannot be built (missing key or package) may be available in the next run: lessons
+and summaries wait for it, fail visibly, and take the fixed form at their last try. A review does
+not wait: its facts are shared unreviewed, so that none stays hidden for lack of a model.
 """
 
 import asyncio
@@ -65,27 +65,27 @@ _MISSING = {
     Chore.LESSON: "the rejection of attempt {attempt} teaches no lesson",
     Chore.REVIEW: "the facts that attempt {attempt} found are not reviewed",
 }
-"""What there is not where a chore fails."""
+"""What is missing when a chore fails."""
 
 ChoreCounts = Counter[StudyState]
-"""How many chores were done, refused and failed."""
+"""Number of chores done, refused and failed."""
 
 _NEWS = frozenset({kind_of(AttemptTransition), kind_of(Feedback)})
-"""Kinds of entries that a chore may follow from."""
+"""Kinds of entries that can lead to a chore."""
 
 
 def taken_up(settings: LearningSettings) -> frozenset[Chore]:
-    """The kinds of chores that are done at all."""
+    """Return the kinds of chores that are enabled."""
     return frozenset(Chore) - (set[Chore]() if settings.lessons.enabled else {Chore.LESSON})
 
 
 class Learner:
-    """Does the open chores of a journal, whichever run they come from. Each is tried once."""
+    """Does the open chores of a journal, of all its runs. Each is tried once."""
 
     def __init__(
         self, journal: Journal, *, settings: Settings, clock: Clock, bus: Bus | None = None
     ) -> None:
-        """Learn from a journal; with a bus, others hear of it, and it hears of new verdicts."""
+        """Learn from a journal; a bus announces new records and brings hints of new verdicts."""
         self._journal = journal
         self._learned = Learned(journal)
         self._settings = settings
@@ -96,14 +96,14 @@ class Learner:
         self._outages = Outages()
         self._tried: set[tuple[int, Chore]] = set()
         self._old: set[int] = set()
-        """Attempts of earlier runs that were taken up, or would have been in no outage."""
+        """Attempts of earlier runs that count towards the look-back limit."""
         self._began: int | None = None
-        """The newest entry when its run began; of what is older it takes up so much only."""
+        """The newest entry when the run began; older attempts are limited in number."""
 
     # -- beside a run ----------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Learn from what ends, until cancelled or until the journal cannot be used any more."""
+        """Learn from what ends, until cancelled or until the journal becomes unusable."""
         try:
             await self.begin()
             await self._scan()
@@ -112,15 +112,15 @@ class Learner:
             log.warning("nothing more is learned from this run: %s", why(error))
 
     async def begin(self) -> None:
-        """Take up only so much of what is older than this moment. Raises JournalError."""
+        """Limit from now on how many older attempts are studied. Raises JournalError."""
         if self._began is None:
             self._began = await self._journal.last_id()
 
     async def finish(self, projects: Iterable[str], *, seconds: float) -> None:
-        """Do what is left, then look back at these projects; no longer than so many seconds.
+        """Do the remaining chores, then look back at these projects, for at most `seconds`.
 
-        What is cut off by that is done by the next run, or by `midwatch learn`. The exit code of
-        the run does not depend on it.
+        What is cut off is done by the next run, or by `midwatch learn`. The run's exit code does
+        not depend on it.
         """
         if not seconds:
             return
@@ -149,7 +149,7 @@ class Learner:
                     await self.study_all()
                     failing = False
                 except JournalError as error:  # perhaps another process holds it too long
-                    # Told once: it may go on all night.
+                    # Logged once: it may go on all night.
                     log.log(
                         logging.DEBUG if failing else logging.WARNING,
                         "nothing is learned at present: %s",
@@ -157,11 +157,11 @@ class Learner:
                     )
                     failing = True
                 await _news(hints, self._settings.monitor.tick_seconds)
-                # What was done about the attempt is judged in these moments.
+                # Gives the monitor time to judge the interventions of the attempt.
                 await asyncio.sleep(self._settings.monitor.poll_seconds)
 
     async def _scan(self) -> None:
-        """Look for verdicts that nobody spoke."""
+        """Look for implied verdicts."""
         feedback = self._settings.learning.feedback
         if not feedback.implied:
             return
@@ -175,7 +175,7 @@ class Learner:
         self._tell(entries)
 
     async def _look_back(self, project: str) -> None:
-        """Have new guidelines proposed, unless they are switched off, and archive old lessons."""
+        """Have new guidelines proposed, unless that is disabled, and archive old lessons."""
         if self._settings.learning.guidelines.enabled:
             await self.reflect(project)
         lessons = self._settings.learning.lessons
@@ -187,15 +187,15 @@ class Learner:
         """Do every open chore once. Raises JournalError."""
         total: ChoreCounts = Counter()
         async with self._busy:
-            # Until nothing is open: the facts of a summary are to be reviewed after it.
+            # Repeated until nothing is open: a summary's facts are reviewed after it.
             while (progress := await self._pass()) is not None:
                 total += progress
         return total
 
     async def study(self, *, attempt: int) -> LessonResult:
-        """Draw the lessons of one attempt; what came of its newest verdict.
+        """Draw the lessons of one attempt; return the result for its newest verdict.
 
-        Its summary is left to the next run: nobody waits for that. Raises JournalError.
+        Its summary is left to the next run, as nobody waits for it. Raises JournalError.
         """
         async with self._busy:
             while await self._pass(attempt=attempt, only=Chore.LESSON) is not None:
@@ -203,9 +203,9 @@ class Learner:
         return await lesson_result(self._journal, attempt, settings=self._settings.learning)
 
     async def reflect(self, project: str) -> Reflection:
-        """Look back at a project, by the reflector of its newest task; what that came to.
+        """Look back at a project with the reflector of its newest task, and return the result.
 
-        Where the reflector cannot be built, that is the error. Raises JournalError.
+        A reflector that cannot be built is the result's error. Raises JournalError.
         """
         task = await newest_task(self._journal, project)
         model, lacks = (None, "") if task is None else self._reflector(task)
@@ -222,7 +222,7 @@ class Learner:
     async def _pass(
         self, *, attempt: int | None = None, only: Chore | None = None
     ) -> ChoreCounts | None:
-        """Do what is open now, the newest first; `None` if nothing can be done."""
+        """Do the open chores, the newest first; `None` if there was nothing to do."""
         learning = self._settings.learning
         kinds = taken_up(learning) & ({*Chore} if only is None else {only})
         chores = await self._learned.chores(tries=learning.tries, attempt=attempt, kinds=kinds)
@@ -244,7 +244,7 @@ class Learner:
         return progress
 
     def _takes(self, chore: OpenChore, *, asked: bool) -> bool:
-        """Whether a chore is this learner's to do, once."""
+        """Whether a chore is this learner's to do; each is tried once."""
         if (chore.about, chore.chore) in self._tried:
             return False
         if not asked and self._began is not None and chore.about <= self._began:
@@ -254,9 +254,9 @@ class Learner:
         return True
 
     async def _awaits(self, chore: OpenChore) -> bool:
-        """Whether a chore waits for the summary of its attempt, which failed, and may bring facts.
+        """Whether a review waits for the failed summary of its attempt, which may bring more facts.
 
-        Not where nobody can review them: then those that are there need not wait for more.
+        Not if nobody can review them: then existing facts need not wait for more.
         """
         if chore.chore is not Chore.REVIEW:
             return False
@@ -264,24 +264,24 @@ class Learner:
         return not lacks
 
     async def _rests(self, chore: OpenChore) -> bool:
-        """Whether a chore is put off, because its reflector gives no answer at present."""
+        """Whether a chore is postponed because its reflector does not answer at present."""
         if not self._outages:
             return False
         model, _ = self._reflector(await self._journal.task(chore.task))
         return self._outages.resting(model, self._clock())
 
     def _reflector(self, task: Task) -> tuple["Model | None", str]:
-        """The model to be asked about a task, and why there is none where there should be one."""
+        """Return the model to ask about a task, and why there is none if there should be one."""
         try:
             return self._reflectors.of(task), ""
         except UsageError as error:  # no key, no such package or module
             return None, str(error)
 
     async def _do(self, chore: OpenChore) -> StudyState | None:
-        """One chore by itself: whatever fails in it is stored, and the others go on.
+        """Do one chore; a failure is stored, and the others go on.
 
-        `None` if nothing was left to do of it, or another process has done it. Raises JournalError
-        where not even a failure can be stored.
+        `None` if nothing was left to do, or another process has done it. Raises JournalError if not
+        even the failure can be stored.
         """
         try:
             drawn = await self._draw(chore)
@@ -295,7 +295,7 @@ class Learner:
         return drawn.state
 
     async def _fail(self, chore: OpenChore, reason: str) -> StudyState | None:
-        """Say what there is not now, why, and whether that can change; and store it."""
+        """Warn about a failed chore, with the reason and whether it is retried, and store it."""
         over = is_last(chore, self._settings)
         log.warning(
             "%s: %s; the work is not affected, and %s",
@@ -309,7 +309,7 @@ class Learner:
         return None
 
     async def _draw(self, chore: OpenChore) -> ChoreResult | None:
-        """What a chore comes to; `None` if there is nothing left to do."""
+        """Return the result of a chore; `None` if there is nothing left to do."""
         task = await self._journal.task(chore.task)
         attempt = await self._journal.attempt(chore.attempt)
         model, lacks = self._reflector(task)
@@ -329,7 +329,7 @@ class Learner:
         return fixed_form(await self._ask(subject), lacks)
 
     async def _ask(self, subject: ChoreContext) -> ChoreResult:
-        """A lesson or a summary; what its reflector does says whether it is to be asked on."""
+        """Draw a lesson or a summary; success and failure count for the reflector's outage."""
         try:
             if subject.chore.chore is Chore.LESSON:
                 drawn = await lesson_from(subject)
@@ -351,7 +351,7 @@ class Learner:
             for record in (*drawn.records, study)
         )
         self._tell(await self._journal.commit(Commit(drafts=drafts)))
-        # Numbers only: what a lesson says belongs into the journal, and into no log.
+        # Numbers only: a lesson's text belongs in the journal, not in a log.
         log.debug("the %s of attempt %d: %s", chore.chore, chore.attempt, drawn.state)
 
     def _tell(self, entries: Sequence[Entry]) -> None:
@@ -361,7 +361,7 @@ class Learner:
 
 
 async def _news(hints: Subscription, seconds: float) -> None:
-    """Wait until an attempt or a verdict is new, or for so many seconds: hints may get lost."""
+    """Wait until an attempt or a verdict is new, at most `seconds`: hints may be lost."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while not any(hint.kind in _NEWS for hint in await hints.wait()):

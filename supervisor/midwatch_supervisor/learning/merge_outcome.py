@@ -1,18 +1,18 @@
-"""What became of an attempt's merged work: kept, edited, or taken back. Pure.
+"""The outcome of an attempt's merged work: kept, edited, or reverted. Pure.
 
-It is told from the recent history of the branch that took the work: its line of commits, what each
-changed, when each came. `LOG` is what git is asked for, and `revisions` reads its answer;
-`BRANCH_LOG` and `branch` do the same for the branch of an attempt. Of a merge the changes are those
-against its first parent, so that what stands in the line is what the branch's owner saw happen.
+It is read from the recent history of the branch that took the work: the commits on its first-parent
+line, what each changed, and when each came. `LOG` is the git command, and `revisions` reads its
+output; `BRANCH_LOG` and `branch` do the same for an attempt's branch. The changes of a merge are
+those against its first parent, so that the line shows what the branch's owner saw happen.
 
 A change counts as a person's unless an agent wrote it: Midwatch itself, or an attempt on its own
-branch before its end. Only what is committed counts, and only on the branch that took the work.
+branch before its end. Only commits count, and only on the branch that took the work.
 
-**Taken back**: a person's commit says that it reverts the merge or a commit of the attempt, or the
-attempt's files are again what they were before it, and a person was the last to change them.
-**Edited**: some of its files are other than they were merged, and a person changed them.
-**Kept**: no person did, for long enough. Once that is stored, a later edit is new work and no
-verdict; only a revert overturns it. Nothing follows a revert.
+**Reverted**: a person's commit says that it reverts the merge or a commit of the attempt, or the
+attempt's files are again as they were before it, and a person changed them last. **Edited**: some
+of its files differ from the merged ones, and a person changed them. **Kept**: no person changed
+them for long enough. Once that is stored, a later edit is new work and no verdict; only a revert
+overrides it. Nothing follows a revert.
 """
 
 import re
@@ -35,22 +35,22 @@ BRANCH_LOG = ("log", "--no-color", "--format=%H%x00%P%x00%ae%x00%at")
 RAW = ("diff", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-color")
 
 _RECORD = re.compile("\x1e(?=[0-9a-f]{40,64}\0)")
-"""Where a commit begins: a message may hold any character but NUL."""
+"""Start of a commit: a message may contain any character but NUL."""
 _LONGEST = 300
-"""Characters of a commit's message; more than its subject, less than its changelog."""
+"""Characters kept of a commit's message: more than its subject, less than its details."""
 _BY_GIT = re.compile(r'Revert "|Reapply "|This reverts commit |reversing$|changes made to |Merge ')
 _REVERTS = re.compile(r"This reverts commit ([0-9a-f]{40,64})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFileChange:
-    """What one commit did to one file. Contents are git's names for them, empty for no file."""
+    """What one commit did to one file. Contents are git object names, empty for no file."""
 
     path: str
     before: str
     after: str
     origin: str = ""
-    """What it was called before, if it was renamed."""
+    """The file's former name, if it was renamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +62,11 @@ class Revision:
     author: str
     email: str
     at: datetime
-    """When it was made as it is, by its committer."""
+    """The committer's time."""
     reverts: frozenset[str] = frozenset()
-    """The commits that it says it takes back."""
+    """The commits that it says it reverts."""
     said: str = ""
-    """What its writer said of it, without what git itself writes of a revert."""
+    """The author's own message, without the text that git writes for reverts."""
     changes: tuple[CommitFileChange, ...] = ()
 
     @property
@@ -76,13 +76,13 @@ class Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """The commits on the branch of an attempt, by who wrote them."""
+    """The commits on an attempt's branch, by author."""
 
     tip: str
-    """The attempt's last commit; the one that it began with if it has none."""
+    """The attempt's last commit, or the one it began with if it has none."""
     own: frozenset[str]
     fixes: frozenset[str]
-    """What a person committed on top of `tip`."""
+    """A person's commits on top of `tip`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,32 +90,32 @@ class BranchHistory:
     """A branch as far back as it was read."""
 
     revisions: Mapping[str, Revision]
-    """All commits that the branch has."""
+    """All commits of the branch."""
     line: tuple[Revision, ...]
-    """Those that it went through itself, oldest first: always the first parent."""
+    """Its first-parent commits, oldest first."""
     places: Mapping[str, int]
-    """Which commit of the line brought each commit in."""
+    """For each commit, the index in `line` of the commit that brought it in."""
     side: Mapping[int, tuple[Revision, ...]]
-    """The others that a merge in the line brought in, by its place."""
+    """The other commits that a merge in `line` brought in, by its index."""
     touching: Mapping[str, Sequence[tuple[int, CommitFileChange]]]
-    """What the line did to each file, under its old name and its new one, by place."""
+    """What `line` did to each file, under its old and new name, with indexes."""
     arrivals: tuple[tuple[int, datetime], ...] = ()
-    """Since when the branch stood at which place, as far as its log tells; oldest first."""
+    """When the branch moved to which index, as far as its reflog goes, oldest first."""
 
     @property
     def reverting(self) -> Iterator[tuple[int, Revision]]:
-        """The commits that take others back, with the place in the line that brought them."""
+        """Yield the commits that revert others, with the index in `line` that brought them."""
         for place, carrier in enumerate(self.line):
             for each in (carrier, *self.side.get(place, ())):
                 if each.reverts:
                     yield place, each
 
     def arrival(self, place: int) -> datetime | None:
-        """When the branch came to have that place of its line; `None` where nothing tells."""
+        """Return when the branch reached an index of its line; `None` if unknown."""
         return next((at for found, at in self.arrivals if found >= place), None)
 
     def content(self, file: str, place: int, *, default: str) -> str:
-        """What a file was at a place of the line; `default` if nothing changed it before."""
+        """Return a file's content at an index of the line; `default` if nothing had changed it."""
         known = self.touching.get(file, ())
         index = bisect_right(known, place, key=lambda each: each[0])
         if not index:
@@ -124,15 +124,15 @@ class BranchHistory:
         return change.after if change.path == file else ""
 
     def next_change(self, file: str, place: int) -> tuple[int, CommitFileChange] | None:
-        """What happened to a file next after a place of the line."""
+        """Return the next change of a file after an index of the line."""
         known = self.touching.get(file, ())
         index = bisect_right(known, place, key=lambda each: each[0])
         return known[index] if index < len(known) else None
 
     def by_person(self, place: int, names: Collection[str], agents: Collection[str]) -> bool:
-        """Whether a person wrote what the line did to a file at a place.
+        """Whether a person made the change of a file at an index of the line.
 
-        Of a merge whoever changed the file on the branch that it brings in.
+        For a merge, the authors of the merged commits that touch the file count.
         """
         carrier = self.line[place]
         writers = [
@@ -149,7 +149,7 @@ class BranchHistory:
 def branch_history(
     revisions: Iterable[Revision], head: str, arrivals: Iterable[tuple[str, datetime]] = ()
 ) -> BranchHistory:
-    """The history of a branch at the commit `head`, whose own log is `arrivals`, oldest first."""
+    """Return the history of a branch at commit `head`; `arrivals` is its reflog, oldest first."""
     known = {each.id: each for each in revisions}
     line = _line(known, head)
     places, side = _brought(known, line)
@@ -197,10 +197,10 @@ def _brought(
 
 
 def branch(log: str, tip: str, ended: datetime) -> Branch:
-    """Read what git answers to `BRANCH_LOG` of a branch at `tip` whose attempt ended at a moment.
+    """Read git's output for `BRANCH_LOG` of a branch at `tip`, whose attempt ended at `ended`.
 
-    What is written later is a person's, unless Midwatch wrote it: only an attempt that is not over
-    commits under the name of the repository's owner. Merges are nobody's.
+    Later commits are a person's, unless Midwatch wrote them: only an unfinished attempt commits
+    under the name of the repository's owner. Merges count for nobody.
     """
     known: dict[str, list[str]] = {}
     late: set[str] = set()
@@ -221,7 +221,7 @@ def branch(log: str, tip: str, ended: datetime) -> Branch:
 
 
 def revisions(log: str) -> Iterator[Revision]:
-    """Read what git answers to `LOG`. Raises ValueError where it is something else."""
+    """Read git's output for `LOG`. Raises ValueError if it is something else."""
     starts = [each.start() for each in _RECORD.finditer(log)]
     if log and 0 not in starts[:1]:
         raise ValueError("it does not begin with a commit")
@@ -247,7 +247,7 @@ def _explain(message: str) -> str:
 
 
 def changes(raw: str) -> Iterator[CommitFileChange]:
-    """Read git's raw form of a diff, which ends each part with a NUL. Raises ValueError."""
+    """Read git's raw diff format, whose parts end with NUL. Raises ValueError."""
     parts = iter(part.lstrip("\n") for part in raw.split("\0"))
     for part in parts:
         if not part.startswith(":"):
@@ -269,35 +269,35 @@ def changes(raw: str) -> Iterator[CommitFileChange]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchWork:
-    """What an attempt made on its branch."""
+    """The work of an attempt on its branch."""
 
     attempt: int
-    """By journal id."""
+    """The attempt's journal id."""
     tip: str
     """The branch's last commit."""
     begun: str
-    """The commit that it began with."""
+    """The commit it began with."""
     own: frozenset[str]
     """The commits between them."""
     fixes: frozenset[str] = frozenset()
-    """What a person committed on its branch after its end, on top of `tip`."""
+    """A person's commits on the branch after the attempt's end, on top of `tip`."""
     before: dict[str, str]
-    """The content of each file that it changed as it was at the beginning, by name."""
+    """The original content of each file it changed, by name."""
     after: dict[str, str]
-    """The same at the end."""
+    """The final content of each file it changed, by name."""
     merged_at: datetime | None = None
     """When `midwatch merge` merged it, if it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePoint:
-    """Where an attempt's work came into the branch that took it."""
+    """Where an attempt's work entered the branch that took it."""
 
     place: int
-    """Which commit of the branch's line brought it, from 0."""
+    """Index in the branch's line of the commit that brought it."""
     at: datetime
     sure: bool = True
-    """Off where only the time of the work is known, and not that of its merge."""
+    """False if only the time of the work is known, not of its merge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,9 +306,9 @@ class MergeJudgement:
 
     sign: Sign
     files: tuple[str, ...]
-    """Those of the attempt that it is about, as it named them."""
+    """The attempt's files concerned, by the attempt's names."""
     names: tuple[str, ...] = ()
-    """Those and what they are called now."""
+    """These names, and the current ones."""
     revisions: tuple[Revision, ...] = ()
     """The person's commits, oldest first."""
 
@@ -317,13 +317,13 @@ class MergeJudgement:
 class _FileHistory:
     file: str
     name: str
-    """What it is called now."""
+    """The current name."""
     merged: str
     now: str
     before: frozenset[str]
-    """What it was before the attempt."""
+    """Contents before the attempt."""
     by_persons: tuple[Revision, ...]
-    """The commits of persons that changed its content."""
+    """Commits of persons that changed the content."""
 
     @property
     def changed(self) -> bool:
@@ -335,10 +335,10 @@ class _FileHistory:
 
 
 def merge_point(work: BranchWork, history: BranchHistory) -> MergePoint | None:
-    """Where the work was merged; `None` if it was not.
+    """Return where the work was merged; `None` if it was not.
 
-    By its last commit, else (squashed, or put on top of others) by its content: the first moment
-    at which each of its files is what the attempt made of it.
+    Found by its last commit, else (squashed or rebased) by content: the first moment at which each
+    of its files is as the attempt left it.
     """
     place = history.places.get(work.tip)
     if place is None:
@@ -349,7 +349,7 @@ def merge_point(work: BranchWork, history: BranchHistory) -> MergePoint | None:
     at, arrived = work.merged_at, history.arrival(place)
     if at is None and arrived is not None:
         at = max(arrived, carrier.at)
-    # A branch that was taken as it is has commits from before its merge only.
+    # After a fast-forward, all commits are older than the merge.
     return MergePoint(place=place, at=at or carrier.at, sure=bool(at) or carrier.id != work.tip)
 
 
@@ -374,9 +374,9 @@ def _by_content(work: BranchWork, history: BranchHistory) -> int | None:
 def agents(
     works: Iterable[BranchWork], merges: dict[int, MergePoint], history: BranchHistory
 ) -> frozenset[str]:
-    """The commits that no person wrote: on the branches of attempts, or bringing these in.
+    """Return the commits that no person wrote: on attempts' branches, or bringing these in.
 
-    `merges` are by attempt. A merge by a person is not among them: what it brings is.
+    `merges` are by attempt. A person's merge commit is not included; what it brings in is.
     """
     found = {each.id for each in history.revisions.values() if each.by_midwatch}
     for work in works:
@@ -398,9 +398,9 @@ def judge(
     settings: FeedbackSettings,
     now: datetime,
 ) -> MergeJudgement | None:
-    """What became of merged work by now; `None` while that says nothing, or nothing new.
+    """Return the outcome of merged work so far; `None` if nothing, or nothing new, can be said.
 
-    `stored` is the last implied verdict of the attempt.
+    `stored` is the attempt's last implied verdict.
     """
     if stored is Sign.REVERTED or now - merge.at > span(settings.watched_for.seconds):
         return None
@@ -484,7 +484,7 @@ def _file_history(
 def _reverts(
     work: BranchWork, place: int, history: BranchHistory, agents: frozenset[str]
 ) -> tuple[Revision, ...]:
-    """A person's commits after the merge that say that they take it, or a part of it, back."""
+    """Return a person's commits after the merge that say they revert it or a part of it."""
     mine = work.own | {history.line[place].id}
     return tuple(
         revision

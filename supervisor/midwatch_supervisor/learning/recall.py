@@ -1,6 +1,6 @@
-"""What an attempt is given of all that was learned: found while it is set up, once, or not at all.
+"""What an attempt is given of all that was learned, looked up once while it is set up.
 
-Nothing here may hold up the work: what cannot be had in a few seconds is done without, visibly.
+Nothing here may delay the work: what is not found in a few seconds is left out, visibly.
 """
 
 import asyncio
@@ -49,32 +49,32 @@ from midwatch_tools.data_blocks import DataBlocks, plain
 log = logging.getLogger(__name__)
 
 PART = "learning: recall"
-"""The part that a fault names."""
+"""The part of Midwatch that a fault names."""
 _SECONDS = 5.0
-"""How long an attempt waits for it at most."""
+"""Longest time that an attempt waits."""
 _RECENT = 50
-"""Lessons whose use tells how many an attempt is given, where that number adapts."""
+"""Number of recent lessons whose use adapts the number of lessons given."""
 _BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledText:
-    """What is put into the first prompt, and what the journal is told of it."""
+    """The text for the first prompt, and the records about it."""
 
     text: str = ""
     records: tuple[Record, ...] = ()
-    """To be recorded before the prompt is sent; none if that was done before a crash."""
+    """To be recorded before the prompt is sent; empty if that was done before a crash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
-    """Whom something is looked for."""
+    """The task and attempt for which something is looked up."""
 
     task: Task
     assignment: Assignment
     attempt: Attempt
     plan: Plan
-    """The owner's, or the one of the attempt before; the planner's is not written yet."""
+    """The owner's plan, or the previous attempt's; the planner's is not written yet."""
 
 
 async def recall(
@@ -86,9 +86,10 @@ async def recall(
     seconds: float = _SECONDS,
     ticks: Callable[[], float] = time.monotonic,
 ) -> RecalledText:
-    """Find what an attempt is given. Never raises: a failure is a fault, and the work goes on.
+    """Look up what an attempt is given. Never raises: a failure becomes a fault, and the work goes
+    on.
 
-    After a crash it is found again as it was recorded, and no use is counted twice.
+    After a crash the recorded selection is used again, and no use is counted twice.
     """
     if not settings.prompt_tokens or not request.task.project:
         return RecalledText()
@@ -119,7 +120,7 @@ async def recall(
 
 
 def group_of(project: str, task: str, share: float) -> Group:
-    """In which group of the comparison a task is: the same one in each run and on each machine."""
+    """Return a task's group in the comparison: the same in each run and on each machine."""
     if not share:
         return Group.NONE
     digest = blake2b(f"{project}\0{task}".encode(), digest_size=_BYTES).digest()
@@ -128,7 +129,7 @@ def group_of(project: str, task: str, share: float) -> Group:
 
 
 def wanted_by(request: RecallRequest) -> Wanted:
-    """What an attempt is about."""
+    """Return what an attempt is about."""
     spec = request.assignment.task
     files = [file for step in request.plan.steps for file in step.files]
     return Wanted(
@@ -153,7 +154,7 @@ async def _find(
     lessons: Sequence[tuple[Recalled, KnownLesson]] = ()
     facts: Sequence[KnownFact] = ()
     if settings.lessons.enabled:
-        # The parts of a split task are in the group of the whole.
+        # The parts of a split task belong to the group of the whole.
         whole = request.assignment.parent or request.task.name
         group = group_of(request.task.project, whole, settings.lessons.control_share)
         if group is not Group.CONTROL:
@@ -162,7 +163,7 @@ async def _find(
     if given := await _given_by_person(journal, request.task):
         ids = {recalled.lesson for recalled, _ in given}
         lessons = [*given, *(each for each in lessons if each[0].lesson not in ids)]
-        # An attempt with lessons is no control, and one that a person chose them for is no sample.
+        # Lessons chosen by a person make the attempt neither a control nor a random sample.
         group = Group.NONE
     if settings.facts.enabled and settings.facts.in_prompt:
         facts = await known.facts_like(wanted_by(request), limit=settings.facts.in_prompt)
@@ -172,7 +173,7 @@ async def _find(
 
 
 async def _earlier(journal: Journal, attempt: Attempt) -> frozenset[int]:
-    """The attempts before one of the same task, by journal id: the prompt tells of them itself."""
+    """Return the ids of the task's earlier attempts: the prompt describes them itself."""
     attempts = await journal.attempts(attempt.task)
     return frozenset(each.id for each in attempts if each.number < attempt.number)
 
@@ -191,17 +192,17 @@ async def _lessons(
 
 
 def _told(lesson: KnownLesson, earlier: Container[int]) -> bool:
-    """Whether a lesson comes only from attempts that the prompt tells of by itself."""
+    """Whether a lesson comes only from attempts that the prompt describes itself."""
     if lesson.lesson.born is Birth.PERSON:
         return False
     return all(attempt in earlier for attempt in lesson.lesson.sources or (lesson.attempt,))
 
 
 async def _given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled, KnownLesson]]:
-    """The lessons that the next attempt of a task is given whatever it is about, in their order.
+    """Return the lessons a person chose for the task's next attempt, in their order.
 
-    One that had no room in a prompt is given to the attempt after it; one that was taken out of
-    use meanwhile is not. Raises JournalError.
+    One that did not fit into a prompt is given to the following attempt; one that was retired
+    meanwhile is not. Raises JournalError.
     """
     waiting: dict[int, None] = {}
     async for entry in journal.all_entries(task=task.id, kinds=(LessonMark, Recall)):
@@ -227,7 +228,7 @@ async def _given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled,
 async def _again(
     journal: Journal, before: Recall, settings: LearningSettings, blocks: DataBlocks
 ) -> LearnedText:
-    """What was recorded, as it was; what was retired meanwhile does not come back."""
+    """Return the recorded selection; what was retired meanwhile does not come back."""
     known = Learned(journal)
     lessons = await known.lessons(ids=[each.lesson for each in before.lessons], obsolete=False)
     facts = await known.facts(ids=before.facts)
@@ -250,10 +251,10 @@ _KINDS = (TaskTransition, Plan, Step, Feedback)
 
 
 async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
-    """How at most `limit` similar finished tasks of the project went, one a line.
+    """Return how at most `limit` similar finished tasks of the project went, one a line.
 
-    The most similar first, of equally similar ones the newest; at most 1,500 characters, and
-    nothing where there is none. No words of workers are in it: nobody has looked at those.
+    The most similar first, and the newest of equally similar ones; at most 1,500 characters, and
+    empty if there are none. Contains no words of workers, since nobody has reviewed those.
     """
     lines: list[str] = []
     alike = await _alike(journal, task) if project_of(task) else []
@@ -270,7 +271,7 @@ async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
 
 
 async def _alike(journal: Journal, task: Task) -> list[Task]:
-    """The tasks of the same project that have words in common with one, the most alike first."""
+    """Return the project's tasks that share words with a task, the most similar first."""
     project, about = project_of(task), _words(task)
     rated: list[tuple[float, int, Task]] = []
     for run in await journal.runs():
@@ -287,7 +288,7 @@ def _words(task: Task) -> frozenset[str]:
 
 
 async def _precedent(journal: Journal, task: Task) -> str:
-    """How one task went, in a line; empty if it is not over."""
+    """Return in a line how a task went; empty if it is not over."""
     end, plan, steps = None, Plan(steps=()), 0
     verdicts: dict[Origin, Feedback] = {}
     async for entry in journal.all_entries(task=task.id, kinds=_KINDS):
@@ -318,7 +319,7 @@ async def _precedent(journal: Journal, task: Task) -> str:
 
 
 def _verdict_words(verdicts: Mapping[Origin, Feedback]) -> str:
-    """What a person said of the result last; else what the person did with it."""
+    """Return a person's last verdict on the result; else what the person did with it."""
     if (said := verdicts.get(Origin.EXPLICIT)) is not None:
         return f", then {'accepted' if said.accepted else 'rejected'} by a person"
     implied = verdicts.get(Origin.IMPLIED)
@@ -326,5 +327,5 @@ def _verdict_words(verdicts: Mapping[Origin, Feedback]) -> str:
 
 
 def _goal(task: Task) -> str:
-    """What a task is about; its specification may be of any version."""
+    """Return a task's goal; its specification may be of any version."""
     return JsonNode(task.spec).decoded["task"]["goal"].text

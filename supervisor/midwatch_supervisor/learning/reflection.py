@@ -1,12 +1,12 @@
-"""A look back at a project's attempts, from the journal and into it.
+"""Looks back at a project's attempts: reads them from the journal, and stores the results.
 
-A watermark says how far summaries were looked at, so that no attempt is used twice or missed:
+A watermark says up to where summaries were used, so that no attempt is used twice or missed:
 
 - Attempts with too few turns will never have more: the watermark passes them.
-- As long as there are too few deep ones, it stops before the first of these, and they wait.
-- Where the first question fails, it stays, and the next look takes up the same attempts; after
-  `learning.tries` failures it passes them, so that one bad answer does not stop everything.
-- Where only the second fails, what the first came to is kept, and the watermark passes.
+- While there are too few deep ones, it stops before the first of these, and they wait.
+- If the first question fails, it stays, and the next look takes the same attempts again; after
+  `learning.tries` failures it passes them, so that one bad answer does not block everything.
+- If only the second fails, the first result is kept, and the watermark passes.
 """
 
 import logging
@@ -61,14 +61,14 @@ from midwatch_tools.data_blocks import fold_lines
 log = logging.getLogger(__name__)
 
 PART = "learning: guidelines"
-"""The part that a fault names."""
+"""The part of Midwatch that a fault names."""
 OFF = "guidelines are switched off"
 NO_MODEL = "there is no model to look back with"
 _PAGE = 100
 _EACH = 5
-"""Asides of one attempt and kind at most."""
+"""Largest number of asides for one attempt and kind."""
 _EARLIER = 40
-"""Insights of earlier looks that a new text is written with at most."""
+"""Largest number of earlier insights used for a new text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +76,11 @@ class Batch:
     """The summaries since the last look."""
 
     deep: tuple[KnownSummary, ...] = ()
-    """Those with enough turns, oldest first."""
+    """Summaries with enough turns, oldest first."""
     newest: KnownSummary | None = None
-    """The last one that was looked at."""
+    """The last summary that was read."""
     before: KnownSummary | None = None
-    """The last one before the first of the deep ones."""
+    """The last summary before the first deep one."""
 
 
 async def reflect_project(
@@ -91,13 +91,12 @@ async def reflect_project(
     settings: Settings,
     now: Callable[[], datetime],
 ) -> Reflection | None:
-    """Look back at the attempts of a project since the last time; what it came to.
+    """Look back at a project's attempts since the last time, and return the result.
 
-    All that comes of it is stored in one commit: insights as lessons, a new version of the
-    guidelines, proposed and never in force by itself, how far the look went, and what it cost.
-    What was skipped stands in the journal only where that moves the watermark. Answers `None`
-    where another process looked back at the same time; then nothing is stored.
-    Raises JournalError, and nothing else.
+    Everything is stored in one commit: insights as lessons, a proposed version of the guidelines
+    (never in force by itself), the watermark, and the cost. A skipped look is journaled only if it
+    moves the watermark. Returns `None` and stores nothing if another process looked back at the
+    same time. Raises only JournalError.
     """
     config = settings.learning.guidelines
     learned = Learned(journal)
@@ -120,7 +119,7 @@ async def reflect_project(
 async def read_batch(
     learned: Learned, project: str, config: GuidelinesSettings, *, after: int
 ) -> Batch:
-    """The summaries above a watermark, with at most `max_runs` deep ones among them."""
+    """Return the summaries above a watermark, with at most `max_runs` deep ones."""
     found: list[KnownSummary] = []
     newest = before = None
     while page := await learned.summaries(project, after=after, limit=_PAGE):
@@ -149,7 +148,7 @@ class _Look:
         return Reflection(watermark=mark, skipped=reason)
 
     async def pass_over(self, batch: Batch, mark: int, reason: str) -> Reflection:
-        """Leave out the attempts that will never count; those that may, wait."""
+        """Skip the attempts that will never count; those that may count wait."""
         shallow = batch.before if batch.deep else batch.newest
         if shallow is None:
             return self.leave(mark, reason)
@@ -193,7 +192,7 @@ class _Look:
         return reflection
 
     async def _asides(self, batch: Batch) -> tuple[AttemptAside, ...]:
-        """The lessons of attempts, and what operators told and answered them, as far as wanted."""
+        """Return lessons of the attempts and messages of operators, as far as configured."""
         wanted, found = self.settings.learning.guidelines, list[AttemptAside]()
         kinds = (Intervention, Delivery, Feedback)
         for attempt in (each.attempt for each in batch.deep):
@@ -201,7 +200,7 @@ class _Look:
             found += [
                 AttemptAside(attempt=attempt, kind="lesson", text=each.lesson.text)
                 for each in (known if wanted.with_lessons else ())
-                # An insight is what looks back came to themselves.
+                # Insights are themselves results of earlier looks back.
                 if not each.obsolete and each.lesson.born is Birth.VERDICT
             ]
             entries = await self.journal.entries(attempt=attempt, kinds=kinds)
@@ -210,9 +209,10 @@ class _Look:
         return tuple(found)
 
     async def _without_known(self, result: ReflectionResult) -> ReflectionResult:
-        """Without insights that say what a lesson of the project says, also one that is retired.
+        """Drop insights that repeat a lesson of the project, including retired ones.
 
-        What was retired would come back by them, and what hurt would begin anew with no uses.
+        Otherwise retired lessons would return, and harmful ones would start again without their
+        record.
         """
         if not result.insights:
             return result
@@ -223,7 +223,7 @@ class _Look:
         return replace(result, insights=fresh, dropped=dropped)
 
     async def _earlier(self, versions: Sequence[KnownGuidelines]) -> list[str]:
-        """Insights that neither the text in force nor one that was turned down was made from."""
+        """Return insights that neither the current text nor a rejected one was made from."""
         settled = {GuidelinesState.LIVE, GuidelinesState.REJECTED}
         since = max((each.id for each in versions if each.state in settled), default=0)
         known = await self.learned.lessons(project=self.project)
@@ -237,7 +237,7 @@ class _Look:
     async def _note_failure(
         self, batch: Batch, mark: int, newest: KnownSummary, result: ReflectionResult
     ) -> Reflection:
-        """The first question failed: try the same attempts later, but not for ever."""
+        """Note that the first question failed; the same attempts are retried, but not for ever."""
         tries = await self._failures(mark) + 1
         over = tries >= self.settings.learning.tries
         reflection = Reflection(watermark=newest.id if over else mark, error=_error(result))
@@ -246,7 +246,7 @@ class _Look:
         return reflection
 
     async def _failures(self, mark: int) -> int:
-        """How often a look from here failed at its first question."""
+        """Return how often a look from this watermark failed at its first question."""
         looks: list[Reflection] = []
         async for entry in self.journal.all_entries(mark, kinds=(Reflection,)):
             match entry.record:
@@ -255,7 +255,7 @@ class _Look:
                     looks += [look] if task.project == self.project else []
                 case _:
                     pass
-        # What brought the watermark here looked back from before, whatever became of that.
+        # The first one is the look that moved the watermark here, from an earlier one.
         since = looks[1:] if mark else looks
         return sum(bool(each.error) for each in since)
 
@@ -283,14 +283,14 @@ class _Look:
         insights = result.insights if self.settings.learning.lessons.enabled else ()
         at = self.now()
         by_attempt = {each.attempt: each for each in batch.deep}
-        # The lessons first: a version that was made from them has the higher id.
+        # Lessons first: the version made from them must have the higher id.
         lessons = [_lesson(each, by_attempt, model, at) for each in insights]
         await self._commit(batch.deep[-1], records, lessons)
 
     async def _commit(
         self, newest: KnownSummary, records: Sequence[Record], lessons: Sequence[Draft] = ()
     ) -> None:
-        # People look for faults at attempts; the rest is the project's.
+        # Faults are attached to the attempt, where people look for them; the rest to the project.
         drafts = [
             Draft(
                 record=each,
@@ -304,7 +304,7 @@ class _Look:
 
 
 def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at: datetime) -> Draft:
-    """An insight as a lesson, with the newest of the attempts that show it."""
+    """Return an insight as a lesson, attached to the newest attempt that shows it."""
     newest = attempts[max(insight.sources)]
     lesson = Lesson(
         text=insight.content,
@@ -322,7 +322,7 @@ def _live(known: KnownGuidelines) -> bool:
 
 
 def _known(text: str | None, versions: Sequence[KnownGuidelines]) -> bool:
-    """Whether a text was proposed before, and waits or was turned down."""
+    """Whether a text was proposed before, and waits or was rejected."""
     settled = {GuidelinesState.PROPOSED, GuidelinesState.REJECTED}
     return text is not None and any(
         each.guidelines.text.split() == text.split() for each in versions if each.state in settled
@@ -330,13 +330,13 @@ def _known(text: str | None, versions: Sequence[KnownGuidelines]) -> bool:
 
 
 def _error(result: ReflectionResult) -> str:
-    """What failed, for people; that there is nothing new is no failure."""
+    """Return what failed, for people; finding nothing new is not a failure."""
     refused = (result.reason,) if result.refused and not result.errors else ()
     return "; ".join((*refused, *result.errors))
 
 
 def _aside_of(attempt: int, entry: Entry) -> AttemptAside | None:
-    """What a person said in an entry; `None` if nobody did."""
+    """Return a person's message in an entry; `None` if there is none."""
     match entry.record:
         case Intervention(by=Actor.OPERATOR, action=action, message=text) if text:
             return AttemptAside(attempt=attempt, kind=f"an operator said ({action})", text=text)
@@ -359,10 +359,10 @@ AUTHOR = "midwatch"
 async def archive(
     journal: Journal, projects: Iterable[str], *, settings: LessonSettings, now: datetime
 ) -> int:
-    """Archive the lessons of these projects that nobody was given for long; how many that were.
+    """Archive the projects' lessons that were not used for long; return their number.
 
-    A lesson that was never given counts from when it was written. That a person restored or rated
-    it counts as a use, or a restored one would be archived again at once. Raises JournalError.
+    A lesson that was never given counts from its creation. A person's restoring or rating counts as
+    a use, or a restored lesson would be archived again at once. Raises JournalError.
     """
     if not (limit := settings.archive_unused_after.seconds):
         return 0
@@ -373,7 +373,7 @@ async def archive(
         async for known in every(in_use):
             if (now - (known.last_used or known.at)).total_seconds() < limit:
                 continue
-            # A mark is the last thing that a person said of a lesson.
+            # The last mark is a person's latest act on a lesson.
             touched = [at async for at, _ in lesson_marks(journal, known)]
             if touched and (now - touched[-1]).total_seconds() < limit:
                 continue

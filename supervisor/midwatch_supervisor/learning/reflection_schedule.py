@@ -1,4 +1,4 @@
-"""When projects are looked back at: at the end of a run, after runs of a fleet, in quiet hours."""
+"""When projects are looked back at: at the end of a run, after a fleet's runs, in quiet hours."""
 
 import asyncio
 import logging
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 
 _OLD = 20
-"""Runs that whoever takes the post looks at: they may have ended while nobody had it."""
+"""Number of recent runs that a new leader looks at: they may have ended without one."""
 
 
 class FleetReflection:
-    """Looks back at the projects of a fleet's runs as these end, with the settings of each run.
+    """Looks back at the projects of a fleet's runs as these end, with each run's settings.
 
-    Lessons that nobody needs are archived with it. What was looked at before is not again, whoever
-    did it: that is what the project's watermark says.
+    Unused lessons are archived at the same time. The project's watermark prevents attempts from
+    being used twice, whoever used them.
     """
 
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
@@ -44,13 +44,13 @@ class FleetReflection:
         self._failing = False
 
     async def keep(self, learner: Learner, *, seconds: float) -> None:
-        """Look every so many seconds, until cancelled."""
+        """Look every `seconds`, until cancelled."""
         while True:
             try:
                 await self.look(learner)
                 self._failing = False
             except JournalError as error:
-                # Told once: it may go on all night.
+                # Logged once: it may go on all night.
                 level = logging.DEBUG if self._failing else logging.WARNING
                 log.log(level, "no look back at present: %s", error)
                 self._failing = True
@@ -67,7 +67,9 @@ class FleetReflection:
         self._after = last
 
     async def _changed_runs(self) -> Sequence[Run]:
-        """The runs of which a task began or ended since the last look; at first the newest."""
+        """Return runs with a task that began or ended since the last look; at first the newest
+        runs.
+        """
         if not self._after:
             runs = await self._journal.runs()
             return [each for each in runs if each.keeper is Keeper.MONITOR][-_OLD:]
@@ -93,7 +95,7 @@ class FleetReflection:
             return None
 
     async def _back(self, task: Task, settings: Settings) -> None:
-        """Look back at the project of a task, by the task's reflector."""
+        """Look back at a task's project, with the task's reflector."""
         project, now = task.project, self._clock
         try:
             lessons = settings.learning.lessons
@@ -114,7 +116,7 @@ class FleetReflection:
 
 
 async def last_tasks(journal: Journal, run: int) -> list[Task]:
-    """The task of each project that was over last in a run; none while any task is not over."""
+    """Return for each project of a run the task that ended last; empty while a task is not over."""
     last: dict[int, Entry] = {}
     async for entry in journal.all_entries(run=run, kinds=(TaskTransition,)):
         last[entry.task] = entry
@@ -132,7 +134,7 @@ async def last_tasks(journal: Journal, run: int) -> list[Task]:
 
 
 async def learn(learner: Learner, reflection: FleetReflection, *, seconds: float) -> None:
-    """Learn beside the work, and look back every so many seconds, until cancelled.
+    """Learn while other work goes on, and look back every `seconds`, until cancelled.
 
     Ends when the learner does. Raises JournalError.
     """
@@ -156,7 +158,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightWindow:
-    """One night, say: from its beginning up to its end."""
+    """A period such as a night, from its beginning up to its end."""
 
     begin: datetime
     end: datetime
@@ -166,13 +168,13 @@ class NightWindow:
 
 
 def next_window(hours: str, at: datetime) -> NightWindow:
-    """The window that a moment is in, or the next one.
+    """Return the window that contains a moment, or the next one.
 
     Args:
-        hours: `02:00-05:00`, in local time; an end that is not after its beginning is on the next
-            day, and the same time twice is the whole day.
-        at: An aware moment. Where its zone is a fixed offset, as after `astimezone()`, the clocks
-            do not change in between.
+        hours: `02:00-05:00`, in local time; an end that is not after the beginning is on the next
+            day, and equal times mean the whole day.
+        at: An aware moment. With a fixed offset, as after `astimezone()`, changes of the clocks in
+            between are ignored.
     """
     first, _, last = hours.partition("-")
     begin, end = time.fromisoformat(first), time.fromisoformat(last)

@@ -1,4 +1,4 @@
-"""Who looks back at a task: the model of its role `reflector`, if there is one."""
+"""Finds the model that looks back at a task: the one of its role `reflector`, if there is one."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 FAILURES = 3
-"""Failures of one model in a row after which it is left alone."""
+"""Consecutive failures of a model after which it is left alone."""
 PAUSE = timedelta(minutes=5)
-"""For so long; then one question tries it."""
+"""How long it is left alone; then one question tries it."""
 
 
 def reflector_of(assignment: Assignment | None) -> ModelSpec | None:
-    """The reflector of a task: its own model, by default the worker's; `None` if there is none.
+    """Return a task's reflector: its own model, by default the worker's; `None` if there is none.
 
-    Who wants no model to supervise (`supervisor: none`) has none look back by default. A scripted
-    worker's script knows nothing of looking back: it is no reflector by default.
+    With `supervisor: none` there is no reflector by default. A scripted worker is none by default
+    either, as its script does not cover looking back.
     """
     if assignment is None:
         return None
@@ -46,7 +46,7 @@ def reflects(assignment: Assignment | None) -> bool:
 class Reflectors:
     """Builds the reflectors of tasks, each once.
 
-    Their breakers are their own: a reflector that fails must not make a worker wait.
+    They have their own breakers: a failing reflector must not make a worker wait.
     """
 
     def __init__(self, settings: ProviderSettings) -> None:
@@ -54,7 +54,7 @@ class Reflectors:
         self._models: dict[tuple[str, str], Model | None] = {}
 
     def of(self, task: Task) -> "Model | None":
-        """The model to be asked about a task, or `None`.
+        """Return the model to ask about a task, or `None`.
 
         Raises UsageError and MissingExtraError as `model_for` does.
         """
@@ -77,7 +77,7 @@ class Reflectors:
 
 
 async def newest_task(journal: Journal, project: str) -> Task | None:
-    """The newest task of a project: its reflector is the project's. `None` without any."""
+    """Return a project's newest task, whose reflector stands for the project; else `None`."""
     for run in reversed(await journal.runs()):
         for task in reversed(await journal.tasks(run.id)):
             if task.project == project:
@@ -86,13 +86,13 @@ async def newest_task(journal: Journal, project: str) -> Task | None:
 
 
 class Outages:
-    """The models that failed several times in a row.
+    """Models that failed several times in a row.
 
-    Asked on in an outage, they would cost each chore one of its tries.
+    If they were asked during an outage, each chore would lose one of its tries.
     """
 
     def __init__(self) -> None:
-        # By identity: models need not be hashable, and whoever built one keeps it.
+        # By identity: models need not be hashable, and `Reflectors` keeps them alive.
         self._failures: Counter[int] = Counter()
         self._until: dict[int, datetime] = {}
 
@@ -101,22 +101,22 @@ class Outages:
         return bool(self._until)
 
     def resting(self, model: "Model | None", at: datetime) -> bool:
-        """Whether a model is not to be asked at that time; no model never is."""
+        """Whether a model is not to be asked at that time; `None` never rests."""
         until = self._until.get(id(model))
         return until is not None and at < until
 
     def note_failure(self, model: "Model | None", at: datetime) -> None:
-        """A question was not answered."""
+        """Note that a question was not answered."""
         if model is not None:
             self._failures[id(model)] += 1
             if self._failures[id(model)] >= FAILURES:
                 self._until[id(model)] = at + PAUSE
 
     def note_success(self, model: "Model | None") -> None:
-        """A question was answered."""
+        """Note that a question was answered."""
         self._failures.pop(id(model), None)
         self._until.pop(id(model), None)
 
     def probe(self) -> None:
-        """Let one question to each of them through now."""
+        """Permit one question to each of them now."""
         self._until.clear()

@@ -1,4 +1,4 @@
-"""What a run takes from what was learned before, and what it leaves to be learned from."""
+"""A run's interface to learning: what it takes from earlier runs, and what it leaves."""
 
 from collections.abc import Iterable
 
@@ -23,19 +23,19 @@ class RunLearning:
         self._learner = Learner(journal, settings=settings, clock=clock, bus=bus)
 
     async def precedents(self, task: Task) -> str:
-        """How similar tasks of the project went."""
+        """Return how similar tasks of the project went."""
         return await precedents(self._journal, task)
 
     async def recall(
         self, task: Task, assignment: Assignment, attempt: Attempt, plan: Plan, blocks: DataBlocks
     ) -> tuple[str, tuple[Record, ...]]:
-        """What an attempt is given in its first prompt, and what the journal is told of it."""
+        """Return the learned text for an attempt's first prompt, and the records about it."""
         request = RecallRequest(task=task, assignment=assignment, attempt=attempt, plan=plan)
         given = await recall(self._journal, request, self._settings, blocks)
         return given.text, given.records
 
     def reviews_facts(self, assignment: Assignment) -> bool:
-        """Whether a model looks at new facts; else they wait for a person."""
+        """Whether a model reviews new facts; otherwise they wait for a person."""
         return self._settings.facts.review and reflects(assignment)
 
     async def run(self) -> None:
@@ -43,5 +43,5 @@ class RunLearning:
         await self._learner.run()
 
     async def finish(self, projects: Iterable[str]) -> None:
-        """Learn what the end of the run tells, for as long as the configuration lets it."""
+        """Learn from the end of the run, for at most the configured time."""
         await self._learner.finish(projects, seconds=self._settings.end_seconds)
