@@ -1,4 +1,4 @@
-"""What the demo's clerk works with: a list of open orders, and a place for the report."""
+"""The tools of the demo's clerk: a list of open orders, and a place for the report."""
 
 from pydantic_ai import RunContext
 

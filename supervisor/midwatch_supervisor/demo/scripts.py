@@ -53,11 +53,13 @@ class _ScriptsData(_Data):
 
 
 _OTHERWISE = "otherwise"
-"""The supervisor's script for tasks that nothing is expected to happen in."""
+"""The supervisor's script for tasks in which nothing is expected to happen."""
 
 
 def script_for(role: Role, key: str) -> Script:
-    """The script of a worker, or of the supervisor, for a task; raises UsageError if none is."""
+    """Return the script of a worker or the supervisor for a task; raises UsageError if there is
+    none.
+    """
     scripts = _scripts().get(role, {})
     if role is Role.SUPERVISOR and key not in scripts:
         key = _OTHERWISE
@@ -68,9 +70,9 @@ def script_for(role: Role, key: str) -> Script:
 
 
 def lesson_mark(task: str) -> str:
-    """What finds a lesson in a first prompt that a person's rejection of the same task taught.
+    """Return what finds a lesson in a first prompt that came from a person's rejection of the task.
 
-    The lessons of failed attempts are passed over, or the second demo would show no trouble.
+    Lessons of failed attempts are ignored, or the second demo would show no trouble.
     """
     return rf"\(task {re.escape(task)}, rejected by a person\b"
 
@@ -111,11 +113,11 @@ _EXPLAINED = Call(
         }
     ).decode(),
 )
-"""Without it no second attempt may work."""
+"""Without it, no second attempt may work."""
 
 
 def _with_note(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
-    """The same for an attempt that a person asked for with a note."""
+    """Return the phases for an attempt that a person requested with a note."""
     first = phases[0]
     begun = replace(first.turns[0], calls=(_EXPLAINED, *first.turns[0].calls))
     return replace(first, turns=(begun, *first.turns[1:])), *phases[1:]
@@ -137,7 +139,7 @@ _LAST_RESORT = _AnswerData(
     rationale="There is nothing left that may be tried without a person.",
     evidence=(1,),
 )
-"""Always allowed; a script cannot know what a person turns down, or which caps are reached."""
+"""Always allowed; a script cannot know what a person rejects, or which limits are reached."""
 
 
 def _answers(answers: Sequence[_AnswerData]) -> Script:
@@ -146,9 +148,9 @@ def _answers(answers: Sequence[_AnswerData]) -> Script:
 
 
 def _answer(answer: _AnswerData) -> Phase:
-    """The answer; where it is refused, once more with a step that there is, then a question.
+    """Return the answer; if it is refused, once more with an existing step, then a question.
 
-    The step numbers that the script names may differ from those of this run.
+    The step numbers in the script may differ from those of this run.
     """
     sure = answer.model_copy(update={"evidence": _LAST_RESORT.evidence})
     said = (answer, sure, _LAST_RESORT)

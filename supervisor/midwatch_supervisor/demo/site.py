@@ -1,4 +1,4 @@
-"""Where the demo takes place: its project, written into a folder as a git repository."""
+"""Writes the demo's project into a folder as a git repository."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -10,16 +10,16 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_tools.git import run_git
 
 _SUFFIX = ".txt"
-"""Of every bundled file, so that no tool takes them for Midwatch's own; taken off when written."""
+"""Suffix of every bundled file, which keeps tools from taking them for Midwatch's own."""
 
 _AUTHOR = "Midwatch demo <demo@midwatch.invalid>"
 
 
 def make_project(folder: Path) -> Path:
-    """Write the project into a new folder below `folder`; returns the path of its task file.
+    """Write the project into a new folder below `folder`; return the path of its task file.
 
-    The folder is `midwatch-demo-1`, or the next number that is free. Raises WorkspaceError if it
-    cannot be written or git is missing.
+    The folder is `midwatch-demo-1`, or the next free number. Raises WorkspaceError if it cannot be
+    written or git is missing.
     """
     try:
         root = _new_folder(folder)
@@ -47,7 +47,7 @@ def _new_folder(folder: Path) -> Path:
 
 
 def _contents() -> Iterator[tuple[Path, str]]:
-    """The files of the project: relative path and text."""
+    """Yield the files of the project: relative path and text."""
     bundle = files(__package__ or __name__)
     yield Path("tasks.yaml"), bundle.joinpath("tasks.yaml").read_text(encoding="utf-8")
     yield from _walk(bundle.joinpath("project"), Path())

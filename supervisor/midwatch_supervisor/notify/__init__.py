@@ -1,1 +1,1 @@
-"""Calling people who do not look: what is news, when it is told, how it is said, by which way."""
+"""Notifications for people who are not watching: what is news, when it is sent, and how."""

@@ -1,4 +1,4 @@
-"""Whom messages about a run do not reach, by what the journal holds of it. Pure."""
+"""Targets that messages about a run do not reach, by the run's journal. Pure."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ _PART = "message to "
 
 
 def fault_part(target: str) -> str:
-    """Whose fault it is called where a target cannot be told."""
+    """Return the part that a fault names if a target cannot be reached."""
     return f"{_PART}{target}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeafTarget:
-    """A target that could not be told what a run says, and was told nothing since."""
+    """A target whose last message about a run failed."""
 
     type: Literal["target"] = "target"
     run: int
@@ -27,7 +27,7 @@ class DeafTarget:
 
 
 def deaf_targets(run: int, told: Iterable[Entry]) -> Collection[DeafTarget]:
-    """The targets that messages about a run do not reach, by its faults and what was told."""
+    """Return the unreachable targets of a run, from its faults and sent messages."""
     found: dict[str, DeafTarget] = {}
     for entry in told:
         match entry.record:

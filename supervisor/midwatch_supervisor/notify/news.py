@@ -1,4 +1,4 @@
-"""What people are told of one run: what is news, when it is due, and in which words. Pure."""
+"""What people are told about one run: what is news, when it is due, and the wording. Pure."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ from midwatch_supervisor.present.text_line import NODE, brief
 from midwatch_supervisor.present.waiting import answer_commands, attempt_waits_for
 
 KINDS: tuple[type[Record], ...] = (*OPEN_QUESTION_KINDS, Alert, Change, Fault, Notified)
-"""What news is folded from."""
+"""The kinds of records that news is made from."""
 _PERSONAL = frozenset({Awaited.APPROVAL, Awaited.ANSWER, Awaited.PERMISSION, Awaited.PERSON})
-"""What only a person gives. Whoever pauses an attempt knows that it stands still."""
+"""What only a person can give. A person who paused an attempt knows that it stands still."""
 
 _MOST = 1000
-"""Things that happened in one run and are remembered, the newest ones."""
+"""Number of events of a run that are remembered, the newest ones."""
 
 
 class NewsKind(StrEnum):
@@ -42,50 +42,50 @@ class NewsKind(StrEnum):
     WAITING = "waiting"
     """An attempt waits for a person."""
     NODE = "node"
-    """A node was lost, or cannot do its work."""
+    """A node was lost, or cannot work."""
     END = "end"
-    """Of a run."""
+    """The end of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """One thing that people are told."""
+    """One thing to tell people."""
 
     key: str
-    """The same for the same thing, whoever reads the journal."""
+    """The same for the same event, whoever reads the journal."""
     kind: NewsKind
     at: datetime
     run: int
     task: int
     attempt: int | None
     name: str
-    """The attempt as people call it, or the run."""
+    """The attempt's name as people use it, or the run's."""
     text: str
     bare: str
-    """The same in Midwatch's own words, without a text of a worker or about files."""
+    """The text in Midwatch's own words, without anything from workers or about files."""
     severity: Severity = Severity.WARNING
     commands: tuple[str, ...] = ()
-    """By which a person answers; one of them is enough."""
+    """Commands with which a person answers; one is enough."""
 
 
 class RunNews:
-    """What one run has for people, and what of it they were told. Takes its entries in order.
+    """The news of one run, and which of it was sent. Takes the run's entries in order.
 
-    Tasks and attempts are to be met in `state` before their first entry.
+    Tasks and attempts must be added to `state` before their first entry.
     """
 
     def __init__(self, run: int) -> None:
         self.run = run
         self.state = RunState()
         self.last: Entry | None = None
-        """The newest entry that was taken."""
+        """The newest entry taken in."""
         self.told: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
-        """When which news was told, by target and key."""
+        """When each piece of news was sent, by target and key."""
         self.failed: set[str] = set()
-        """Parts of Midwatch that failed, and did not work since: see `fault_part`."""
+        """Parts of Midwatch that failed and have not worked since: see `fault_part`."""
         self._happened: deque[News] = deque(maxlen=_MOST)
         self._moved: Entry | None = None
-        """When a task of it moved last."""
+        """When each of its tasks last changed state."""
 
     @property
     def over(self) -> bool:
@@ -117,7 +117,7 @@ class RunNews:
                 pass
 
     def news(self) -> Iterator[News]:
-        """What happened, oldest first, then what is so at present."""
+        """Return past events, oldest first, then the current state."""
         yield from self._happened
         for task in self.state.tasks.values():
             for attempt in task.attempts.values():
@@ -189,12 +189,12 @@ def _name(task: TaskState, attempt: AttemptState | None) -> str:
 
 
 _MOST_TOLD = 20
-"""Things that one message says; a person looks at more in Midwatch itself."""
+"""Number of things in one message; Midwatch itself shows the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageItem:
-    """One thing of a message, as a webhook has it."""
+    """One item of a message, as sent to a webhook."""
 
     key: str
     kind: NewsKind
@@ -210,23 +210,23 @@ class MessageItem:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The same as text; the commands only where the text does not name one."""
+        """The item as text; commands are added only if the text names none of them."""
         said = any(each in self.text for each in self.commands)
         return f"{self.name}: {self.text}", *(() if said else self.commands), self.look, ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """What is sent."""
+    """A message to send."""
 
     title: str
     items: tuple[MessageItem, ...] = ()
     more: int = 0
-    """How many further things there are."""
+    """Number of items left out."""
 
     @property
     def body(self) -> str:
-        """All of it as plain text."""
+        """The whole message as plain text."""
         lines = [line for item in self.items for line in item.lines]
         if self.more:
             lines.append(f"and {self.more} more: midwatch status")
@@ -236,7 +236,7 @@ class Notification:
 def message(
     news: Sequence[News], *, content: bool, link: str, mask: Callable[[str], str]
 ) -> Notification:
-    """One message about some news, of which there is at least one; `mask` takes secrets out."""
+    """Return one message about at least one piece of news; `mask` removes secrets."""
     items = tuple(
         MessageItem(
             key=each.key,
@@ -265,7 +265,7 @@ def _look(news: News, link: str) -> str:
 
 
 STALE = timedelta(days=1)
-"""What happened so long ago is not told any more: a new target does not want all that ever was."""
+"""Older events are not sent: a new target does not want the whole history."""
 
 
 def due(
@@ -276,10 +276,10 @@ def due(
     settings: NotifySettings,
     now: datetime,
 ) -> tuple[News, ...]:
-    """What is to be said to a target now, in one message; empty if it is not time yet.
+    """Return what to tell a target now, in one message; empty if it is not time yet.
 
-    `told` is when the target was told which news, by key; `now` is in local time, which the quiet
-    hours go by.
+    `told` says when the target was told which news, by key; `now` is in local time, which applies
+    to the quiet hours.
     """
     open_ones = [
         (each, since)
@@ -307,12 +307,12 @@ def _wanted(news: News, target: TargetSettings) -> bool:
 def _open_since(
     news: News, told: Mapping[str, datetime], settings: NotifySettings, now: datetime
 ) -> datetime | None:
-    """Since when it is to be said; `None` if it is not, or not again."""
+    """Return since when news is due; `None` if it is not, or not again."""
     waits = news.kind is NewsKind.WAITING
     if news.key not in told:
         return news.at if waits or now - news.at < STALE else None
     again = told[news.key] + timedelta(minutes=settings.repeat_minutes)
-    # What is said again has no company to wait for.
+    # A repeated message does not wait to be grouped.
     return news.at if waits and settings.repeat_minutes and again <= now else None
 
 

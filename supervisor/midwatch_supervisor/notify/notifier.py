@@ -1,7 +1,7 @@
-"""Tells people what they are to know: reads the journal, sends what is due, notes what was sent.
+"""Sends notifications: reads the journal, sends what is due, and journals what was sent.
 
-What was told stands in the journal, so neither a process that is started again nor another monitor
-tells it anew. Who is killed between a message and its note sends that once more.
+Because that is journaled, neither a restarted process nor another monitor sends it again. A process
+killed between a message and its record sends that message twice.
 """
 
 import asyncio
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
 
 _SECONDS = 10
-"""How long a receiver may take."""
+"""Time limit for a receiver."""
 
 
 class Sender(Protocol):
-    """One way to a person."""
+    """A way to reach a person."""
 
     async def send(self, message: Notification) -> None:
-        """Send it. Raises NotifyError where it was not taken."""
+        """Send a message. Raises NotifyError if it was not accepted."""
         ...
 
 
 def senders_of(settings: NotifySettings, environ: Mapping[str, str]) -> dict[str, Sender]:
-    """The way to each target, by its name; no connection is made yet.
+    """Return a sender for each target, by name; no connection is made yet.
 
-    Raises UsageError for a missing variable or file and for a URL that no service knows, and
-    MissingExtraError where Apprise is needed and not installed.
+    Raises UsageError for a missing variable or file and for a URL that no service recognises, and
+    MissingExtraError if Apprise is needed and not installed.
     """
     return {name: _sender(name, each, environ) for name, each in settings.targets.items()}
 
@@ -77,13 +77,13 @@ def _apprise(where: str, url: str) -> "Apprise":
         from apprise import Apprise, AppriseAsset
     except ModuleNotFoundError:
         raise MissingExtraError(f"{where}: a service by its URL", "notify") from None
-    # What it logs is said in our words, and the console is where logs would be written.
+    # Silenced: errors are reported in our own words, and its logs would end up in the console.
     logs = logging.getLogger("apprise")
     logs.propagate = False
     logs.addHandler(logging.NullHandler())
     service = Apprise(asset=AppriseAsset(app_id="Midwatch"))
     if not service.add(url):  # pyright: ignore[reportUnknownMemberType]
-        # Only the scheme: the rest may be a secret.
+        # Only the scheme: the rest may contain a secret.
         scheme, mark, _ = url.partition("://")
         said = f" ({brief(scheme, 20)}://)" if mark else ""
         raise UsageError(
@@ -125,7 +125,7 @@ class _Webhook:
             async with AsyncClient(timeout=_SECONDS) as client:
                 answer = await client.post(self.url, content=body, headers=headers)
         except (HTTPError, InvalidURL) as error:
-            # Without its text, which may hold the URL.
+            # Without its message, which may contain the URL.
             raise NotifyError(f"the webhook cannot be reached: {type(error).__name__}") from None
         if not answer.is_success:
             raise NotifyError(f"the webhook answered HTTP {answer.status_code}")
@@ -139,19 +139,19 @@ def _json(message: Notification) -> bytes:
 log = logging.getLogger(__name__)
 
 Grown = Callable[[], Awaitable[Iterable[int]]]
-"""Answers in which runs something may be new since it was asked last."""
+"""Returns the runs in which something may be new since the last call."""
 
 _TRIES = 3
 _REST_SECONDS = 120.0
-"""How long a target is left alone that did not take a message after these tries."""
+"""How long a target is left alone after these failed tries."""
 _BREATH = 0.5
-"""Seconds between two looks at the journal, however many hints there are."""
+"""Seconds between two looks at the journal, however many hints arrive."""
 _END_SECONDS = 10.0
 """How long the end of a run waits for its last messages."""
 
 
 class Notifier:
-    """Tells the targets of one process."""
+    """Notifies the targets of one process."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Notifier:
         grown: Grown,
         clock: Clock,
     ) -> None:
-        """Tell by `senders`, one for each target that is told, what the grown runs say."""
+        """Notify through `senders`, one for each target, about the runs that `grown` returns."""
         self._journal = journal
         self._settings = settings
         self._senders = senders
@@ -171,13 +171,13 @@ class Notifier:
         self._runs: dict[int, RunNews] = {}
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._saying: dict[str, Sequence[News]] = {}
-        """What is sent to each target, or was sent last."""
+        """The news being sent to each target, or sent last."""
         self._rests: dict[str, float] = {}
-        """Until when a target is left alone, by the loop's clock."""
+        """Until when a target is left alone, by the event loop's clock."""
         self._failing = False
 
     async def run(self, bus: Bus, poll_seconds: float) -> None:
-        """Look on hints and every so many seconds, until cancelled; `close` it then."""
+        """Look on hints and at intervals, until cancelled; call `close` afterwards."""
         async with bus.subscribe() as hints:
             while True:
                 await self._try_to_look()
@@ -185,12 +185,12 @@ class Notifier:
                 await hints.wait(poll_seconds)
 
     async def finish(self) -> None:
-        """Say now what would be said soon; whoever did not answer lately is not asked again."""
+        """Send now what would be due soon; targets that failed recently are skipped."""
         try:
             async with asyncio.timeout(_END_SECONDS):
                 await self._try_to_look(at_once=True)
                 while busy := [each for each in self._sending.values() if not each.done()]:
-                    # Whoever is slow keeps the last messages from nobody else.
+                    # A slow target must not delay the last messages of the others.
                     await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
                     await self._try_to_look(at_once=True)
         except TimeoutError:
@@ -202,7 +202,7 @@ class Notifier:
                 await self._fail(name, self._saying[name], "no answer before the end of the run")
 
     async def close(self) -> None:
-        """Give up what is being sent."""
+        """Abandon what is being sent."""
         for task in self._sending.values():
             task.cancel()
         await asyncio.gather(*self._sending.values(), return_exceptions=True)
@@ -244,14 +244,14 @@ class Notifier:
                 continue
             told = {key: at for run in self._runs.values() for key, at in run.told[name].items()}
             target = settings.targets[name]
-            # Local time, as the zone of this machine has it at this very moment.
+            # Converted each time, as the machine's zone may change.
             local = now.astimezone()
             if said := due(news, told, target=target, settings=settings, now=local):
                 self._saying[name] = said
                 self._sending[name] = asyncio.create_task(self._send(name, said, now))
 
     def _forget(self, now: datetime) -> None:
-        """Leave out runs that are over for long; one that goes on is read anew."""
+        """Forget runs that ended long ago; one that goes on is read again."""
         for id, run in list(self._runs.items()):
             if run.over and run.last is not None and now - run.last.at > STALE:
                 del self._runs[id]
@@ -259,7 +259,7 @@ class Notifier:
     async def _send(self, name: str, news: Sequence[News], at: datetime) -> None:
         content = self._settings.targets[name].content
         mask, part = self._journal.masker.text, fault_part(name)
-        # Beforehand, so that nothing goes out again and again, whatever fails.
+        # Set beforehand, so that no failure makes it send again and again.
         self._rests[name] = asyncio.get_running_loop().time() + _REST_SECONDS
         said = message(news, content=content, link=self._settings.link, mask=mask)
         try:
@@ -284,14 +284,14 @@ class Notifier:
         for id in dict.fromkeys(each.run for each in news):
             ours = [each for each in news if each.run == id]
             keys = tuple(each.key for each in ours)
-            # Here too: the next look may come before the journal has it.
+            # Noted here too: the next look may come before it is journaled.
             if id in self._runs:
                 self._runs[id].told[name] |= dict.fromkeys(keys, at)
             notes.append((ours[0].task, Notified(target=name, keys=keys)))
         await self._note(notes)
 
     async def _fail(self, name: str, news: Sequence[News], error: str) -> None:
-        """Note that a target cannot be told, unless that is known."""
+        """Journal that a target cannot be reached, unless that is known."""
         part = fault_part(name)
         if not any(part in run.failed for run in self._runs.values()):
             if (run := self._runs.get(news[0].run)) is not None:
@@ -318,9 +318,9 @@ async def run_notifier(
     poll_seconds: float,
     clock: Clock,
 ) -> AsyncGenerator[None]:
-    """Tell what a run of this process says, meanwhile and at its end.
+    """Notify about a run of this process, during the run and at its end.
 
-    Where it is broken off, nothing more is sent.
+    If the run is interrupted, nothing more is sent.
     """
     if not senders:
         yield
@@ -342,7 +342,7 @@ async def run_notifier(
 
 
 def fleet_runs(journal: Journal, watches: Watches, clock: Clock) -> Grown:
-    """The runs of a journal that no process of their own looks after, as far as they grow."""
+    """Return a function that finds grown runs which no process of their own looks after."""
     after: int | None = None
 
     async def grown() -> Iterable[int]:

@@ -1,1 +1,1 @@
-"""What came of the tasks, as a page: its sections, and their drawing as text, HTML and lines."""
+"""The report: its sections, and their output as text, HTML and JSON lines."""

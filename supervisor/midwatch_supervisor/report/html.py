@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing from elsewhere. Pure."""
+"""The report as a self-contained HTML page. Pure."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ svg .spread { stroke: var(--text); fill: none; } svg .mark { stroke: var(--text)
 
 
 def page(title: str, whose: str, sections: Sequence[ReportSection]) -> str:
-    """The whole page. Every text that is given is escaped."""
+    """Return the whole page. All texts are escaped."""
     lines = [
         "<!doctype html>",
         '<html lang="en">',
@@ -58,7 +58,7 @@ def page(title: str, whose: str, sections: Sequence[ReportSection]) -> str:
 
 
 def _policy() -> str:
-    """Nothing is fetched, run or sent: even what escaped its escaping could do nothing."""
+    """Return a content policy without fetching, scripts and sending, in case escaping fails."""
     digest = b64encode(sha256(_STYLE.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
@@ -111,13 +111,13 @@ _WIDTH = 720
 _ROW = 26
 _THICK = 16
 _LETTER = 7
-"""Units that a letter takes at most, to leave room for labels."""
+"""Largest width of a letter in units, to leave room for labels."""
 _LABEL = 260
 _TOLD = 150
 
 
 def svg(chart: BarChart) -> str:
-    """The picture of a chart. All texts in it are escaped."""
+    """Return a chart as SVG. All texts in it are escaped."""
     left = min(_LABEL, _LETTER * max((len(bar.label) for bar in chart.bars), default=0) + 12)
     room = _WIDTH - left - _TOLD
     height = _ROW * len(chart.bars) + 4

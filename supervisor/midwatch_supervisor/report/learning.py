@@ -1,4 +1,4 @@
-"""The report on what is learned: its sections for people, and its lines for programs. Pure."""
+"""The report on learning: its sections for people, and its lines for programs. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -42,17 +42,17 @@ from midwatch_supervisor.report.section import (
 )
 
 MAX_WEEKS = 26
-"""Weeks that are drawn; the newest. `--json` has them all."""
+"""Number of weeks drawn, the newest ones. `--json` has all."""
 MAX_LESSONS = 50
-"""Lessons whose effect is listed; the most and the least useful. `--json` has them all."""
+"""Number of lessons listed with their effect, the most and the least useful. `--json` has all."""
 _TEXT = 70
-"""Characters of a lesson's text."""
+"""Characters shown of a lesson's text."""
 _LEARNER = "reflector"
-"""The role under which lessons, summaries, facts and guidelines are written."""
+"""The role that writes lessons, summaries, facts and guidelines."""
 
 
 def learning_sections(reading: LearningReading) -> tuple[ReportSection, ...]:
-    """All of it; nothing where nothing was judged and nothing was learned."""
+    """Return all sections; empty if nothing was judged or learned."""
     figures = reading.figures
     if not figures:
         return ()
@@ -348,7 +348,7 @@ def _guidelines(figures: GuidelinesFigures) -> ReportSection:
 
 
 def learning_lines(reading: LearningReading) -> Iterator[FigureLine]:
-    """One object for each figure; nothing where nothing was judged and nothing was learned."""
+    """Yield one object for each figure; none if nothing was judged or learned."""
     figures = reading.figures
     if not figures:
         return

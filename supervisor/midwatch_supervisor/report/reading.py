@@ -1,4 +1,4 @@
-"""The figures of the tasks that a person asks for, read from the journal."""
+"""Reads the figures of selected tasks from the journal."""
 
 import re
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ class Selection:
     """Which tasks count; `None` does not restrict."""
 
     run: int | None = None
-    """By number."""
+    """The run's number."""
     since: datetime | None = None
-    """Tasks of which anything was recorded since, each from its beginning."""
+    """Only tasks with an entry since this moment; each counts from its beginning."""
     project: str | None = None
 
     def description(self, tasks: int, journal: str, now: datetime) -> str:
-        """Whose figures they are, in a sentence; the times are those of the zone of `now`."""
+        """Return the selection in a sentence, with times in the zone of `now`."""
         parts = {0: "No task", 1: "1 task"}.get(tasks, f"{tasks} tasks")
         parts += "" if self.run is None else f" of run {self.run}"
         parts += "" if self.project is None else f" of project {self.project}"
@@ -51,7 +51,7 @@ class RunReading:
     figures: Figures
 
     def name(self, task: int) -> str:
-        """The name of a task; where more than one run counts, with the run's number."""
+        """Return a task's name, with the run's number if there are several runs."""
         found = self.tasks[task]
         several = len({each.run for each in self.tasks.values()}) > 1
         return f"{found.run}/{found.name}" if several else found.name
@@ -63,12 +63,12 @@ class LearningReading:
 
     tasks: dict[int, Task]
     lessons: Mapping[int, KnownLesson]
-    """Those that have an effect among the figures, by journal id."""
+    """The lessons with an effect among the figures, by journal id."""
     figures: LearningFigures
 
 
 async def read_runs(journal: Journal, selection: Selection) -> RunReading:
-    """The figures of the selected tasks. Raises UsageError for an unknown run, and JournalError."""
+    """Return figures of the selected tasks. Raises UsageError (unknown run) and JournalError."""
     tasks = await _select_tasks(journal, selection)
     metrics = RunMetrics()
     for task in tasks:
@@ -78,7 +78,7 @@ async def read_runs(journal: Journal, selection: Selection) -> RunReading:
 
 
 async def read_learning(journal: Journal, selection: Selection) -> LearningReading:
-    """What was learned from the selected tasks that have a project: from others, nothing is.
+    """Return what was learned from the selected tasks that have a project; others teach nothing.
 
     Raises UsageError for an unknown run, and JournalError.
     """
@@ -102,7 +102,7 @@ async def read_learning(journal: Journal, selection: Selection) -> LearningReadi
 
 
 async def _select_tasks(journal: Journal, selection: Selection) -> list[Task]:
-    """The selected tasks, oldest run first. Each counts whole: half an attempt has no figures."""
+    """Return the selected tasks, oldest run first. A task counts as a whole."""
     since, project = selection.since, selection.project
     active = None if since is None else set(await journal.active(since))
     return [
@@ -114,9 +114,9 @@ async def _select_tasks(journal: Journal, selection: Selection) -> list[Task]:
 
 
 def moment(text: str, *, now: datetime) -> datetime:
-    """The moment that a date, a time or a duration before now means, in UTC.
+    """Return the moment in UTC that a date, a time, or a duration before now stands for.
 
-    A date is its midnight; without a zone it is the zone of `now`. Raises UsageError.
+    A date means its midnight; the default zone is that of `now`. Raises UsageError.
     """
     written = text.strip()
     try:

@@ -48,20 +48,20 @@ from midwatch_supervisor.report.section import (
 )
 
 MAX_TASKS = 200
-"""Tasks that are listed; the newest. `--json` has them all."""
+"""Number of tasks listed, the newest ones. `--json` has all."""
 _SPANS = (*((each, each) for each in range(1, 6)), (6, 10), (11, 20), (21, None))
-"""Requests to detection that are counted together, both ends included."""
+"""Ranges of requests until detection that are counted together, both ends included."""
 _REASON = 100
-"""Characters of a task's reason."""
+"""Characters shown of a task's reason."""
 _QUOTE = 200
-"""Characters of what a worker wrote."""
+"""Characters shown of a worker's text."""
 _STATES = {
     AttemptStatus.SUBMITTED: "not begun",
     AttemptStatus.WAITING: "waiting for a person",
 }
-"""What is called otherwise than where its reader is the person that it waits for."""
+"""States with another name here, because the reader is not always the person waited for."""
 _GROUPS = {"action": "action", "rule": "rule", "diagnosis": "diagnosis", "actor": "decided by"}
-"""By what outcomes are told, with the headings."""
+"""How outcomes are grouped, with the headings."""
 _OUTCOMES = tuple(outcome.replace("_", " ") for outcome in OUTCOMES)
 _PLAN_COUNTS = ("plans", "closed", "steps", "done", "skipped", "open", "flagged", "revisions")
 _SOURCES = {
@@ -71,7 +71,7 @@ _SOURCES = {
 
 
 def run_sections(reading: RunReading) -> tuple[ReportSection, ...]:
-    """All sections, in their order; none without a task."""
+    """Return all sections in order; empty without a task."""
     figures = reading.figures
     if not figures.tasks:
         return ()
@@ -108,7 +108,7 @@ def _standing(task: TaskFigures) -> str:
 
 
 def _per_task(tasks: Sequence[TaskFigures]) -> ReportTable:
-    """Sums and means over the tasks that have begun."""
+    """Return sums and means over the tasks that have begun."""
     begun = [task for task in tasks if task.attempts]
     seconds = [task.seconds for task in begun if task.seconds is not None]
     time = (duration(sum(seconds)), duration(fmean(seconds))) if seconds else ("-", "-")
@@ -377,7 +377,7 @@ def _spending_section(figures: SpendingFigures) -> ReportSection:
 
 
 def run_lines(reading: RunReading) -> Iterator[FigureLine]:
-    """One object for each figure; nothing where no task counts."""
+    """Yield one object for each figure; none if no task counts."""
     figures = reading.figures
     if not figures.tasks:
         return

@@ -1,4 +1,4 @@
-"""What a section of the report consists of, its text for a terminal, and figures as JSON lines.
+"""The parts of a report's section, their text for a terminal, and figures as JSON lines.
 
 Pure.
 """
@@ -19,17 +19,17 @@ RATE = "rate (95 % interval)"
 """The heading beside that of a share's count."""
 
 TableCell = str | int | Share
-"""What a table holds. A share takes two columns: its count, and its rate with the interval."""
+"""The content of a table cell. A share takes two columns: its count, and its rate with interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """Rows of cells under their headings. The first column names a row, the others are figures."""
+    """Rows of cells under headings. The first column names the row, the others are figures."""
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = (0,)
-    """The columns that hold words, by place from 0; the others hold figures."""
+    """Indexes of the columns that hold words; the others hold figures."""
 
 
 def table(
@@ -47,12 +47,12 @@ def _texts(cell: TableCell) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar of a chart: its parts one after the other, and where its end may as well lie."""
+    """One bar of a chart: its parts in order, and the interval of its end."""
 
     label: str
     parts: tuple[float, ...]
     text: str
-    """Its value, for people."""
+    """The value, for people."""
     low: float | None = None
     high: float | None = None
     mark: float | None = None
@@ -65,12 +65,12 @@ class BarChart:
 
     title: str
     series: tuple[str, ...]
-    """What the parts of each bar mean, in their order."""
+    """The meaning of each bar's parts, in order."""
     bars: tuple[Bar, ...]
     top: float | None = None
-    """The end of the scale; `None` is the longest bar."""
+    """The end of the scale; `None` means the longest bar."""
     mark: str = ""
-    """What the bars' marks mean."""
+    """The meaning of the bars' marks."""
 
     @property
     def scale(self) -> float:
@@ -83,12 +83,12 @@ class BarChart:
 
 
 def span(low: int, high: int | None) -> str:
-    """Numbers that are counted together, both ends included; without a `high`, from `low` on."""
+    """Return a range of numbers as text, both ends included; without `high`, from `low` upwards."""
     return f"{low} or more" if high is None else str(low) if low == high else f"{low} to {high}"
 
 
 def rate_bar(label: str, share: Share, text: str, mark: float | None = None) -> Bar:
-    """A share as a bar on a scale of percent, with its 95 % interval."""
+    """Return a share as a bar in percent, with its 95 % interval."""
     return Bar(
         label=label,
         parts=(100 * share.rate,),
@@ -100,7 +100,7 @@ def rate_bar(label: str, share: Share, text: str, mark: float | None = None) -> 
 
 
 def rate_chart(title: str, series: str, shares: Iterable[tuple[str, Share]]) -> BarChart:
-    """Named shares on a scale of percent."""
+    """Return named shares as a chart in percent."""
     bars = (
         rate_bar(name, share, f"{percent(share.rate)}, {hits(share)}" if share.of else "-")
         for name, share in shares
@@ -119,11 +119,11 @@ class ReportSection:
 
     title: str
     explained: tuple[str, ...] = ()
-    """What exactly is counted, a sentence each."""
+    """What exactly is counted, one sentence each."""
     charts: tuple[BarChart, ...] = ()
     tables: tuple[ReportTable, ...] = ()
     nothing: str = ""
-    """What is said where there is neither chart nor table."""
+    """The text if there is neither chart nor table."""
 
 
 def section(
@@ -133,7 +133,7 @@ def section(
     tables: Iterable[ReportTable] = (),
     nothing: str = "",
 ) -> ReportSection:
-    """A section without the charts and tables that hold nothing, and without empty sentences."""
+    """Return a section without empty charts, tables and sentences."""
     return ReportSection(
         title=title,
         explained=tuple(filter(None, explained)),
@@ -144,11 +144,11 @@ def section(
 
 
 _WIDTH = 100
-"""Cells of a line of prose."""
+"""Width of prose, in cells."""
 _LONGEST = 40
-"""Cells of the longest bar."""
+"""Width of the longest bar, in cells."""
 _FILLS = "█▒░·"
-"""The parts of a bar, told apart without colour."""
+"""Fill characters that distinguish a bar's parts without colour."""
 
 
 def text_lines(sections: Sequence[ReportSection]) -> Iterator[str]:
@@ -182,12 +182,12 @@ def _chart(chart: BarChart) -> Iterator[str]:
 
 
 def _draw_bar(bar: Bar, scale: float) -> str:
-    """A bar in whole cells: its parts end where their sum does, so that rounding adds nothing."""
+    """Return a bar in whole cells; rounding the running sum keeps the total exact."""
     cells, total = "", 0.0
     for fill, part in zip(_FILLS, bar.parts, strict=False):
         total += part
         end = round(_LONGEST * min(1.0, total / scale))
-        # What is there is seen, however little it is.
+        # Even the smallest part is visible.
         end = max(end, len(cells) + 1) if part else end
         cells += fill * (end - len(cells))
     if bar.mark is None:
@@ -198,7 +198,7 @@ def _draw_bar(bar: Bar, scale: float) -> str:
 
 
 def table_lines(table: ReportTable) -> Iterator[str]:
-    """A table in columns: words to the left, figures to the right."""
+    """Return a table in columns: words left-aligned, figures right-aligned."""
     lines = (table.heads, *table.rows)
     widths = [max(len(line[at]) for line in lines) for at in range(len(table.heads))]
     for line in lines:
@@ -213,9 +213,9 @@ FigureLine = dict[str, Any]
 
 
 def line(type: str, figures: object, **more: object) -> FigureLine:
-    """One line: what more is said of it, then every figure under the name of its field.
+    """Return one JSON line: the given values, then every figure under its field's name.
 
-    Collections have lines of their own, and are left out.
+    Collections are left out; they have lines of their own.
     """
     found: FigureLine = {"type": type, **more}
     for field in dataclasses.fields(figures):  # pyright: ignore[reportArgumentType]
@@ -240,23 +240,23 @@ def _fields(name: str, value: object) -> FigureLine:
 
 
 def fields(figures: object, *names: str) -> FigureLine:
-    """The attributes of these names."""
+    """Return the attributes of these names."""
     return {name: getattr(figures, name) for name in names}
 
 
 def round_figure(value: float | None) -> float | None:
-    """Four decimals, which no count of attempts bears out anyway."""
+    """Round to four decimals, more than any count of attempts supports."""
     return None if value is None else round(value, 4)
 
 
 def rate_fields(share: Share) -> FigureLine:
-    """A rate from 0 to 1 with the ends of its 95 % interval; nothing of nothing."""
+    """Return a rate from 0 to 1 with its 95 % interval; empty if nothing was counted."""
     rate, spread = (share.rate, share.interval) if share.of else (None, None)
     return {"rate": round_figure(rate), **interval_fields(spread)}
 
 
 def interval_fields(spread: Interval | None, prefix: str = "") -> FigureLine:
-    """The ends of an interval; `None` where there is none."""
+    """Return the ends of an interval; `None` if there is none."""
     low, high = (spread.low, spread.high) if spread else (None, None)
     return {f"{prefix}low": round_figure(low), f"{prefix}high": round_figure(high)}
 
@@ -266,6 +266,6 @@ def usage_fields(usage: Usage) -> FigureLine:
 
 
 def role_line(figures: SpendingFigures, role: str, usage: Usage) -> FigureLine:
-    """What one role used, and its tokens as a share of the workers'."""
+    """Return what one role used, with its tokens as a share of the workers'."""
     share = round_figure(figures.share(usage))
     return {"type": "spending", "role": role, **usage_fields(usage), "share": share}

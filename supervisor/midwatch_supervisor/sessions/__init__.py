@@ -1,1 +1,1 @@
-"""Sessions of agents that somebody else started, watched by their session files and hooks."""
+"""Sessions of agents that somebody else started, watched through session files, hooks and spans."""

@@ -1,4 +1,4 @@
-"""One session of an agent that somebody else started: how it is watched and recorded."""
+"""Watches and records one session of an agent that somebody else started."""
 
 import asyncio
 import os
@@ -50,39 +50,39 @@ from midwatch_tools.instructions import intervention_text
 from midwatch_tools.journal_location import main_worktree
 
 HOOKED = (*ONLY_WATCHED, Action.NUDGE, Action.STOP)
-"""What can be done about a session whose hooks ask Midwatch."""
+"""Actions possible for a session whose hooks ask Midwatch."""
 _SHORT = 4
-"""Characters at the end of a session's id that tell it from others: some begin with the time."""
+"""Characters from the end of a session's id that are shown; some ids begin with the time."""
 _NO_NAME = re.compile(r"[^\w.-]+")
-"""What folders may be called, and tasks may not."""
+"""Characters that folder names may contain and task names may not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionName:
-    """Which session it is."""
+    """Identifies a session."""
 
     agent: str
     id: str
     sub_agent: str = ""
-    """What its own file is called, for a sub-agent of that session."""
+    """The name of a sub-agent's own file, for a sub-agent of the session."""
     folder: str = field(default="", compare=False)
     """Where it works, for people."""
 
     @property
     def source(self) -> str:
-        """What its run says of where it came from."""
+        """The source named by its run."""
         return f"{SESSION}{self.agent} {self.id}"
 
     @property
     def task(self) -> str:
-        """What its task is called."""
+        """The name of its task."""
         name = _NO_NAME.sub("-", f"{PurePath(self.folder).name or self.agent}-{self.id[-_SHORT:]}")
         return f"{name}/{self.sub_agent}" if self.sub_agent else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionJournal:
-    """Where sessions are recorded, and by what settings they are judged."""
+    """Where sessions are recorded, and the settings by which they are judged."""
 
     journal: Journal
     settings: Settings
@@ -90,9 +90,9 @@ class SessionJournal:
     clock: Clock
 
     async def find_recorded(self, name: SessionName) -> tuple[int, AttemptState | None]:
-        """How many steps there are of a session from before, and its newest attempt.
+        """Return the number of recorded steps of a session, and its newest attempt.
 
-        One that goes on after its end has a run for each time.
+        A session that goes on after its end has a run for each time.
         """
         steps, last = 0, None
         for run in await self.journal.runs():
@@ -106,7 +106,7 @@ class SessionJournal:
         return steps, last
 
     async def claim(self, attempt: Attempt) -> Recorder:
-        """Go on with an attempt that another process began."""
+        """Take over an attempt that another process began."""
         return await Recorder.claim(
             journal=self.journal,
             bus=self.bus,
@@ -119,7 +119,7 @@ class SessionJournal:
     async def begin(
         self, name: SessionName, heading: Heading, *, run: Run | None, acts: tuple[Action, ...]
     ) -> tuple[Run, Recorder]:
-        """A new attempt for a session, in the run of its parent where it has one."""
+        """Begin a new attempt for a session, in its parent's run if it has one."""
         root = Path(heading.folder) if heading.folder else None
         settings, at = self.settings, self.clock()
         if run is None:
@@ -152,22 +152,22 @@ class SessionJournal:
 
 
 _AT_ONCE = 200
-"""Events that are committed together where many are taken in."""
+"""Number of events in one commit when many are taken in."""
 _MOST_STOPS = 3
-"""How often a session is told to stop: one agent asked 223 times in 30 s when it was refused."""
+"""How often a session is told to stop: one agent that was refused asked 223 times in 30 s."""
 _OBEYED = timedelta(seconds=10)
-"""How long one that was told to stop must be silent to count as stopped."""
+"""How long a session that was told to stop must be silent to count as stopped."""
 _LEFT = timedelta(hours=1)
-"""How long a session that waits for its person is taken to go on."""
+"""How long a session that waits for its person counts as alive."""
 GONE = timedelta(days=1)
-"""How long one that is at work is: its process may have been killed, and nobody says so."""
+"""How long a working session counts as alive: nobody reports that its process was killed."""
 _MAX_FAULTS = 20
-"""Damaged lines of one session that are recorded."""
+"""Number of damaged lines of one session that are recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a hook is answered, and what stands in the journal once the agent has it."""
+    """The answer to a hook, and what is journaled once the agent has it."""
 
     text: str = ""
     attempt: int = 0
@@ -176,10 +176,10 @@ class Reply:
 
 
 class ForeignSession:
-    """A session, read from its file or told by its hooks, and recorded as an attempt.
+    """A session, read from its file or reported by its hooks, and recorded as an attempt.
 
-    The file is the better source: it has what hooks do not tell. What hooks tell of calls is taken
-    only where there is no file.
+    The file is the better source: it has more than the hooks. Calls reported by hooks are used only
+    if there is no file.
     """
 
     def __init__(
@@ -192,46 +192,46 @@ class ForeignSession:
         parent: "ForeignSession | None" = None,
         locks: bool = True,
     ) -> None:
-        """With `locks`, others can tell whether anybody watches it; a file stays open for that."""
+        """With `locks`, others can tell whether the session is watched; that keeps a file open."""
         self.name = name
         self._reader = reader
         self._heard_at = journal.clock()
-        """When something new was last read or told."""
+        """When something new was last read or reported."""
         self._tail = tail
         self._journal = journal
         self._parent = parent
         self._lock = asyncio.Lock()
         self._run: Run | None = None
-        """The last that it was recorded in."""
+        """The last run it was recorded in."""
         self._recorder: Recorder | None = None
-        """Of the attempt that is open, as is `_inbox`."""
+        """The recorder of the open attempt, as `_inbox` is its inbox."""
         self._inbox: Inbox | None = None
         self._code = code()
         self._acts = ONLY_WATCHED
         self._read_steps = 0
-        """Steps that were read so far, also those that were known before."""
+        """Steps read so far, including known ones."""
         self._known_steps = 0
-        """Those that the journal had when it was asked."""
+        """Steps that the journal had when it was asked."""
         self._asked = False
-        """Whether it was."""
+        """Whether the journal was asked."""
         self._waits = False
-        """Whether it waits for its person, by the journal."""
+        """Whether it waits for its person, according to the journal."""
         self._budget = Budget()
         self._requests = 0
         self._faults = 0
         self._stop: Ended | None = None
-        """What it was told to end with, until it does."""
+        """The end it was told to come to, until it does."""
         self._stops = 0
         self._locks = locks and parent is None  # whose run it shares
         self._lock_file: int | None = None
-        """Of its run, as long as its attempt is open."""
+        """The lock file of its run, while its attempt is open."""
 
     # -- what it does --------------------------------------------------------------------------
 
     async def read(self) -> bool:
-        """Take in what is new in its file; whether there was anything.
+        """Take in what is new in its file; return whether there was anything.
 
-        Raises OSError for a file that may not be read, JournalError and StaleIncarnationError.
+        Raises OSError for an unreadable file, JournalError and StaleIncarnationError.
         """
         async with self._lock:
             return await self._read()
@@ -244,7 +244,7 @@ class ForeignSession:
         return read
 
     async def tell(self, lines: Iterable[JsonNode]) -> None:
-        """Take in what its program tells of itself, in order. Raises JournalError."""
+        """Take in what its program reports, in order. Raises JournalError."""
         async with self._lock:
             await self._take([TraceItem(number=0, node=line) for line in lines])
 
@@ -286,7 +286,7 @@ class ForeignSession:
         return self._waits is not before
 
     def _usage_changes(self, events: Sequence[Event]) -> tuple[Change, ...]:
-        """What some steps took: tokens and dollars as the file says them."""
+        """Return what some steps used: tokens and dollars as stated in the file."""
         steps = [each for each in events if isinstance(each, Step)]
         if not steps:
             return ()
@@ -298,14 +298,14 @@ class ForeignSession:
         return (Change(budget=self._budget),)
 
     def follow(self, tail: SessionTail, reader: SessionReader) -> None:
-        """Read its file from here on, which was not there when its hooks spoke first."""
+        """Read its file from now on, which did not exist when its hooks first reported."""
         if self._read_steps == self._known_steps:  # the file tells all of it once more
             self._tail, self._reader, self._read_steps = tail, reader, 0
         elif type(reader) is type(self._reader):  # which knows the calls that hooks told it of
             self._tail = tail
 
     def close(self) -> None:
-        """Let go of its file. What the journal has of it stays open for who comes next."""
+        """Close its file. Its open attempt stays open for the next watcher."""
         if self._tail is not None:
             self._tail.close()
         self._unlock()
@@ -318,7 +318,7 @@ class ForeignSession:
     # -- its attempt ---------------------------------------------------------------------------
 
     async def _recall(self) -> None:
-        """Go on where the journal left it."""
+        """Resume from the journal."""
         if self._asked:
             return
         self._known_steps, state = await self._journal.find_recorded(self.name)
@@ -334,7 +334,7 @@ class ForeignSession:
         self._asked = True
 
     async def run(self) -> Run:
-        """The run of its last attempt, begun if there is none."""
+        """Return the run of its last attempt, or begin one."""
         async with self._lock:
             await self._recall()
             return self._run or await self._begin()
@@ -375,16 +375,17 @@ class ForeignSession:
         self._known_steps = self._read_steps
 
     async def settle(self, now: datetime) -> bool:
-        """Do what only time shows: say whom nobody reaches, and end what nobody goes on with.
+        """End the session if it was silent for too long, and log questions that cannot reach
+        anybody.
 
-        Whether it is over, and nothing was heard of it for a day.
+        Return whether it is over and was silent for a day.
         """
         async with self._lock:
             silent = now - self._heard_at
             if self._recorder is None or self._inbox is None:
                 return silent > GONE
             step, due = self._recorder.last_step, await self._inbox.due()
-            # Nothing waits here for a person's answer.
+            # A session does not wait here for a person's answer.
             asked = [id for id, each in due if each.action is Action.ASK_OPERATOR]
             await self._recorder.record(*(stamp(id, step) for id in asked))
             ended, after = self._silent_end()
@@ -393,7 +394,7 @@ class ForeignSession:
             return False
 
     def _silent_end(self) -> tuple[Ended, timedelta]:
-        """How it ends if nothing is heard of it any more, and after how long."""
+        """Return how it ends if nothing more is heard, and after how long."""
         if self._stop is not None:
             return self._stop, _OBEYED
         if self._waits:
@@ -404,7 +405,7 @@ class ForeignSession:
     # -- its hooks -----------------------------------------------------------------------------
 
     async def hear(self, event: HookEvent) -> Reply:
-        """Take in what a hook tells; what it is to be answered. Raises what `read` does."""
+        """Take in a hook event and return the answer. Raises what `read` does."""
         async with self._lock:
             if not await self._read() and self._tail is None:
                 opened = not event.call or self._reader.knows(event.call)
@@ -414,7 +415,7 @@ class ForeignSession:
             return await self._reply(event)
 
     async def _note(self, event: HookEvent) -> None:
-        """What only a hook tells, or tells sooner."""
+        """Take in what only a hook reports, or reports earlier."""
         self._heard_at = self._journal.clock()
         if self._acts is not HOOKED:
             self._acts = HOOKED
@@ -450,7 +451,7 @@ class ForeignSession:
         return Reply(text=text, attempt=attempt, stamps=stamps)
 
     async def note_delivery(self, reply: Reply) -> None:
-        """The agent has an answer: store that what was said has arrived, if it is news.
+        """Store, once the agent has its answer, that the messages in it were delivered.
 
         Raises JournalError and StaleIncarnationError.
         """

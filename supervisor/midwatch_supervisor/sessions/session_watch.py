@@ -1,4 +1,4 @@
-"""All sessions that are watched on this machine: found by their files, and told of by hooks."""
+"""All watched sessions of this machine, found by their files and reported by hooks."""
 
 import asyncio
 import json
@@ -37,25 +37,25 @@ from midwatch_supervisor.sessions.session import (
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
-"""How often known files are looked at."""
+"""Seconds between two looks at known files."""
 _NAMES = ("**/*.jsonl", "**/session-*.json")
-"""What session files are called, in a folder that was named."""
+"""Names of session files in a folder that was named."""
 _FIND_EVERY = 4
-"""After how many such looks new ones are looked for."""
+"""After how many looks new files are searched for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSources:
     agents: Sequence[SessionFiles] = ()
-    """All sessions of these programs that were written lately."""
+    """All recently written sessions of these programs."""
     paths: Sequence[Path] = ()
-    """Session files, and folders with such files that were written lately."""
+    """Session files, and folders with recently written ones."""
     since: datetime
-    """What "lately" begins with."""
+    """The beginning of "recently"."""
 
 
 class Unheard(StrEnum):
-    """Why nothing came of what a hook sent."""
+    """Why a hook event had no effect."""
 
     SAYS_NOTHING = "says nothing"
     NOT_WATCHED = "not watched"
@@ -63,7 +63,7 @@ class Unheard(StrEnum):
 
 
 class SessionWatch:
-    """Follows sessions until it is cancelled."""
+    """Follows sessions until cancelled."""
 
     def __init__(
         self,
@@ -81,18 +81,18 @@ class SessionWatch:
         self._by_path: dict[Path, ForeignSession] = {}
         self._by_name: dict[SessionName, ForeignSession] = {}
         self._passed_over: set[Path] = set()
-        """Files that cannot be followed; said once."""
+        """Files that cannot be followed; each is logged once."""
         self._unknown = set[Path]()
-        """Files that were named and hold no session that can be followed; said once."""
+        """Named files without a session that can be followed; each is logged once."""
         self._failing = False
 
     @property
     def sessions(self) -> tuple[ForeignSession, ...]:
-        """Those that are followed."""
+        """The followed sessions."""
         return tuple(self._by_name.values())
 
     async def run(self) -> None:
-        """Look for what is new, until cancelled."""
+        """Look for news until cancelled."""
         looks = 0
         while True:
             try:
@@ -106,14 +106,14 @@ class SessionWatch:
             await asyncio.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for each in self.sessions:
             each.close()
 
     async def look(self, *, find: bool = True) -> bool:
-        """Take in what is new; whether there was anything. Raises JournalError.
+        """Take in what is new; return whether there was anything. Raises JournalError.
 
-        With `find`, new sessions are looked for, and those are ended that nobody goes on with.
+        With `find`, new sessions are searched for, and abandoned ones are ended.
         """
         if find:
             for path in await asyncio.to_thread(self._find_files):
@@ -129,7 +129,7 @@ class SessionWatch:
 
     @contextmanager
     def _letting_go(self, session: ForeignSession) -> Generator[None]:
-        """Follow a session no more where that fails. JournalError is passed on."""
+        """Stop following a session if it fails. JournalError is passed on."""
         try:
             yield
         except JournalError:
@@ -140,7 +140,7 @@ class SessionWatch:
             self._passed_over |= self._forget(session)
 
     def _forget(self, session: ForeignSession) -> set[Path]:
-        """Follow a session no more; its files."""
+        """Stop following a session; return its files."""
         session.close()
         gone = {path for path, each in self._by_path.items() if each is session}
         self._by_path = {k: each for k, each in self._by_path.items() if each is not session}
@@ -150,7 +150,7 @@ class SessionWatch:
     # -- files -----------------------------------------------------------------------------
 
     def _find_files(self) -> list[Path]:
-        """The session files that were written lately, parents before their sub-agents."""
+        """Return the recently written session files, parents before their sub-agents."""
         since = max(self._wanted.since, self._journal.clock() - self._lately)
         found = list[Path]()
         for kept in self._wanted.agents:
@@ -160,7 +160,7 @@ class SessionWatch:
         return sorted({each.resolve() for each in found}, key=lambda p: (len(p.parts), p))
 
     def _follow(self, path: Path) -> ForeignSession | None:
-        """The session of a file, followed from now on; `None` if it is none of a known format."""
+        """Return the session of a file and follow it; `None` if its format is unknown."""
         if path in self._by_path:
             return self._by_path[path]
         try:
@@ -194,7 +194,7 @@ class SessionWatch:
         return session
 
     def _say_unknown(self, path: Path, format: str | None) -> None:
-        """Say once of a file that was named why nothing is seen of it."""
+        """Log once why nothing is seen of a named file."""
         if path in self._unknown or path not in {each.resolve() for each in self._wanted.paths}:
             return
         self._unknown.add(path)
@@ -206,7 +206,7 @@ class SessionWatch:
     # -- hooks -----------------------------------------------------------------------------
 
     async def hear(self, line: bytes) -> tuple[ForeignSession, Reply] | Unheard:
-        """Take in what a hook sent; what it is to be answered. Raises JournalError."""
+        """Take in a hook event and return the answer. Raises JournalError."""
         sent = object_of(line)
         event = None if isinstance(sent, str) else read_event(sent["agent"].text, sent["event"])
         if event is None:
@@ -240,13 +240,13 @@ class SessionWatch:
 
 
 def _transcript_of(event: HookEvent) -> Path | None:
-    # Other than `Path.is_file` it takes every text.
+    # Unlike `Path.is_file`, it accepts any text.
     is_file = os.path.isfile(event.transcript)  # noqa: PTH113
     return Path(event.transcript).resolve() if is_file else None
 
 
 def _read_heading(session: SessionReader, head: Iterable[JsonNode]) -> Heading:
-    """What the first lines of a session say of it."""
+    """Return what the first lines of a session say about it."""
     for line in head:
         for _ in session.take(line):
             pass
@@ -258,14 +258,14 @@ def _read_heading(session: SessionReader, head: Iterable[JsonNode]) -> Heading:
 _LONGEST = 9 * 1024 * 1024
 """Bytes of one line; a hook sends less."""
 _PATIENCE = 2.0
-"""Seconds for a hook to say what it wants, and that it has its answer."""
+"""Seconds for a hook to send its event, and to confirm its answer."""
 
 
 @asynccontextmanager
 async def listen_for_hooks(at: Path, watch: SessionWatch) -> AsyncGenerator[None]:
-    """Answer hooks until the end of the block, in a folder of the user's own.
+    """Answer hooks until the end of the block, in a private folder.
 
-    Raises UsageError where another process listens there already, and OSError where none can.
+    Raises UsageError if another process already listens there, and OSError if that is impossible.
     """
     _take_place(at)
     under_way = set[asyncio.Task[None]]()
@@ -303,7 +303,7 @@ def _take_place(at: Path) -> None:
 async def _attend(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, watch: SessionWatch
 ) -> None:
-    """Answer one hook; what was said counts as delivered once the hook says that it has it."""
+    """Answer one hook; messages count as delivered once the hook confirms its answer."""
     try:
         async with asyncio.timeout(_PATIENCE):
             line = await reader.readline()

@@ -1,4 +1,4 @@
-"""All sessions that programs tell of by spans of OpenTelemetry."""
+"""All sessions that programs report by OpenTelemetry spans."""
 
 import asyncio
 import logging
@@ -20,10 +20,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _MOST = 1000
-"""Sessions that are followed, and traces whose conversation is known."""
+"""Number of sessions followed, and of traces whose conversation is known."""
 _SETTLE_SECONDS = 2.0
 _BODY_SECONDS = 10.0
-"""How long a program may take to send one request."""
+"""Time for a program to send one request."""
 _STRANGE = re.compile(r"[^\w.:@/+=-]+")
 _LONGEST = 128
 """Characters of a session's id and of a program's name."""
@@ -39,19 +39,19 @@ _TYPES = {"application/json": True, "application/x-protobuf": False}
 
 
 class SpanWatch:
-    """Follows these sessions until it is cancelled."""
+    """Follows these sessions until cancelled."""
 
     def __init__(self, journal: SessionJournal) -> None:
         self._journal = journal
         self._sessions: dict[SessionName, ForeignSession] = {}
         self._conversations: dict[str, str] = {}
-        """By trace: some programs name the conversation in a few of its spans only."""
+        """Conversations by trace: some programs name it only in a few of their spans."""
         self._turn = asyncio.Lock()
         self._late_at: datetime | None = journal.clock() + _LATE
-        """When it is said that nothing came; `None` once it was, or something did."""
+        """When to log that nothing came; `None` once it was logged, or something came."""
 
     async def run(self) -> None:
-        """End sessions that nobody goes on with, until cancelled."""
+        """End abandoned sessions, until cancelled."""
         while True:
             if self._late_at is not None and self._journal.clock() >= self._late_at:
                 log.warning(_NOTHING)
@@ -64,9 +64,9 @@ class SpanWatch:
             await asyncio.sleep(_SETTLE_SECONDS)
 
     async def answer(self, request: web.Request) -> web.Response:
-        """Take in a request of an exporter."""
+        """Answer an exporter's request."""
         json = _TYPES.get(request.content_type)
-        # A page in a browser cannot send these types, unless somebody's name leads here.
+        # A web page cannot send these types, except by a host name that resolves to this machine.
         if json is None or request.url.host not in _HERE:
             return web.Response(status=415 if json is None else 421)
         try:
@@ -122,7 +122,7 @@ class SpanWatch:
 
 
 def _keep(kept: dict[K, V], key: K, value: V) -> None:
-    """Keep it as the newest, without the oldest where there are too many."""
+    """Add it as the newest, and drop the oldest if there are too many."""
     kept.pop(key, None)
     kept[key] = value
     if len(kept) > _MOST:
@@ -130,5 +130,5 @@ def _keep(kept: dict[K, V], key: K, value: V) -> None:
 
 
 def _plain(text: str) -> str:
-    """A name without what would end it, or steer a terminal."""
+    """Return a name without characters that would end it or control a terminal."""
     return _STRANGE.sub("-", text)[:_LONGEST]

@@ -1,1 +1,1 @@
-"""What other tools are told: spans for OpenTelemetry, figures for Prometheus."""
+"""Data for other tools: spans for OpenTelemetry, metrics for Prometheus."""

@@ -1,4 +1,4 @@
-"""Sends spans of what the journal says to a collector, beside the work and at no cost for it."""
+"""Sends the journal as spans to a collector, without holding up the work."""
 
 import asyncio
 import logging
@@ -22,45 +22,45 @@ from midwatch_supervisor.telemetry.spans import TaskSpans
 log = logging.getLogger(__name__)
 
 _MOST = 4096
-"""Spans that wait to be sent; beyond that the oldest are dropped."""
+"""Number of spans that wait to be sent; beyond that the oldest are dropped."""
 _EVERY_SECONDS = 1.0
 _REQUEST_SECONDS = 5.0
 _WORK = (AttemptTransition, Change, Step)
-"""What is said of a task that is under way; what is learned of it later opens no span."""
+"""Records of a running task; what is learned from it later opens no span."""
 _LAST_SECONDS = 5.0
-"""How long the last spans may take when the work is over; none where the collector is away."""
+"""Time for the last spans when the work is over; none if the collector is away."""
 
 
 class Export:
-    """Follows the journal and sends what is complete, in a thread that nobody waits for."""
+    """Follows the journal and sends complete spans, in a thread that nobody waits for."""
 
     def __init__(
         self, journal: Journal, settings: TelemetrySettings, *, run: int | None, after: int
     ) -> None:
-        """Send what follows the entry `after`."""
+        """Send what follows the entry with id `after`."""
         self._journal = journal
         self._content = settings.content
         self._run = run
         self._after = after
         self._tasks: dict[int, TaskSpans] = {}
         self._others: set[int] = set()
-        """Tasks of runs that another process sends."""
+        """Tasks of runs that another process exports."""
         self._collector = _Collector(settings)
         self._sender = BatchSpanProcessor(
             self._collector, max_queue_size=_MOST, schedule_delay_millis=_EVERY_SECONDS * 1000
         )
 
     async def follow(self, bus: Bus) -> None:
-        """Send what is new, until cancelled."""
+        """Send new spans, until cancelled."""
         async with bus.subscribe() as hints:
             while True:
                 await self._look()
                 await hints.wait(_EVERY_SECONDS)
 
     async def finish(self) -> None:
-        """Send the rest, for a moment."""
+        """Send the rest, waiting only briefly."""
         await self._look()
-        # It waits for half a minute by itself.
+        # In a thread, as it may wait for half a minute.
         ending = Thread(target=self._sender.shutdown, name="telemetry", daemon=True)
         ending.start()
         await asyncio.to_thread(ending.join, 0 if self._collector.away else _LAST_SECONDS)
@@ -75,7 +75,7 @@ class Export:
             log.debug("telemetry waits for the journal: %s", error)
 
     async def _complete(self, entry: Entry) -> Sequence[ReadableSpan]:
-        """What is complete with an entry."""
+        """Return the spans that an entry completes."""
         known = entry.task in self._tasks or entry.task in self._others
         if not known and isinstance(entry.record, _WORK):
             await self._open(entry)
@@ -88,7 +88,7 @@ class Export:
         return spans
 
     async def _open(self, first: Entry) -> None:
-        """Learn of a task what came before an entry of it."""
+        """Read a task's entries before its first known one."""
         task = await self._journal.task(first.task)
         run = await self._journal.run(task.run)
         if self._run is None and run.keeper is not Keeper.MONITOR:
@@ -108,10 +108,10 @@ class Export:
 
 
 class _Collector(SpanExporter):
-    """Says once that spans are not taken, and once more that they are again."""
+    """Logs once that spans are refused, and once that they are accepted again."""
 
     def __init__(self, settings: TelemetrySettings) -> None:
-        # They tell of every try, and of spans that find the queue full.
+        # They log every try, and every span that finds the queue full.
         for name in ("opentelemetry.exporter", "opentelemetry.sdk"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         headers = headers_of(settings, os.environ)

@@ -1,4 +1,4 @@
-"""Whether anything is sent to a collector, and by whom."""
+"""Decides whether spans are sent to a collector, and starts that."""
 
 import asyncio
 import logging
@@ -13,13 +13,13 @@ from midwatch_monitor.journal import Journal
 
 log = logging.getLogger(__name__)
 _HEADER = re.compile(r"\s*[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t!#-+\x2d-:<-\[\]-~]*\s*", re.ASCII)
-"""As the library takes it, which prints whatever else it finds."""
+"""As the library accepts it, which logs anything else verbatim."""
 
 
 def headers_of(settings: TelemetrySettings, environ: Mapping[str, str]) -> str:
-    """The headers for the collector, as they stand in their variable; empty where none is named.
+    """Return the headers for the collector from their environment variable; empty if none is named.
 
-    Raises UsageError, without the value, for a variable that is not set or says something else.
+    Raises UsageError, without the value, for a variable that is not set or malformed.
     """
     name = settings.headers_env
     if not (settings.endpoint and name):
@@ -36,11 +36,11 @@ def headers_of(settings: TelemetrySettings, environ: Mapping[str, str]) -> str:
 async def export_spans(
     settings: TelemetrySettings, journal: Journal, *, bus: Bus, run: int | None = None
 ) -> AsyncGenerator[None]:
-    """Send what happens from now on in a run, until the end of the block.
+    """Send what happens in a run from now on, until the end of the block.
 
-    Without a `run`: in all that a monitor keeps. Nothing is sent where no collector is configured;
-    a missing extra is said in the log, as the work is worth more than its traces. Raises what
-    `headers_of` does.
+    Without a `run`: in all runs that a monitor keeps. Nothing is sent if no collector is
+    configured; a missing extra is only logged, since the work matters more than its traces. Raises
+    what `headers_of` does.
     """
     if not settings.endpoint:
         yield

@@ -1,4 +1,4 @@
-"""A small HTTP server for other programs, beside the work in the same event loop."""
+"""A small HTTP server for other programs, in the event loop of the work."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -10,15 +10,15 @@ from aiohttp.http import HttpProcessingError
 from midwatch_monitor.errors import UsageError
 
 MAX_BODY = 16 * 1024 * 1024
-"""Bytes of a request's body, also once it is unpacked."""
+"""Bytes of a request's body, also after decompression."""
 
 log = logging.getLogger(__name__)
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether the server is to say it: of a request that cannot be read, a line will do.
+    """Reduce the server's log of a malformed request to one line, or to none if a reader logs it.
 
-    It logs a traceback, which is of the sender's making, and would stand across the console.
+    Its traceback is the sender's fault, and would be written across the console.
     """
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, web.RequestPayloadError):  # who reads the body says so
@@ -34,9 +34,9 @@ log.addFilter(_is_ours)
 
 @asynccontextmanager
 async def serve(host: str, port: int, route: web.RouteDef) -> AsyncGenerator[int]:
-    """Serve until the end of the block, at the port that is given; 0 takes a free one.
+    """Serve at the given port until the end of the block; 0 takes a free one.
 
-    Raises UsageError where it cannot listen there.
+    Raises UsageError if it cannot listen there.
     """
     application = web.Application(client_max_size=MAX_BODY)
     application.add_routes([route])

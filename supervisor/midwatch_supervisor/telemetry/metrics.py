@@ -1,4 +1,4 @@
-"""What a journal says in figures, as Prometheus reads them."""
+"""Metrics of a journal in Prometheus' text format."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ _WORKER = "worker"
 
 
 class JournalMetrics:
-    """The figures of all runs of a journal. Each question reads only what is new."""
+    """The metrics of all runs of a journal. Each call reads only new entries."""
 
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
         self._journal = journal
@@ -30,7 +30,7 @@ class JournalMetrics:
         self._turn = asyncio.Lock()
 
     async def text(self) -> str:
-        """All figures in the text format. Raises JournalError."""
+        """Return all metrics as text. Raises JournalError."""
         async with self._turn:
             async for entry in self._journal.all_entries(self._after):
                 self._state.fold(entry)
@@ -39,7 +39,7 @@ class JournalMetrics:
 
 
 def metrics_text(state: RunState, now: datetime) -> str:
-    """The figures of what was folded, in the text format."""
+    """Return the metrics of a folded state as text."""
     attempts = [each for task in state.tasks.values() for each in task.attempts.values()]
     needing = [each for each in attempts if needs_person(each)]
     waiting = [each.needed_since for each in needing if each.needed_since is not None]
@@ -90,7 +90,7 @@ def _intervention_families(attempts: list[AttemptState]) -> Iterator[str]:
 def _family(
     name: str, help: str, values: Mapping[MetricLabels, float], *labels: str
 ) -> Iterator[str]:
-    """One metric with a line for each value, in the order of their labels."""
+    """Yield one metric with a line for each value, ordered by labels."""
     kind = "counter" if name.endswith("_total") else "gauge"
     yield f"# HELP midwatch_{name} {help}"
     yield f"# TYPE midwatch_{name} {kind}"

@@ -1,7 +1,7 @@
 """Attempts and their steps as spans, by OpenTelemetry's conventions for generative AI. Pure.
 
-One trace for each attempt. Ids are made of what the journal says, so that a span which is sent
-again is the same one.
+There is one trace for each attempt. Ids are derived from the journal, so that a span that is sent
+again is recognised as the same.
 """
 
 import re
@@ -32,7 +32,7 @@ from midwatch_monitor.state.usage import Usage
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
 
 _MOST_EVENTS = 256
-"""Of one attempt; the oldest are left out."""
+"""Number of events of an attempt; the oldest are left out."""
 _TOLD = frozenset({"alert", "escalation", "decision", "intervention"})
 """The lines that become events of an attempt's span."""
 _HEAD = frozenset({"type", "at", "task", "attempt", "number"})
@@ -41,17 +41,17 @@ _PLAIN = frozenset(
     | {"diagnosis", "by", "escalation", "id", "outcome", "steps", "kind", "ok", "exit_code"}
     | {"tokens", "progress_percent", "confidence", "decision", "status"}
 )
-"""Fields of a line that tell nothing of what was said, written or read."""
+"""Fields of a line that reveal nothing of what was said, written or read."""
 _CONTENT = {"args": "gen_ai.tool.call.arguments", "output": "gen_ai.tool.call.result"}
 _FOREIGN = re.compile(r"span ([0-9a-f]{32}) ([0-9a-f]{16})")
-"""The call of a step that was made of a span of its agent's own."""
+"""The call of a step that was read from a span of the agent itself."""
 
 
 class TaskSpans:
     """The spans of one task so far. Takes the task's entries in order, from its first."""
 
     def __init__(self, run: Run, task: Task, *, content: bool) -> None:
-        """With `content`, what was said and done is in them, too."""
+        """With `content`, what was said and done is included."""
         of_session = run.of_session
         own = f"midwatch-{run.id}-{task.id}"
         self._about: dict[str, AttributeValue] = {
@@ -79,20 +79,20 @@ class TaskSpans:
         return self._task.over and all(each.over for each in self._task.attempts.values())
 
     def lacks(self, entry: Entry) -> bool:
-        """Whether the entry's attempt must be met first."""
+        """Whether the entry's attempt must be added first."""
         return self._task.lacks(entry)
 
     def meet(self, attempt: Attempt) -> None:
-        """Learn of an attempt."""
+        """Add an attempt."""
         self._task.meet(attempt)
         self._before[attempt.id] = self._task.used
         self._events[attempt.id] = deque(maxlen=_MOST_EVENTS)
         self._links[attempt.id] = ()
 
     def take(self, entry: Entry) -> Sequence[ReadableSpan]:
-        """Take in the next entry; the span that is complete with it, if there is one."""
+        """Take in the next entry; return the spans it completes."""
         state = self._task.attempts.get(entry.attempt or 0)
-        # The journal keeps no beginnings: a step begins when its attempt was last heard of.
+        # The journal has no start times: a step begins at its attempt's previous entry.
         since = (state.last_at or state.attempt.started_at) if state else entry.at
         line = self._transcript.line(entry)
         if state is None or line is None:
@@ -146,7 +146,7 @@ class TaskSpans:
         )
 
     def _fields(self, line: JsonLine) -> dict[str, AttributeValue]:
-        """A line's fields as attributes; without content only those that tell nothing of it."""
+        """Return a line's fields as attributes; without content, only those that reveal none."""
         return {
             _CONTENT.get(name, f"midwatch.{name}"): value
             for name, value in line.items()
@@ -166,7 +166,7 @@ class TaskSpans:
         events: Sequence[Event] = (),
         links: Sequence[Link] = (),
     ) -> ReadableSpan:
-        """A span of an attempt: the attempt's own without a key, else one below it."""
+        """Return a span of an attempt: the attempt's own without a key, else one below it."""
         own: dict[str, AttributeValue] = {
             "gen_ai.operation.name": operation,
             "gen_ai.agent.name": state.attempt.worker,
