@@ -14,8 +14,16 @@ from midwatch_agents.sandbox import SandboxKind, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
 from midwatch_supervisor.run.completion import check_all
-from midwatch_supervisor.workspaces.changes import changes, list_files, match_names, take_over_files
+from midwatch_supervisor.workspaces.changes import (
+    changed_names,
+    changes,
+    list_files,
+    match_names,
+    take_over_files,
+)
+from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
+from midwatch_supervisor.workspaces.removal import uncommitted
 from midwatch_supervisor.workspaces.snapshot import SnapshotMark, files_of, take_snapshot
 from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare
 from midwatch_supervisor.workspaces.workspace_files import entries_below
@@ -95,28 +103,74 @@ async def test_filters_of_a_nested_repository_do_not_run_when_it_is_kept_again(
     assert "more" in (await git(workspace.at, "show", "--name-only", "--format=", "HEAD")).split()
 
 
-async def test_nested_repositories_are_kept_as_git_would_keep_them(tmp_path: Path) -> None:
+async def test_the_files_of_a_nested_repository_are_kept_as_any_others_are(
+    tmp_path: Path,
+) -> None:
     workspace = await _workspace(tmp_path)
-    for name in ("moved", "absorbed", "empty", "gone"):
-        _repository(workspace.folder / name)
-    (workspace.folder / "more").write_text("more\n")
-    await keep(workspace, "first")
-    was = {
-        name: await git(workspace.at, "rev-parse", f"HEAD:{name}") for name in ("moved", "empty")
-    }
-    _git(workspace.folder / "moved", "commit", "--quiet", "--allow-empty", "--message", "two")
-    (workspace.folder / "more").write_text("still more\n")
-    shutil.rmtree(workspace.folder / "absorbed" / ".git")
-    for name in ("gone", "empty"):
-        shutil.rmtree(workspace.folder / name)
-    (workspace.folder / "empty").mkdir()
+    folder = workspace.folder
+    for name in ("app", "app/deep/er", "gone"):
+        _repository(folder / name)
+    (folder / "app" / ".gitignore").write_text("*.log\n")
+    (folder / "app" / "run.log").write_text("long\n")
+    for name in ("begun", "empty"):  # no commit in either
+        (folder / name).mkdir()
+        _git(folder / name, "init", "--quiet")
+    (folder / "begun" / "placeholder").write_text("mine\n")
+    wanted = ["app/.gitignore", "app/deep/er/file", "app/file", "begun/placeholder", "gone/file"]
+    assert list(await changed_names(workspace.at)) == wanted
+    assert "+mine\n" in (await changes(workspace) or "")
+    assert await list_files(workspace) == "\n".join(sorted([*wanted, "file"]))
 
+    await keep(workspace, "first")
+    (folder / "app" / "file").write_text("two\n")
+    _git(folder / "app", "commit", "--quiet", "--all", "--message", "two")
+    shutil.rmtree(folder / "gone")
     await keep(workspace, "second")
 
-    assert await git(workspace.at, "rev-parse", "HEAD:moved") != was["moved"]
-    assert await git(workspace.at, "rev-parse", "HEAD:empty") == was["empty"]
-    assert await git(workspace.at, "show", "HEAD:absorbed/file") == "one\n"
-    assert not await git(workspace.at, "ls-files", "gone")
+    assert list(await changed_names(workspace.at)) == wanted[:-1]
+    assert not await uncommitted(workspace)
+    source = tmp_path / "source"
+    await merge_branch(await plan_merge(workspace, source))
+    assert (source / "app" / "file").read_text() == "two\n"
+    assert (source / "app" / "deep" / "er" / "file").read_text() == "one\n"
+    assert (source / "begun" / "placeholder").read_text() == "mine\n"
+    assert not (source / "empty").exists()
+
+
+async def test_the_files_of_a_repository_that_a_worker_committed_as_one_are_kept(
+    tmp_path: Path,
+) -> None:
+    workspace = await _workspace(tmp_path)
+    _repository(workspace.folder / "app")
+    _git(workspace.folder, "add", "app")
+    _git(workspace.folder, "commit", "--quiet", "--message", "mine")
+
+    await keep(workspace, "first")
+
+    assert list(await changed_names(workspace.at)) == ["app/file"]
+    assert await git(workspace.at, "show", "HEAD:app/file") == "one\n"
+
+
+@pytest.mark.parametrize("checked_out", [False, True])
+async def test_a_submodule_of_the_owner_stays_one(tmp_path: Path, checked_out: bool) -> None:
+    _repository(tmp_path / "lib")
+    _repository(source := tmp_path / "source")
+    local = ("-c", "protocol.file.allow=always", "submodule")
+    _git(source, *local, "--quiet", "add", str(tmp_path / "lib"), "lib")
+    _git(source, "commit", "--quiet", "--message", "lib")
+    folder = tmp_path / "home" / "work" / "r1" / "task-1"
+    workspace = await prepare(folder, source, branch="midwatch/r1/task-1", merges=())
+    if checked_out:
+        _git(folder, *local, "--quiet", "update", "--init")
+        (folder / "lib" / "unsaid").write_text("new\n")
+    (folder / "more").write_text("more\n")
+
+    await keep(workspace, "first")
+
+    assert await git(workspace.at, "rev-parse", "HEAD:lib") == await git(
+        source, "rev-parse", "HEAD:lib"
+    )
+    assert list(await changed_names(workspace.at)) == ["more"]
 
 
 async def test_git_that_a_pipe_holds_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:

@@ -355,6 +355,21 @@ async def _end(process: Process) -> None:
             await process.wait()
 
 
+def chunk(names: Sequence[str]) -> list[Sequence[str]]:
+    """As many at a time as stand in one command."""
+    return [names[start : start + 100] for start in range(0, len(names), 100)]
+
+
+def holds_submodule(worktree: Worktree, name: str) -> bool:
+    """Whether a folder of a worktree is a submodule that its repository holds."""
+    folder = (worktree.folder / name).resolve()
+    named = _pointer(folder / ".git", "gitdir: ")
+    place = (folder / named).resolve()
+    return bool(named) and any(
+        place.is_relative_to(each / "modules") for each in (worktree.git_dir, worktree.common_dir)
+    )
+
+
 def is_repository(folder: Path) -> bool:
     """Whether the folder is the top of a git repository or of a worktree."""
     return (folder / ".git").exists()

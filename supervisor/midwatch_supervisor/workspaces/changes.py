@@ -15,12 +15,12 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Record, Step, Writer
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.rubbish import (
-    NEW_FILES,
     committed_rubbish,
     is_rubbish,
     rubbish_in,
     without,
 )
+from midwatch_supervisor.workspaces.staging import new_names
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
 from midwatch_supervisor.workspaces.workspace_files import copy_file, entries_below, open_file
 from midwatch_tools.git import Worktree, git
@@ -35,8 +35,8 @@ async def list_files(workspace: Workspace) -> str:
     In git those that git knows or would know. Raises WorkspaceError with what git said.
     """
     if workspace.worktree is not None:
-        said = await git(workspace.worktree, *NEW_FILES, "--cached")
-        names = sorted({name for name in said.split("\0") if name})
+        known = (await git(workspace.worktree, "ls-files", "-z")).split("\0")
+        names = sorted({*filter(None, known), *await new_names(workspace.worktree)})
     else:
         names = await asyncio.to_thread(lambda: sorted(names_below(workspace.folder)))
     left = len(names) - MAX_NAMES
@@ -61,7 +61,7 @@ async def changes(workspace: Workspace) -> str | None:
     tracked = await git(workspace.worktree, "diff", base, "--", *paths)
     if len(tracked) >= MAX_CHARS:
         return f"{tracked[:MAX_CHARS]}\n… the rest is cut"
-    found = await _new_names(workspace.worktree)
+    found = await new_names(workspace.worktree)
     room = MAX_CHARS - len(tracked)
     return tracked + await asyncio.to_thread(_new_files, workspace.folder, found, room)
 
@@ -92,7 +92,7 @@ async def file_changes(workspace: Workspace, source: Path | None) -> tuple[FileC
         )
     base, *paths = await _since(worktree)
     tracked = numstat(await git(worktree, "diff", *NUMSTAT, base, "--", *paths))
-    names = await _new_names(worktree)
+    names = await new_names(worktree)
     new = await asyncio.to_thread(lambda: [new_file(workspace.folder, name) for name in names])
     return tuple(sorted([*tracked, *new], key=lambda each: each.name))
 
@@ -204,11 +204,6 @@ async def _since(worktree: Worktree) -> tuple[str, ...]:
     return (base, *without(left_out))
 
 
-async def _new_names(worktree: Worktree) -> list[str]:
-    """The files that its worker has made and nobody has committed."""
-    return [name for name in (await git(worktree, *NEW_FILES)).split("\0") if name]
-
-
 async def base_commit(worktree: Worktree) -> str:
     """The commit that a worktree's attempt began with.
 
@@ -223,7 +218,7 @@ async def changed_names(worktree: Worktree) -> tuple[str, ...]:
     """The files that are other than at a worktree's beginning, committed or not, by name."""
     base, *paths = await _since(worktree)
     tracked = await git(worktree, "diff", "--no-renames", "--name-only", "-z", base, "--", *paths)
-    new = await _new_names(worktree)
+    new = await new_names(worktree)
     return tuple(sorted({*filter(None, tracked.split("\0")), *new}))
 
 

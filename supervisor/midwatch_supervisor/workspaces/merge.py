@@ -24,8 +24,8 @@ from midwatch_supervisor.workspaces.snapshot import (
     mark_of,
     tip_of,
 )
-from midwatch_supervisor.workspaces.workspace import TRACES, Workspace, chunk, lock_worktrees
-from midwatch_tools.git import Worktree, git
+from midwatch_supervisor.workspaces.workspace import TRACES, Workspace, lock_worktrees
+from midwatch_tools.git import Worktree, chunk, git
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.changes import file_changes
 from midwatch_supervisor.workspaces.merge import has_content
-from midwatch_supervisor.workspaces.rubbish import NEW_FILES
+from midwatch_supervisor.workspaces.staging import new_names
 from midwatch_supervisor.workspaces.workspace import Workspace, clear
 from midwatch_tools.git import git, is_repository
 
@@ -49,7 +49,7 @@ async def unmerged_changes(workspace: Workspace, source: Path | None) -> tuple[F
 async def uncommitted(workspace: Workspace) -> bool:
     """Whether a worktree holds what no commit has, rubbish aside."""
     dirty = await git(workspace.at, "status", "--porcelain", "--untracked-files=no")
-    return bool(dirty or await git(workspace.at, *NEW_FILES))
+    return bool(dirty or await new_names(workspace.at))
 
 
 async def remove_workspace(workspace: Workspace) -> None:

@@ -19,7 +19,8 @@ from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Snapshot
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of, place_of, whole_of
 from midwatch_supervisor.workspaces.clone import fetch, has
-from midwatch_supervisor.workspaces.workspace import NETWORK_SECONDS, Workspace, add_all, fetch_into
+from midwatch_supervisor.workspaces.staging import add_all
+from midwatch_supervisor.workspaces.workspace import NETWORK_SECONDS, Workspace, fetch_into
 from midwatch_tools.git import Worktree, ask_git, git
 from midwatch_tools.tree import IGNORED
 

@@ -4,16 +4,17 @@ import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
-from pathlib import Path, PurePosixPath
+from itertools import count
+from pathlib import Path
 
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.workspaces.rubbish import NOT_ADDED
+from midwatch_supervisor.workspaces.staging import add_all
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 from midwatch_tools.git import Worktree, ask_git, git, is_repository, worktree_of
 from midwatch_tools.tree import IGNORED
@@ -198,50 +199,6 @@ async def _keep(worktree: Worktree, message: str) -> None:
     await add_all(worktree, paths=NOT_ADDED)
     if await git(worktree, "diff", "--cached", "--name-only"):
         await git(worktree, "commit", "--quiet", "--message", message)
-
-
-async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) -> None:
-    """Put every file into the index, which nobody else may use meanwhile. Raises WorkspaceError.
-
-    Of new files only those that `paths` mean, as git takes them.
-
-    Over a nested repository that the index knows already, git would run `git status` in there, by
-    the nested configuration, with its filters. So it leaves the index first, to be found anew.
-    """
-    nested = await _nested_repositories(worktree)
-    for names in chunk(list(nested)):
-        await git(worktree, "update-index", "--force-remove", "--", *names)
-    try:
-        if paths:
-            await git(worktree, "add", "--update", *options)
-        await git(worktree, "add", "--all", *options, "--", *paths)
-    finally:
-        await _submodules_back(worktree, nested)
-
-
-async def _nested_repositories(worktree: Worktree) -> dict[str, str]:
-    """The nested repositories that the index knows, with the commits that it names."""
-    listed = (await git(worktree, "ls-files", "--stage", "-z")).split("\0")
-    entries = (each.split("\t", 1) for each in listed if each.startswith("160000 "))
-    return {name: entry.split()[1] for entry, name in entries}
-
-
-async def _submodules_back(worktree: Worktree, nested: Mapping[str, str]) -> None:
-    """Put back what is not checked out: an empty folder, which git would not find anew."""
-    if not nested:
-        return
-    known = set((await git(worktree, "ls-files", "-z")).split("\0"))
-    above = {str(each) for name in known for each in PurePosixPath(name).parents}
-    gone = [each for each in nested if each not in known | above]
-    there = [each for each in gone if await asyncio.to_thread((worktree.folder / each).is_dir)]
-    for names in chunk(there):
-        infos = [("--cacheinfo", f"160000,{nested[name]},{name}") for name in names]
-        await git(worktree, "update-index", "--add", *chain(*infos))
-
-
-def chunk(names: Sequence[str]) -> list[Sequence[str]]:
-    """As many at a time as stand in one command."""
-    return [names[start : start + 100] for start in range(0, len(names), 100)]
 
 
 async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SECONDS) -> str:

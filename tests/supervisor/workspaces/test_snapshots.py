@@ -300,7 +300,7 @@ async def test_a_conflict_in_the_index_does_not_keep_the_files_from_moving(
     assert "<<<<<<<" in text
 
 
-async def test_a_repository_without_a_commit_inside_is_told_and_the_rest_moves(
+async def test_the_files_of_a_repository_inside_move_too(
     nodes: tuple[Node, Node], attempt: Attempt, at: datetime
 ) -> None:
     a, b = nodes
@@ -308,11 +308,11 @@ async def test_a_repository_without_a_commit_inside_is_told_and_the_rest_moves(
     inner = workspace.folder / "inner"
     inner.mkdir()
     await git(inner, "init", "--quiet")
-    (workspace.folder / "new.txt").write_text("new\n")
+    (inner / "new.txt").write_text("new\n")
     saved = await a.save(attempt, workspace, await a.claim(attempt, at))
-    assert "inner" in saved.fault
+    assert not saved.fault
     assert saved.whole
-    assert ((await b.resume(attempt)).folder / "new.txt").exists()
+    assert ((await b.resume(attempt)).folder / "inner" / "new.txt").exists()
 
 
 @pytest.mark.parametrize("copied", [False, True])

@@ -1,0 +1,105 @@
+"""Puts the files of a workspace into git's index, those of repositories that a worker made too.
+
+git takes a nested repository for a submodule: it notes one commit of it and none of its files,
+which would be gone with the workspace. So its files are taken for files of the workspace. Only a
+submodule that the owner's repository holds stays one.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path, PurePosixPath
+
+from midwatch_supervisor.workspaces.rubbish import NEW_FILES, is_rubbish, rubbish_in
+from midwatch_supervisor.workspaces.workspace_files import entries_below
+from midwatch_tools.git import Worktree, chunk, git, holds_submodule
+from midwatch_tools.tree import IGNORED
+
+_PLACEHOLDER = "placeholder"
+
+
+async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) -> None:
+    """Put every file into the index, which nobody else may use meanwhile. Raises WorkspaceError.
+
+    Of new files only those that `paths` mean, as git takes them.
+
+    Over a nested repository that the index knows already, git would run `git status` in there, by
+    the nested configuration, with its filters. So it leaves the index first, to be found anew.
+    """
+    nested = await _known_repositories(worktree)
+    for names in chunk(list(nested)):
+        await git(worktree, "update-index", "--force-remove", "--", *names)
+    try:
+        if paths:
+            await git(worktree, "add", "--update", *options)
+        await _open_repositories(worktree, paths)
+        await git(worktree, "add", "--all", *options, "--", *paths)
+    finally:
+        await _submodules_back(worktree, nested)
+
+
+async def new_names(worktree: Worktree) -> list[str]:
+    """The files that nobody has committed, by name, without rubbish and what git ignores."""
+    found = await _listed(worktree, *NEW_FILES)
+    nested = [each for each in found if each.endswith("/")]
+    plain = [each for each in found if not each.endswith("/")]
+    if not nested:
+        return plain
+    inside = await asyncio.to_thread(lambda: [*_files_below(worktree, nested)])
+    left_out = await rubbish_in(worktree, inside)
+    return sorted([*plain, *(each for each in inside if each not in left_out)])
+
+
+def _files_below(worktree: Worktree, nested: Sequence[str]) -> list[str]:
+    return [
+        name
+        for each in nested
+        if not holds_submodule(worktree, each)
+        for entry in entries_below(worktree.folder / each, hidden=IGNORED)
+        if not entry.is_dir(follow_symlinks=False)
+        and not is_rubbish(name := Path(entry.path).relative_to(worktree.folder).as_posix())
+    ]
+
+
+async def _open_repositories(worktree: Worktree, paths: Sequence[str]) -> None:
+    """Let git look for files in nested repositories, as in any folder that its index knows.
+
+    The entry that lets it do so names no file, and leaves the index as all others are added.
+    """
+    opened: set[str] = set()
+    while True:
+        new = ("ls-files", "--others", "--exclude-standard", "-z", "--", *paths)
+        found = {each for each in await _listed(worktree, *new) if each.endswith("/")}
+        found = {each for each in found - opened if not holds_submodule(worktree, each)}
+        if not found:
+            return
+        opened |= found
+        empty = (await git(worktree, "hash-object", "-w", "-t", "blob", os.devnull)).strip()
+        for names in chunk(sorted(found)):
+            infos = [("--cacheinfo", f"100644,{empty},{name}{_PLACEHOLDER}") for name in names]
+            await git(worktree, "update-index", "--add", *chain(*infos))
+
+
+async def _listed(worktree: Worktree, *command: str) -> list[str]:
+    return [each for each in (await git(worktree, *command)).split("\0") if each]
+
+
+async def _known_repositories(worktree: Worktree) -> dict[str, str]:
+    """The nested repositories that the index knows, with the commits that it names."""
+    listed = await _listed(worktree, "ls-files", "--stage", "-z")
+    entries = (each.split("\t", 1) for each in listed if each.startswith("160000 "))
+    return {name: entry.split()[1] for entry, name in entries}
+
+
+async def _submodules_back(worktree: Worktree, nested: Mapping[str, str]) -> None:
+    """Put back what is not checked out: an empty folder, which git would not find anew."""
+    if not nested:
+        return
+    known = set(await _listed(worktree, "ls-files", "-z"))
+    above = {str(each) for name in known for each in PurePosixPath(name).parents}
+    gone = [each for each in nested if each not in known | above]
+    there = [each for each in gone if await asyncio.to_thread((worktree.folder / each).is_dir)]
+    for names in chunk(there):
+        infos = [("--cacheinfo", f"160000,{nested[name]},{name}") for name in names]
+        await git(worktree, "update-index", "--add", *chain(*infos))
