@@ -310,6 +310,17 @@ async def _brought(
     return True
 
 
+async def write_saved(bundles: Bundles, attempt: Attempt, folder: Path, *, place: str) -> None:
+    """Write the files of an attempt that did not work in git into an empty folder, as they were
+    saved last. Raises WorkspaceError."""
+    with TemporaryDirectory(prefix="midwatch-") as scratch:
+        repository = Path(scratch) / "saved.git"
+        files = await files_of(Workspace(folder=folder), repository)
+        wanted = await final_snapshot(bundles, attempt)
+        found = await fetch_snapshot(bundles, repository, attempt, wanted, place=place)
+        await check_out(files, found.commit)
+
+
 async def fetch_branch(
     bundles: Bundles, repository: Path, attempt: Attempt, branch: str
 ) -> Snapshot:

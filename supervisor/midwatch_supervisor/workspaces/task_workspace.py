@@ -3,14 +3,25 @@
 import asyncio
 import filecmp
 import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Lifecycle, Task
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.present.assignment import Assignment, branch_of, folder_of, whole_of
+from midwatch_supervisor.present.assignment import (
+    Assignment,
+    branch_of,
+    folder_of,
+    place_of,
+    whole_of,
+)
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.workspaces.changes import (
@@ -22,6 +33,7 @@ from midwatch_supervisor.workspaces.changes import (
 )
 from midwatch_supervisor.workspaces.merge import PastMerge, merged_before
 from midwatch_supervisor.workspaces.placement import workspace_of
+from midwatch_supervisor.workspaces.snapshot import write_saved
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.git import git, is_repository
 
@@ -81,15 +93,34 @@ class TaskWorkspace:
         except WorkspaceError as error:
             raise UsageError(f"the workspace of {self.name} cannot be used: {error}") from error
 
-    async def diff(self) -> tuple[str, tuple[FileChange, ...]] | None:
-        """What was changed there, also when it is merged and gone; `None` if it is not here.
+    @asynccontextmanager
+    async def open_anywhere(self, journal: Journal) -> AsyncGenerator[Workspace | None]:
+        """The workspace; one without git on another machine as it was saved in the journal last.
 
-        Raises WorkspaceError, and UsageError as `open` does.
+        `None` where it is neither here nor saved so. Raises WorkspaceError, and UsageError as
+        `open` does.
         """
         if await self.there():
-            workspace = await self.open()
-            files = await file_changes(workspace, self.source)
-            return await diff_from(workspace, self.source), files
+            yield await self.open()
+            return
+        bundles = Bundles(journal)
+        if self.of_fleet or not await bundles.snapshots(self.attempt.id):
+            yield None
+            return
+        with TemporaryDirectory(prefix="midwatch-") as scratch:
+            (folder := Path(scratch) / self.folder.name).mkdir()
+            await write_saved(bundles, self.attempt, folder, place=place_of(self.folder))
+            yield Workspace(folder=folder)
+
+    async def diff(self, journal: Journal) -> tuple[str, tuple[FileChange, ...]] | None:
+        """What was changed there, also when it is merged and gone; `None` if it cannot be had.
+
+        Raises what `open_anywhere` does.
+        """
+        async with self.open_anywhere(journal) as workspace:
+            if workspace is not None:
+                files = await file_changes(workspace, self.source)
+                return await diff_from(workspace, self.source), files
         merged = await self.find_merge()
         return await diff_between(merged.home, merged.begun, merged.tip) if merged else None
 

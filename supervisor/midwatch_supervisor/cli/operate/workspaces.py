@@ -22,6 +22,7 @@ from midwatch_supervisor.present.file_changes import FileChange, change_lines, c
 from midwatch_supervisor.present.lookup import chosen_runs, find, task_state, task_states
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.workspaces.changes import file_changes, names_below
 from midwatch_supervisor.workspaces.merge import (
     Merge,
     give_back,
@@ -38,7 +39,7 @@ from midwatch_supervisor.workspaces.task_workspace import (
     result_of,
     workspace_in,
 )
-from midwatch_supervisor.workspaces.workspace import Workspace
+from midwatch_supervisor.workspaces.workspace_files import copy_file
 from midwatch_tools.git import git, is_repository
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ async def _read_changes(
     journal: "Journal", chosen: TaskWorkspace
 ) -> tuple[str, tuple[FileChange, ...]]:
     """The diff, and the files in it."""
-    found = await chosen.diff()
+    found = await chosen.diff(journal)
     if found is not None:
         return found
     plan = await plan_of(journal, chosen)
@@ -98,13 +99,18 @@ async def merge(
     ],
     /,
     *,
+    into: Annotated[
+        Path | None,
+        Parameter(help="A new folder, which gets the files of a task that did not work in git."),
+    ] = None,
     run: RunOption = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
     """Merge a completed task's branch into the branch that is checked out in its repository.
 
-    Prints the files first. Afterwards the branch and its worktree are removed.
+    Prints the files first. Afterwards the branch and its worktree are removed. Where a task did not
+    work in git, its files are written into a folder, from any machine of a fleet.
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)
@@ -112,6 +118,8 @@ async def merge(
         result = _completed_workspace(state)
         if not await result.there() and await result.find_merge():
             write_line(f"{branch_of(result.folder)} was merged before, and removed")
+            return
+        if await _write_files(opened, result, into, dry_run=dry_run):
             return
         plan = await plan_of(opened, result)
         others = await task_states(opened, found.task.run)
@@ -123,6 +131,47 @@ async def merge(
     if not dry_run:
         run_over = all(each.over for each in others)
         await _clean_up(plan, result, found.task.run, run_over=run_over)
+
+
+async def _write_files(
+    journal: "Journal", result: TaskWorkspace, into: Path | None, *, dry_run: bool
+) -> bool:
+    """Write a result outside git into a new folder; whether it is one."""
+    name = shlex.quote(result.name)
+    async with result.open_anywhere(journal) as workspace:
+        in_git = result.of_fleet if workspace is None else workspace.worktree is not None
+        if in_git and into is not None:
+            raise UsageError(
+                f"{result.name} worked in git: `midwatch merge {name}` takes its branch"
+            )
+        if in_git or workspace is None:
+            return False
+        if into is None:
+            raise UsageError(
+                f"{result.name} has no branch: it did not work in git; "
+                f"`midwatch merge {name} --into FOLDER` writes its files into a new folder"
+            )
+        files = await file_changes(workspace, None)
+        await asyncio.to_thread(_copy_files, workspace.folder, into, dry_run=dry_run)
+    for text in change_lines(files):
+        write_line(text)
+    done = "would write" if dry_run else "wrote"
+    write_line(f"{done} {changes_text(files)} into {into}")
+    return True
+
+
+def _copy_files(folder: Path, into: Path, *, dry_run: bool) -> None:
+    """Copy a workspace without git into a folder that is new or empty. Raises UsageError."""
+    try:
+        if into.exists() and any(into.iterdir()):
+            raise UsageError(f"{into} is not empty: name a new folder")
+        if dry_run:
+            return
+        into.mkdir(exist_ok=True)
+        for name in names_below(folder):
+            copy_file(folder, into, name)
+    except OSError as error:
+        raise UsageError(f"{into} cannot be written: {error.strerror}") from error
 
 
 async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
@@ -175,7 +224,9 @@ async def plan_of(journal: "Journal", result: TaskWorkspace) -> Merge:
     if assignment is not None and assignment.base and await bundles.snapshots(result.attempt.id):
         home = await _repository(assignment.workspace, assignment.source)
         return await plan_fetched(bundles, result.attempt, branch_of(result.folder), home)
-    workspace = await _with_branch(result)
+    workspace = await result.open()
+    if workspace.worktree is None:
+        raise UsageError(f"{result.name} did not work in git: its result is in {result.folder}")
     if assignment is not None and assignment.origin:
         return await plan_cloned(workspace, await _repository(None, assignment.origin))
     return await plan_merge(workspace, result.source)
@@ -190,16 +241,6 @@ async def _repository(source: Path | None, name: str) -> Path:
         return Path((await git(here, "rev-parse", "--show-toplevel")).removesuffix("\n"))
     except WorkspaceError as error:
         raise UsageError(f"{here} is in no git repository: call it in a clone of {name}") from error
-
-
-async def _with_branch(result: TaskWorkspace) -> Workspace:
-    """Where the branch that completed the task is checked out."""
-    workspace = await result.open()
-    if workspace.worktree is None:
-        raise UsageError(
-            f"{result.name} has no branch: it did not work in git; its result is in {result.folder}"
-        )
-    return workspace
 
 
 def _completed_workspace(state: TaskState) -> TaskWorkspace:

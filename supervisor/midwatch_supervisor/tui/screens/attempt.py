@@ -321,7 +321,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         text, nothing = "", "Nothing is changed."
         at = workspace_in(self.timeline.task, self.timeline.state)
         try:
-            found = await at.diff()
+            found = await at.diff(self._journal)
         except (WorkspaceError, UsageError) as error:
             nothing = f"The diff cannot be read: {error}"
         else:

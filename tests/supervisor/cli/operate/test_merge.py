@@ -348,17 +348,6 @@ async def test_only_a_completed_task_is_merged(
     )
 
 
-async def test_a_result_outside_git_is_pointed_to(
-    journal: Journal, tmp_path: Path, capsys: Capture
-) -> None:
-    (folder := tmp_path / "copy").mkdir()
-    await finish(journal, folder)
-    assert await midwatch("merge", "totals") == 2
-    assert capsys.readouterr().err == (
-        f"totals has no branch: it did not work in git; its result is in {folder}\n"
-    )
-
-
 async def test_a_workspace_that_is_gone_is_said_to_be(
     journal: Journal, tmp_path: Path, capsys: Capture
 ) -> None:
