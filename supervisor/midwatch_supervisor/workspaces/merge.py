@@ -14,6 +14,7 @@ from midwatch_monitor.records import Attempt
 from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.present.file_changes import FileChange
+from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.changes import NUMSTAT, base_commit, numstat
 from midwatch_supervisor.workspaces.rubbish import committed_rubbish, without
 from midwatch_supervisor.workspaces.snapshot import (
@@ -133,6 +134,22 @@ async def _require_clean(at: Path | Worktree) -> None:
         raise UsageError(f"{folder} has uncommitted changes; commit or stash them first")
 
 
+async def _require_room(merge: Merge) -> None:
+    """Raise UsageError where the merge would lose what its owner has not committed.
+
+    git puts a file in the place of a folder that holds nothing but what it ignores.
+    """
+    await _require_clean(merge.home)
+    for names in chunk([each.name for each in merge.files]):
+        literal = (f":(literal){name}" for name in names)
+        found = await git(merge.home, "ls-files", "--others", "-z", "--", *literal)
+        if lost := [each for each in found.split("\0") if each]:
+            raise UsageError(
+                f"{merge.branch} brings a file to where {merge.home} has what git does not know: "
+                f"{brief(', '.join(lost))}; move it away first. Nothing was merged"
+            )
+
+
 async def _with_files(merge: Merge) -> Merge:
     """The same, with what it brings and what is left out of it."""
     home = merge.home
@@ -180,7 +197,7 @@ async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) ->
 
 async def merge_branch(merge: Merge) -> None:
     """Do it. Raises UsageError, with nothing changed, for what stands in its way."""
-    await _require_clean(merge.home)
+    await _require_room(merge)
     await _merge(merge.home, merge)
     try:
         await _leave_trace(merge)
@@ -228,7 +245,7 @@ async def merged_before(home: Path, branch: str) -> PastMerge | None:
 
 async def rehearse(merge: Merge) -> None:
     """Do it in a worktree that is thrown away. Raises UsageError for what stands in its way."""
-    await _require_clean(merge.home)
+    await _require_room(merge)
     with TemporaryDirectory(prefix="midwatch-") as folder:
         trial = Path(folder) / "trial"
         add = ("worktree", "add", "--quiet", "--detach", str(trial), "HEAD")

@@ -317,15 +317,36 @@ async def test_uncommitted_changes_are_not_touched(
     assert (folder / "a.py").read_text() == "a = 4\n"
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
 async def test_a_file_that_git_does_not_know_is_not_overwritten(
-    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture, more: list[str]
 ) -> None:
     commit(worktree, "new.py", "theirs\n")
     (repository / "new.py").write_text("mine\n")
     await finish(journal, worktree)
-    assert await midwatch("merge", "totals") == 2
-    assert capsys.readouterr().err.startswith(f"{BRANCH} does not merge into main: git merge: ")
+    assert await midwatch("merge", "totals", *more) == 2
+    assert capsys.readouterr().err == (
+        f"{BRANCH} brings a file to where {repository} has what git does not know: new.py; "
+        "move it away first. Nothing was merged\n"
+    )
     assert (repository / "new.py").read_text() == "mine\n"
+
+
+async def test_a_folder_of_files_that_git_ignores_is_not_replaced_by_a_file(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    commit(repository, ".gitignore", "*.bin\n")
+    for name in ("models", "venv"):
+        (repository / name).mkdir()
+    (repository / "models" / "large.bin").write_text("mine\n")
+    (repository / "venv" / ".gitignore").write_text("*\n")
+    (worktree / "venv").symlink_to("/usr")
+    commit(worktree, "models", "theirs\n")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 2
+    said = f"{repository} has what git does not know: models/large.bin, venv/.gitignore; move"
+    assert said in capsys.readouterr().err
+    assert (repository / "models" / "large.bin").read_text() == "mine\n"
 
 
 async def test_without_a_branch_checked_out_there_is_no_merge(
