@@ -1,1 +1,1 @@
-"""Everything known about attempts, and every judgement on them; no agents, no screen."""
+"""What is known about attempts and how they are judged; no agents, no user interface."""

@@ -1,4 +1,4 @@
-"""How a finding becomes an alert, and an alert ends. Pure: the moment is an argument."""
+"""How findings become alerts, and how alerts end. Pure: the moment is an argument."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from midwatch_monitor.records import (
     Severity,
 )
 
-if TYPE_CHECKING:  # who only asks for the health of an attempt needs no pydantic
+if TYPE_CHECKING:  # importing `health` alone must not load pydantic
     from midwatch_monitor.config.rules import RuleSettings
     from midwatch_monitor.config.section import Length
 
 _RECENT = 30
-"""Steps for which a notice can confirm another one after what last spoke for it."""
+"""Steps after a notice's last evidence during which it can still confirm another notice."""
 _HIGHER = {
     Severity.NOTICE: Severity.WARNING,
     Severity.WARNING: Severity.CRITICAL,
@@ -30,7 +30,7 @@ _HIGHER = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """When something is judged: the attempt's last step, and the time where it is known."""
+    """The moment of a judgement: the attempt's last step, and the time if it is known."""
 
     step: int
     at: datetime | None = None
@@ -38,16 +38,16 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """The newest finding of a condition that holds, and since when it does."""
+    """The newest finding of a condition that holds, and the moment when it began to hold."""
 
     finding: Finding
     since: Moment
 
 
 def advance(settings: "RuleSettings", before: Alert | None, holding: Holding, now: Moment) -> Alert:
-    """The alert of a condition that holds now: pending, firing, or still quiet after the last.
+    """Return the alert of a condition that holds: pending, firing, or resolved and in its cooldown.
 
-    While it fires its severity only rises; a new value alone changes neither step nor time.
+    The severity of a firing alert only rises; a new value alone changes neither `step` nor `at`.
     """
     if before is not None and before.firing:
         return _keep(before, holding.finding, now)
@@ -72,9 +72,9 @@ def advance(settings: "RuleSettings", before: Alert | None, holding: Holding, no
 
 
 def resolve(before: Alert, resolution: Resolution, now: Moment) -> Alert | None:
-    """The alert after its condition is gone; `None` for a pending one, which just vanishes.
+    """Return the alert as resolved, or `None` for a pending one, which is dropped.
 
-    At the end of an attempt a pending one is resolved too, so that nothing stays open.
+    At the end of an attempt a pending alert is resolved too, so that nothing stays open.
     """
     if before.state is AlertState.RESOLVED:
         return before
@@ -91,12 +91,12 @@ def agree(
     evidence: Mapping[str, object],
     now: Moment,
 ) -> list[Alert]:
-    """The alerts that others raise by a level; each is raised only once.
+    """Return the firing alerts that others raise by one level; each alert is raised only once.
 
-    One is raised by a higher one of another rule; and of notices that rest on different evidence,
-    the newest is.
+    An alert is raised if one of another rule has a higher severity. If there is no such alert, and
+    at least two recent notices rest on different evidence, the newest of these notices is raised.
     """
-    # What was raised itself raises nothing: two notices would make each other warnings.
+    # A raised alert raises no other: otherwise two notices would make each other warnings.
     own = [alert for alert in firing if alert.key not in raised]
     lower = [alert for alert in firing if any(_above(other, alert) for other in own)]
     return [
@@ -111,9 +111,9 @@ def _above(one: Alert, other: Alert) -> bool:
 
 
 def health(firing: Collection[Alert]) -> Health:
-    """How an attempt with these firing alerts fares: ok only if none fires.
+    """Return the health of an attempt with these firing alerts.
 
-    Silence alone says neither that it is well nor that it is not.
+    It is `UNKNOWN` if all alarms are warnings of silence: silence does not show how the work goes.
     """
     alarms = [alert for alert in firing if alert.severity.alarm]
     if not alarms:
@@ -136,7 +136,7 @@ def _confirm(firing: Collection[Alert], evidence: Mapping[str, object], now: Mom
 
 
 def _last_seen(alert: Alert) -> int:
-    """The step that last spoke for an alert: a failure that nobody met again stands for long."""
+    """Return the last step that is evidence for an alert, which may fire long after that step."""
     return max((alert.step, *alert.evidence[-1:]))
 
 
@@ -158,7 +158,7 @@ def _rests(settings: "RuleSettings", before: Alert, now: Moment) -> bool:
 
 
 def rested(settings: "RuleSettings", resolved: Alert, now: Moment) -> bool:
-    """Whether the cooldown of a resolved alert is over."""
+    """Return whether the cooldown of a resolved alert is over."""
     return _over(settings.cooldown, Moment(step=resolved.step, at=resolved.at), now)
 
 

@@ -1,6 +1,6 @@
-"""What a budget allows: what is used and granted, and whether the rest will do. Pure.
+"""What a budget allows: usage, limits, and whether the rest will be enough. Pure.
 
-The worker is told by it, and `budget_burn` judges by it, so that both see the same numbers.
+Both the reminders to the worker and the rule `budget_burn` use it, so both see the same numbers.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from midwatch_monitor.records import Budget, Grant, Meter
 def spend(
     budget: Budget, *, requests: int = 0, tokens: int = 0, cost_usd: float = 0, minutes: float = 0
 ) -> Budget:
-    """The budget after some more was used."""
+    """Return the budget after further usage."""
     return Budget(
         requests=_add(budget.requests, requests),
         tokens=_add(budget.tokens, tokens),
@@ -26,7 +26,7 @@ def _add(meter: Meter, more: float) -> Meter:
 
 
 def raise_limits(budget: Budget, grants: Iterable[Grant]) -> Budget:
-    """The budget with its limits raised by what was granted; what has no limit gets none."""
+    """Return the budget with its limits raised by grants; a resource without a limit gets none."""
     for grant in grants:
         budget = Budget(
             requests=_raise(budget.requests, grant.requests),
@@ -38,9 +38,9 @@ def raise_limits(budget: Budget, grants: Iterable[Grant]) -> Budget:
 
 
 def renew(budget: Budget, whole: Budget) -> Budget:
-    """What there is for a task that is begun again: as much again as its whole budget was.
+    """Return the budget of a task that is begun again, which allows its whole budget once more.
 
-    What was used stays counted, so that no reader of the meters sees them fall.
+    Usage so far stays counted, so that no reader of the meters sees them fall.
     """
     return Budget(
         requests=_renew(budget.requests, whole.requests),
@@ -61,39 +61,39 @@ def _raise(meter: Meter, more: float) -> Meter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The resource of which most is used, and whether it will last."""
+    """The resource with the largest share used, and whether it will last."""
 
     resource: str
     used: float
     limit: float
     done: float | None
-    """How much of the whole work is done, in percent; `None` where nothing tells."""
+    """Percent of the whole work that is done; `None` if unknown."""
     enough: bool
-    """Whether it lasts at this rate; also where nothing tells."""
+    """Whether it will last at the present rate; also true if that is unknown."""
 
     @property
     def left(self) -> float:
-        """What may still be used; never below 0."""
+        """Amount that may still be used; never below 0."""
         return max(self.limit - self.used, 0.0)
 
     @property
     def percent(self) -> float:
-        """How much of it is used, in percent."""
+        """Percent of the limit that is used."""
         return 100 * self.used / self.limit if self.limit else 100.0
 
     @property
     def needed(self) -> float | None:
-        """What the rest of the work will use at this rate; `None` while nothing tells."""
+        """Amount that the rest of the work needs at the present rate; `None` if unknown."""
         if not self.done:
             return None
         return self.used * (100 - self.done) / self.done
 
 
 def outlook(budget: Budget, done: float | None, *, slack: float = 0.0) -> Outlook | None:
-    """The outlook of the tightest limit; `None` for a budget without any.
+    """Return the outlook of the tightest limit, or `None` for a budget without limits.
 
-    `done` is the share of the whole work that is done, in percent. It may lag behind what is used
-    by `slack` points: the end of a work goes faster than its beginning.
+    `done` is the percentage of the whole work that is done. It may lag behind the percentage used
+    by `slack` points, because work goes faster towards its end.
     """
     limited = [(_share(meter), name, meter) for name, meter in meters(budget) if meter.limit]
     if not limited:
@@ -109,15 +109,15 @@ def outlook(budget: Budget, done: float | None, *, slack: float = 0.0) -> Outloo
 
 
 def share_used(budget: Budget) -> float:
-    """The share of the tightest limit that is used, from 0; 0 where nothing has a limit."""
+    """Return the share of the tightest limit that is used, from 0; 0 if nothing has a limit."""
     return max(_of(meter.used, meter.limit) for _, meter in meters(budget))
 
 
 def forecast(began: Budget, now: Budget, *, steps: int, ahead: int) -> float:
-    """The share of the tightest limit that is used `ahead` steps from now.
+    """Return the share of the tightest limit that will be used `ahead` steps from now.
 
-    At the rate since the attempt began, `steps` steps ago. Before the first step the rate is not
-    known and taken as nothing.
+    Assumes the average rate since the attempt began, `steps` steps ago. Before the first step the
+    rate counts as 0.
     """
     if steps <= 0:
         return share_used(now)
@@ -129,12 +129,12 @@ def forecast(began: Budget, now: Budget, *, steps: int, ahead: int) -> float:
 
 
 def done_percent(plan_step: int, plan_steps: int, within: int | None) -> float | None:
-    """How much of the whole work is done, in percent; `None` where nothing tells.
+    """Return the percentage of the whole work that is done, or `None` if unknown.
 
     Args:
-        plan_step: The number of the plan step in hand, from 1.
-        plan_steps: How many there are; 0 without a plan.
-        within: Percent of that plan step, or of the work where there is no plan, as last reported.
+        plan_step: Number of the current plan step, from 1.
+        plan_steps: Number of plan steps; 0 without a plan.
+        within: Last reported percentage of that plan step, or of the work if there is no plan.
     """
     if not plan_steps:
         return within
@@ -143,7 +143,7 @@ def done_percent(plan_step: int, plan_steps: int, within: int | None) -> float |
 
 
 def meters(budget: Budget) -> tuple[tuple[str, Meter], ...]:
-    """The four resources with the words that people read."""
+    """Return the four resources with their display names."""
     return (
         ("requests", budget.requests),
         ("tokens", budget.tokens),

@@ -1,4 +1,4 @@
-"""Attempts that work on one project side by side, and what that means for each of them."""
+"""Alerts about attempts that work on the same project at the same time."""
 
 import json
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from midwatch_monitor.silence import Alerts, follow
 
 
 class ConcurrentAttempts:
-    """Follows the attempts at work, project by project."""
+    """Follows the attempts at work in each project, and their conflicts over files."""
 
     def __init__(self, settings: WorkspaceConflict) -> None:
         self._settings = settings
@@ -22,23 +22,23 @@ class ConcurrentAttempts:
         self._since: dict[tuple[int, AlertKey], Moment] = {}
 
     def join(self, attempt: int, project: str, name: str = "") -> None:
-        """An attempt begins; without a project nobody works beside it.
+        """Add an attempt that begins; an attempt without a project has no conflicts.
 
-        `name` is what it is called where the others are told of it.
+        `name` is how the alerts of other attempts refer to it.
         """
         if project and self._settings.enabled:
             self._projects[attempt] = project
             self._of(project).meet(attempt, name)
 
     def observe(self, attempt: int, event: Step | Change | Plan) -> Collection[int]:
-        """The attempts of which something may be to be said after an event or a plan."""
+        """Return the attempts whose alerts may change after an event or a plan."""
         project = self._projects.get(attempt)
         if project is None:
             return ()
         if not isinstance(event, Step):
             files = _planned_files(event)
             return () if files is None else self._take(self._of(project).plan(attempt, files))
-        # What holds already may be about to fire: its hold or a cooldown counts steps.
+        # A condition that already holds may now fire: its hold and its cooldown count steps.
         standing = {attempt} if self._standing.get(attempt) else set[int]()
         if not event.edits:
             return standing
@@ -51,7 +51,7 @@ class ConcurrentAttempts:
         return found
 
     def end(self, attempt: int) -> Collection[int]:
-        """The attempts of which something is to be said now that this one is over."""
+        """Remove an attempt that is over, and return those whose alerts may change with that."""
         project = self._projects.pop(attempt, "")
         for key in self._standing.pop(attempt, {}):
             self._since.pop((attempt, key), None)
@@ -59,7 +59,7 @@ class ConcurrentAttempts:
         return () if detector is None else self._take(detector.end(attempt))
 
     def look(self, attempt: int, alerts: Alerts, now: Moment) -> tuple[Alert, ...]:
-        """The alerts of an attempt that begin or end by now."""
+        """Return the alerts of an attempt that begin, rise or end by now."""
         answers = self._standing.get(attempt, {})
         for key in [key for key, each in answers.items() if _done(each, alerts.get(key))]:
             del answers[key]
@@ -71,7 +71,7 @@ class ConcurrentAttempts:
         if known is None:
             before = alerts.get(key)
             known = now
-            if before is not None and before.state is AlertState.PENDING:  # before a restart
+            if before is not None and before.state is AlertState.PENDING:  # from before a restart
                 known = Moment(step=before.since_step, at=before.since_at)
             self._since[(attempt, key)] = known
         return known
@@ -89,14 +89,14 @@ def _done(answer: RuleAnswer, before: Alert | None) -> bool:
 
 
 def _planned_files(event: Change | Plan) -> Collection[str] | None:
-    """The files of the plan step in hand; `None` where nothing is said of it."""
+    """Return the files of the current plan step, or `None` if the event does not name them."""
     if isinstance(event, Change):
         return event.plan_step_files
     return () if event.in_hand is None else event.in_hand.files
 
 
 def project_of(task: Task) -> str:
-    """The repository or folder that a task works on; empty where it has none of its own."""
+    """Return the repository or folder that a task works on, or an empty string if it names none."""
     try:
         spec: object = json.loads(task.spec)
     except (ValueError, RecursionError):

@@ -9,18 +9,18 @@ MidwatchError
 │   ├── JournalTooNewError     written by a newer Midwatch
 │   ├── JournalCorruptError    not a journal, or damaged
 │   ├── JournalFullError       no space left
-│   └── JournalAccessError     another URL, password or right is needed: says which
+│   └── JournalAccessError     another URL, password or permission is needed: says which
 │       ├── JournalReadOnlyError   no permission to write
 │       └── JournalEmptyError      a database without tables: no journal yet
-├── StaleIncarnationError  a process that lost the attempt still speaks; it is refused
-├── ElsewhereError         a task waits for others, which run elsewhere
-├── ReplacedError          another process goes by the name of this node
+├── StaleIncarnationError  a write to an attempt that another process has taken over
+├── ElsewhereError         a task waits for tasks that another node runs
+├── ReplacedError          another process uses the name of this node
 ├── LinkError              there is no connection to the broker
-├── NotifyError            a message to people was not taken
+├── NotifyError            a message to people could not be delivered
 ├── TraceError             a trace in no known format
 ├── WorkspaceError         a workspace could not be made or used
 │   ├── SandboxError       a sandbox is required and there is none
-│   └── UnreachableError   this machine cannot reach what it is made from
+│   └── UnreachableError   this machine cannot reach the source of the workspace
 └── AttemptError           ends an attempt
     ├── BudgetSpentError   a limit of the budget is reached
     └── WorkerError        the worker or its model failed beyond retry
@@ -33,12 +33,12 @@ from pathlib import Path
 
 
 class MidwatchError(Exception):
-    """The root: whoever catches this catches all that Midwatch raises on purpose."""
+    """Base class of every error that Midwatch raises on purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePosition:
-    """Where in a file something stands; lines from 1."""
+    """A position in a file: the path, and the line from 1 if it is known."""
 
     file: Path
     line: int | None = None
@@ -48,7 +48,7 @@ class FilePosition:
 
 
 class ConfigError(MidwatchError):
-    """A file that a person wrote is wrong: the first thing, and what else is wrong with it."""
+    """A file that a person wrote is wrong: the first problem, with the others in `others`."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class ConfigError(MidwatchError):
 
     @classmethod
     def of(cls, problems: Sequence["ConfigError"]) -> "ConfigError":
-        """The first of several, which carries the others."""
+        """Return the first of several errors, with the others in it."""
         first, *others = problems
         return cls(
             first.place, first.key, first.problem, nearest=first.nearest, others=tuple(others)
@@ -80,16 +80,16 @@ class ConfigError(MidwatchError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Everything that is wrong, one line each."""
+        """All problems, one line each."""
         return (self.line, *(line for other in self.others for line in other.lines))
 
 
 class UsageError(MidwatchError):
-    """A command that cannot be done as asked; the text says what to do instead."""
+    """A command cannot be done as asked; the text says what to do instead."""
 
 
 def pip_install(extra: str) -> str:
-    """What installs an optional dependency."""
+    """Return the command that installs an optional dependency."""
     return f"pip install 'midwatch[{extra}]'"
 
 
@@ -102,7 +102,7 @@ class MissingExtraError(UsageError):
 
 
 class ProviderRefusedError(UsageError):
-    """A provider cannot be reached or refuses, and has never answered: its run ends, resumable."""
+    """A provider that never answered is unreachable or refuses; the run ends and can be resumed."""
 
     def __init__(self, text: str, *, url: str, reason: str) -> None:
         self.url = url
@@ -119,7 +119,7 @@ class JournalTooNewError(JournalError):
 
 
 class JournalCorruptError(JournalError):
-    """The file is no journal, or it is damaged."""
+    """The file is not a journal, or it is damaged."""
 
 
 class JournalFullError(JournalError):
@@ -127,7 +127,7 @@ class JournalFullError(JournalError):
 
 
 class JournalAccessError(JournalError):
-    """It is not let in, or there is none: only another URL, password or right helps."""
+    """The journal cannot be opened; only another URL, password or permission helps."""
 
 
 class JournalReadOnlyError(JournalAccessError):
@@ -135,36 +135,36 @@ class JournalReadOnlyError(JournalAccessError):
 
 
 class JournalEmptyError(JournalAccessError):
-    """A file or a database that is no journal yet, and could become one."""
+    """A file or database that is not a journal yet, but could become one."""
 
 
 class StaleIncarnationError(MidwatchError):
-    """A process that lost its attempt to another still speaks; what it says is refused."""
+    """A process wrote to an attempt that another process has taken over; the write is refused."""
 
 
 class ElsewhereError(MidwatchError):
-    """A task waits for others that run elsewhere; it is gone on with once they are over."""
+    """A task waits for tasks that another node runs; it is continued once they are over."""
 
 
 class ReplacedError(MidwatchError):
-    """Another process goes by the name of this node."""
+    """Another process uses the name of this node."""
 
 
 class LinkFault(StrEnum):
-    """Why there is no connection."""
+    """Why there is no connection to the broker."""
 
     AWAY = "away"
-    """Nobody answers there, or not in time, or no longer."""
+    """The broker does not answer, or not in time, or no longer."""
     REFUSED = "refused"
-    """The broker does not let us in."""
+    """The broker does not accept our credentials."""
     TAKEN_OVER = "taken over"
     """Another process is connected under the same client id."""
     ENDED = "ended"
-    """A connection that stood was ended from the other side, which said no reason."""
+    """The other side closed an established connection without a reason."""
 
 
 class LinkError(MidwatchError):
-    """There is no connection to the broker, or no longer."""
+    """There is no connection to the broker, or it was lost."""
 
     def __init__(self, fault: LinkFault, why: str) -> None:
         self.fault = fault
@@ -172,7 +172,7 @@ class LinkError(MidwatchError):
 
 
 class NotifyError(MidwatchError):
-    """A message to people was not taken; the text says why, without a secret."""
+    """A message to people could not be delivered; the text says why, without any secret."""
 
 
 class TraceError(MidwatchError):
@@ -188,11 +188,11 @@ class SandboxError(WorkspaceError):
 
 
 class UnreachableError(WorkspaceError):
-    """This machine cannot reach what a workspace is made from; in a fleet another may."""
+    """This machine cannot reach the source of a workspace; another node of a fleet may."""
 
 
 class AttemptError(MidwatchError):
-    """Ends an attempt; the text is the reason that is stored."""
+    """Ends an attempt; the text is stored as the reason."""
 
 
 class BudgetSpentError(AttemptError):

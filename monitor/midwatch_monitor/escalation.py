@@ -1,4 +1,4 @@
-"""When an attempt's alerts become a question for the supervisor. Pure; steps are the clock."""
+"""When the alerts of an attempt are escalated to the supervisor. Pure; time is counted in steps."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from midwatch_monitor.records import Alert, AlertKey, Severity
 
 REPORTING = frozenset({"missed_checkpoint", "low_confidence", "declining_confidence"})
-"""Rules about how a worker reports. What is wrong with its work is always more urgent."""
+"""Rules about how a worker reports. Alerts about its work take precedence over theirs."""
 
 
 def about_reporting(keys: Iterable[AlertKey]) -> bool:
-    """Whether alerts are about reporting only, and none is about the work."""
+    """Return whether all alerts are about reporting, and none about the work."""
     return all(key.rule in REPORTING for key in keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
-    """What keeps an attempt from being escalated again at once."""
+    """Conditions that keep an attempt from being escalated again."""
 
     open: bool = False
     """An escalation of the attempt is open or waits for its outcome."""
@@ -25,13 +25,13 @@ class Quiet:
     closed_at_step: int | None = None
     """The attempt's step at which its last escalation was closed."""
     raised: int = 0
-    """How many escalations the attempt has had."""
+    """Number of escalations that the attempt has had."""
 
     def may_ask(self, *, step: int, cooldown: int, cap: int) -> bool:
-        """Whether an escalation may be opened now.
+        """Return whether an escalation may be opened now.
 
-        `cooldown` counts steps since the last one was closed. One above `cap` is still opened, so
-        that the policy can hand the attempt to a person; then there are no more.
+        `cooldown` is the number of steps since the last one was closed. One more than `cap` may be
+        opened, so that the policy can hand the attempt to a person.
         """
         if self.open or self.parked or self.raised > cap:
             return False
@@ -39,10 +39,10 @@ class Quiet:
 
 
 def audible(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
-    """The firing alarms, worst first, without the warnings that a critical one explains.
+    """Return the firing alarms, worst first, without warnings that a critical alert explains.
 
-    A warning that began after a critical alert fired follows from it; one that began before is a
-    matter of its own. Those about reporting are heard only where none is about the work.
+    A warning that began after a critical alert fired is its consequence; one that began before is a
+    separate problem. Alarms about reporting are returned only if none is about the work.
     """
     firing = [alert for alert in alerts if alert.firing and alert.severity.alarm]
     alarms = [alert for alert in firing if alert.key.rule not in REPORTING] or firing
@@ -58,6 +58,6 @@ def audible(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
 
 
 def alerts_to_join(alerts: Iterable[Alert], asked: Iterable[AlertKey]) -> tuple[AlertKey, ...]:
-    """The alarms that began to fire since an escalation was opened, and belong to it now."""
+    """Return the alarms that began to fire after an escalation was opened, and now belong to it."""
     known = set(asked)
     return tuple(alert.key for alert in audible(alerts) if alert.key not in known)

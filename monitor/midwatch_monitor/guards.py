@@ -1,39 +1,39 @@
-"""Which attempts a monitor may act on: it follows all of a run, and acts where it holds a lease."""
+"""Which attempts a monitor may act on: it follows all of a run, and acts if it holds the lease."""
 
 from typing import Protocol
 
 
 class Guards(Protocol):
-    """The attempts that this process looks after, and under which incarnation of their lease."""
+    """The attempts that this process may act on, with the incarnations of their leases."""
 
     def holds(self, attempt: int) -> bool:
-        """Whether this process may act on an attempt now."""
+        """Return whether this process may act on an attempt now."""
         ...
 
     def guard_of(self, attempt: int) -> int | None:
-        """What a commit about an attempt is to carry; `None` where no lease is needed."""
+        """Return the incarnation that a commit must carry; `None` if it needs no lease."""
         ...
 
     def now(self) -> "Guards":
-        """These as they stand at this moment: to be taken before reading what is then acted on.
+        """Return a snapshot of the guards, to be taken before reading what is then acted on.
 
-        Who held an attempt before may have written until the lease changed hands. What is read
-        after that holds all of it, so nothing is done a second time.
+        The previous holder of a lease may have written until the lease changed hands. A read after
+        that sees all of it, so nothing is done twice.
         """
         ...
 
 
 class Unguarded:
-    """Every attempt, without a lease: one process runs them, and no other looks after them."""
+    """Allows every attempt without a lease, for a process that looks after all of them alone."""
 
     def holds(self, attempt: int) -> bool:
-        """Always."""
+        """Return `True`."""
         return True
 
     def guard_of(self, attempt: int) -> int | None:
-        """No guard is needed."""
+        """Return `None`, as no lease is needed."""
         return None
 
     def now(self) -> Guards:
-        """They never change."""
+        """Return the same object, as nothing ever changes."""
         return self

@@ -1,4 +1,4 @@
-"""All rules of one attempt: an event in, a judgement out, the same live, replayed and rebuilt."""
+"""Judges one attempt by all rules, in the same way live, replayed and rebuilt."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
@@ -25,11 +25,11 @@ from midwatch_monitor.rules.overrides import ToolDetector, for_worker, rule_sett
 from midwatch_monitor.rules.plain_output import unwrap
 
 MAX_PIVOTS = 2
-"""Pivots that end windows in one plan step: who pivots more often only goes round and round."""
+"""Pivots that restart the windows in one plan step; a worker with more is going in circles."""
 
 
 class Windows:
-    """Follows plan step, revision and pivots, and answers whether an event ends the windows."""
+    """Follows plan step, plan revision and pivots to decide when an event restarts the windows."""
 
     __slots__ = ("_pivots", "_plan_step", "_revision")
 
@@ -39,7 +39,7 @@ class Windows:
         self._pivots = 0
 
     def restart(self, event: Event) -> bool:
-        """Whether what was counted so far belongs to something that is over.
+        """Return whether the counts so far belong to something that is over.
 
         The checkpoint of a pivot that ends the old window belongs to no window.
         """
@@ -64,7 +64,7 @@ class Windows:
 
 
 class DetectorRoster(dict[int, tuple[int, ...]]):
-    """By facets, the places of a panel that hear one of them: the same for panels of like rules."""
+    """Maps facets to the positions of detectors that hear one of them; shared by equal panels."""
 
     def __init__(self, hears: Sequence[int]) -> None:
         super().__init__()
@@ -82,14 +82,14 @@ def _roster(hears: tuple[int, ...]) -> DetectorRoster:
 
 
 class Panel:
-    """Asks the detectors that hear what an event is, and those that are awake."""
+    """The detectors of one attempt. Each event goes to those that hear it or are awake."""
 
     __slots__ = ("_awake", "_detectors", "_roster", "broken")
 
     def __init__(self, rules: Rules) -> None:
         self._awake: Sequence[Detector] = ()
         self.broken: tuple[Fault, ...] = ()
-        """The rules that broke since this was last emptied."""
+        """Rules that broke since this was last emptied."""
         self._seat(
             tuple(
                 _detector(name, settings)
@@ -103,7 +103,7 @@ class Panel:
         self._roster = _roster(tuple(each.hears for each in detectors))
 
     def detectors_for(self, facets: int) -> Sequence[Detector]:
-        """The detectors that an event is to be shown that is all this (`Facet`)."""
+        """Return the detectors that hear an event with these facets (`Facet`), or are awake."""
         places, awake = self._roster[facets], self._awake
         if not places:
             return awake
@@ -112,13 +112,13 @@ class Panel:
         return hearing + [each for each in awake if not each.hears & facets] if awake else hearing
 
     def ask(self, asked: Sequence[Detector], event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """What they say of it."""
+        """Return the detectors' answers; drop a detector that raises, and note it in `broken`."""
         awake: list[Detector] = []
         answers: list[RuleAnswer] = []
         for detector in asked:
             try:
                 answers += detector.observe(event, seen)
-            except Exception as error:  # a broken rule is off and shown; all else goes on
+            except Exception as error:  # switch off and report a broken rule; the others go on
                 self._drop(detector, error)
                 continue
             if detector.awake:
@@ -127,7 +127,7 @@ class Panel:
         return answers
 
     def restart(self) -> Sequence[str]:
-        """Empty all windows; answers the names of the rules that have one."""
+        """Empty all windows, and return the names of the rules that have one."""
         windowed = [each for each in self._detectors if each.windowed]
         for detector in windowed:
             try:
@@ -153,7 +153,7 @@ _NO_ACT = Act(number=0, work=False)
 
 
 class Judge:
-    """Judges one attempt. Constant work and bounded memory for each event, and no clock."""
+    """Judges one attempt without a clock, with constant work and bounded memory for each event."""
 
     __slots__ = (
         "_at",
@@ -188,23 +188,23 @@ class Judge:
 
     @property
     def firing(self) -> tuple[Alert, ...]:
-        """The alerts that fire now, with their newest values."""
+        """Alerts that fire now, with their newest values."""
         return tuple(alert for alert in self._open.values() if alert.firing)
 
     @property
     def health(self) -> Health:
-        """What the firing alerts say of the attempt."""
+        """Health of the attempt, by its firing alerts."""
         return health(self.firing)
 
     def observe(self, event: Event) -> Judgement:
-        """What this event changes: alerts, movements, and rules that broke over it."""
+        """Return what an event changes: alerts, movements, and rules that broke."""
         if isinstance(event, Change):
             return self.judge(event, _NO_ACT)
-        event = unwrap(event)  # once: to look for wrappers costs as much as many a rule
+        event = unwrap(event)  # only once: looking for wrappers costs as much as a rule
         return self.judge(event, self._normaliser.act(event))
 
     def judge(self, event: Event, act: Act) -> Judgement:
-        """What an event changes that was normalised already, and its output unwrapped."""
+        """Return what an event changes, given the unwrapped event and its normalised act."""
         self._at = event.at
         fresh = False
         if act.work and not isinstance(event, Change):
@@ -235,7 +235,7 @@ class Judge:
         return self._judgement(moved, faults)
 
     def _idle(self, event: Event, act: Act) -> tuple[Act, Echo, Moved]:
-        """What is seen of an event that is no work."""
+        """Return act, echo and movement of an event that is not work."""
         if isinstance(event, Change):
             act = act._replace(number=self._step, facets=Facet.CHANGE)
             moved = self._movement.plan(event)
@@ -261,18 +261,18 @@ class Judge:
         return Moment(step=self._step, at=self._at)
 
     def end(self, at: datetime | None) -> Judgement:
-        """The attempt is over: what fires or pends is resolved as ended."""
+        """Resolve all firing and pending alerts as ended, because the attempt is over."""
         self._at = at
         for key in tuple(self._holding):
             self._resolve(key, Resolution.ENDED)
         return self._judgement(UNMOVED, ())
 
     def _take(self, answers: Iterable[RuleAnswer]) -> set[AlertKey]:
-        """Keep what now holds; answers what was found to hold at this event."""
+        """Store the conditions that hold, and return the keys of those found at this event."""
         found: set[AlertKey] = set()
         for answer in answers:
             if isinstance(answer, Clear):
-                if self._holding:  # else nothing is open either: most clears are of nothing
+                if self._holding:  # otherwise nothing is open; most clears have no finding
                     self._resolve(answer.key, answer.resolution)
                 continue
             known = self._holding.get(answer.key)
@@ -289,7 +289,7 @@ class Judge:
         self._holding.pop(key, None)
         before = self._open.pop(key, None)
         if before is None:
-            return  # nor was it raised
+            return  # then it was not raised either
         if self._raised:
             self._raised = tuple(each for each in self._raised if each != key)
         self._before.setdefault(key, before)
@@ -298,7 +298,7 @@ class Judge:
             self._rest(key, after)
 
     def _rest(self, key: AlertKey, after: Alert) -> None:
-        """Keep a resolved alert for as long as its cooldown lasts."""
+        """Keep a resolved alert until its cooldown is over, and drop those whose cooldown is."""
         for old, alert in tuple(self._resting.items()):
             if rested(self._settings(old.rule), alert, self._now):
                 del self._resting[old]
@@ -310,7 +310,7 @@ class Judge:
         return settings
 
     def _advance(self, fresh: Collection[AlertKey]) -> None:
-        """Let hold and cooldown run, also for what was not looked at in this event."""
+        """Advance hold and cooldown of all conditions, even those without a new answer."""
         for key, holding in self._holding.items():
             before = self._open.get(key) or self._resting.get(key)
             if before is not None and before.firing and key not in fresh:

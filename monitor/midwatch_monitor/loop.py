@@ -1,7 +1,7 @@
-"""The monitor's loop: what only time and the whole attempt can show.
+"""The monitor's loop: judges what only time or the whole attempt can show.
 
-It follows the journal, opens escalations, lets alarms join them, and judges outcomes. It wakes on
-hints, asks the journal by itself, and looks at everything on its tick.
+It follows the journal, opens escalations, adds alarms to them, and judges outcomes. It wakes on
+hints, polls the journal, and reviews every attempt on its tick.
 """
 
 import asyncio
@@ -46,17 +46,17 @@ from midwatch_monitor.watched_attempt import WatchedAttempt
 log = logging.getLogger(__name__)
 
 PAGE = 1_000
-"""Entries that are read at a time."""
+"""Entries read at a time."""
 _ROUNDS = 10
-"""How often one look reads and acts; what it writes itself is done with after three or four."""
+"""Maximum rounds of reading and acting in one look; its own entries take three or four."""
 AGAIN_SECONDS = 1.0
-"""After how long a look that failed is made again, without any hint."""
+"""Seconds after which a failed look is repeated without a hint."""
 
 
 class Monitor:
-    """Looks after the attempts of one run until it is told to stop.
+    """Looks after the attempts of one run until it is cancelled.
 
-    It follows all of them, and acts on those that its guards let it.
+    It follows all of them, and acts on those that its guards allow.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class Monitor:
         clock: Callable[[], datetime],
         guards: Guards | None = None,
     ) -> None:
-        """Look after a run; without guards, after every attempt of it."""
+        """Look after a run; without guards, act on every attempt of it."""
         self._guards = guards or Unguarded()
         self._held = self._guards.now()
-        """Those that may be acted on by what was read since."""
+        """Guards taken before the last read: the attempts that may be acted on."""
         self._journal = journal
         self._bus = bus
         self._settings = settings
@@ -80,25 +80,25 @@ class Monitor:
         self._clock = clock
         self._after = 0
         self._read_at: datetime | None = None
-        """Of what was written until then all is known."""
+        """All entries written before this time have been read."""
         self._views: dict[int, WatchedAttempt] = {}
         self._over: dict[int, TaskTransition] = {}
-        """The tasks that have ended."""
+        """The final transition of each task that has ended, by task id."""
         self._touched: set[int] = set()
         self._refused: set[int] = set()
-        """Of which somebody else was first to say something."""
+        """Attempts whose last write was refused because another monitor wrote first."""
         self._concurrent = ConcurrentAttempts(settings.rules.workspace_conflict)
         self._looking = asyncio.Lock()
         self._began: datetime | None = None
         self.fault: Fault | None = None
-        """The last failure of the monitor itself; the work goes on without it."""
+        """The last failure of the monitor itself; the work goes on despite it."""
 
     def view(self, attempt: int) -> WatchedAttempt | None:
-        """Where an attempt stands, as far as the journal has been read."""
+        """Return an attempt as far as the journal has been read, or `None` if it is unknown."""
         return self._views.get(attempt)
 
     def due(self, since: datetime, now: datetime) -> bool:
-        """Whether time alone shows something new, after a moment, of what it may act on."""
+        """Return whether a silence became due between both times on an attempt it may act on."""
         for view in self._views.values():
             at = None if view.over else view.silence.due_at
             if at is not None and since < at <= now and self._guards.holds(view.id):
@@ -107,25 +107,25 @@ class Monitor:
 
     @property
     def attempts(self) -> frozenset[int]:
-        """All attempts that were read of."""
+        """All attempts read so far."""
         return frozenset(self._views)
 
     @property
     def unfinished(self) -> frozenset[int]:
-        """The attempts that are not over, or not all of which is judged yet."""
+        """Attempts that are not over, or not completely judged yet."""
         return frozenset(id for id, view in self._views.items() if not self._finished(view))
 
     @property
     def finished(self) -> frozenset[int]:
-        """The attempts of which nothing is left to be done."""
+        """Attempts for which nothing is left to do."""
         return frozenset(self._views.keys() - self.unfinished)
 
     def ended(self, task: int) -> bool:
-        """Whether a task is over, as far as the journal has been read."""
+        """Return whether a task is over, as far as the journal has been read."""
         return task in self._over
 
     def touch(self, attempts: Collection[int]) -> None:
-        """Look at attempts again with the next look: they may be acted on from now on."""
+        """Have the next look review attempts, because they may be acted on from now on."""
         self._touched |= self._views.keys() & set(attempts)
 
     async def run(self) -> None:
@@ -140,19 +140,19 @@ class Monitor:
                 await hints.wait(self._pause(done=done))
 
     def _pause(self, *, done: bool) -> float:
-        """How long to wait for a hint after a look."""
-        if done and self._touched:  # it was enough for now only
+        """Return the seconds to wait for a hint after a look."""
+        if done and self._touched:  # `look` stopped after `_ROUNDS`
             return 0.0
         seconds = self._settings.monitor.poll_seconds
         return seconds if done else min(seconds, AGAIN_SECONDS)
 
     async def try_to_look(self, *, everything: bool = False) -> bool:
-        """Look; where that fails, the next look tries again. Whether it did not."""
+        """Look, and return whether that succeeded; after a failure the next look tries again."""
         try:
             await self.look(everything=everything)
-        except Exception as error:  # the watch may fail; the work must not
+        except Exception as error:  # the monitor may fail; the work must not
             fault = Fault(part="monitor", error=f"{type(error).__name__}: {error}")
-            if fault != self.fault:  # it tries twice a second, and an outage may last an hour
+            if fault != self.fault:  # log once: an outage may last an hour
                 known = isinstance(error, JournalError)
                 log.warning("the monitor failed and tries again: %s", error, exc_info=not known)
             self.fault = fault
@@ -160,15 +160,16 @@ class Monitor:
         return True
 
     async def look(self, *, everything: bool = False) -> None:
-        """Read what is new and act on it, until nothing new is left, or for now.
+        """Read new entries and act on them until there are none, or for `_ROUNDS` rounds.
 
-        Where many are at work there is always something new; who says nothing must be seen, too.
+        With many attempts at work there is always something new, and silent attempts must be
+        noticed too.
         """
         async with self._looking:
             now = self._clock()
             self._began = self._began or now
             self._touched |= {id for id, view in self._views.items() if view.silence.due(now)}
-            # What was refused is looked at again, once what the other wrote has been read.
+            # Review refused attempts again, now that the other monitor's entries will be read.
             self._touched.update(self._views if everything else self._refused)
             self._refused.clear()
             for _ in range(_ROUNDS):
@@ -179,17 +180,17 @@ class Monitor:
                 await self._review_touched()
 
     async def _review_touched(self) -> None:
-        """Review what is held of what was touched."""
+        """Review the touched attempts that it may act on."""
         for attempt in sorted(self._touched):
             if self._held.holds(attempt):
-                # Whoever touches it while it is reviewed asks for another look.
+                # Discarded before the review: a touch during the review asks for another one.
                 self._touched.discard(attempt)
                 await self._review_or_keep(attempt)
-            elif not self._guards.holds(attempt):  # else won since this look began: it goes round
+            elif not self._guards.holds(attempt):  # otherwise its lease is new: keep it
                 self._touched.discard(attempt)
 
     async def _review_or_keep(self, attempt: int) -> None:
-        """Review one attempt; where that comes to nothing, keep it in mind."""
+        """Review one attempt; if that fails, keep it for a later look."""
         try:
             await self._review(self._views[attempt])
         except StaleIncarnationError as error:
@@ -200,7 +201,7 @@ class Monitor:
             raise
 
     async def _read(self) -> None:
-        """Read what there is by now; what is written meanwhile must not keep anybody reading."""
+        """Read to the end of the journal as of now, even if entries are written meanwhile."""
         full, now = True, self._clock()
         while full:
             page = await self._journal.entries(self._after, run=self._run, limit=PAGE)
@@ -211,7 +212,7 @@ class Monitor:
                     self._touched.add(entry.attempt)
                 if isinstance(entry.record, TaskTransition):
                     self._fold_task(entry.task, entry.record)
-                self._after = entry.id  # at once: what is read twice would count twice
+                self._after = entry.id  # per entry: one folded twice would count twice
         self._read_at = now
 
     def _fold_task(self, task: int, state: TaskTransition) -> None:
@@ -219,7 +220,7 @@ class Monitor:
             self._over[task] = state
             self._touched |= {id for id, view in self._views.items() if view.task == task}
         else:
-            self._over.pop(task, None)  # a person may have it begun again
+            self._over.pop(task, None)  # a person may begin the task again
 
     async def _fold(self, entry: Entry, attempt: int) -> None:
         view = self._views.get(attempt)
@@ -241,7 +242,7 @@ class Monitor:
         return WatchedAttempt.of(found, silence=silence, outcome_after=after)
 
     def _hand_over(self, successor: WatchedAttempt) -> None:
-        """A restart is judged on the attempt that it made."""
+        """Move the judging of a restart to the attempt that it made."""
         for view in self._views.values():
             if view.task == successor.task and view is not successor:
                 view.hand_over(successor)
@@ -263,19 +264,19 @@ class Monitor:
             await self._escalate(view)
 
     def _timely(self, view: WatchedAttempt) -> tuple[Alert, ...]:
-        """What time and other attempts show of one that is at work."""
+        """Return the alerts of an attempt at work that time or other attempts change."""
         if self._settings.mode is Mode.OFF or view.over:
             return ()
         now = Moment(step=view.state.last_step, at=self._clock())
         concurrent = self._concurrent.look(view.id, view.state.alerts, now)
-        # In a look that takes long, it may have been heard of since it was read of.
+        # During a long look the journal may have newer signs of life than those read.
         known = replace(now, at=self._read_at)
         return (*view.silence.look(known, view.state.alerts), *concurrent)
 
     def _close_answered(
         self, view: WatchedAttempt, reports: tuple[OutcomeReport, ...]
     ) -> tuple[Escalation, ...]:
-        """The escalation ends with the outcome of the intervention that answered it."""
+        """Return the escalation as closed by the outcome of the intervention that answered it."""
         open_one = view.state.escalation
         if open_one is None or open_one.state is not EscalationState.ANSWERED:
             return ()
@@ -288,7 +289,7 @@ class Monitor:
         return (_close(open_one, reports[-1].reason),) if judged & answers else ()
 
     async def _tidy(self, view: WatchedAttempt) -> None:
-        """After an attempt's end nothing stays open."""
+        """Close everything that is still open after an attempt's end."""
         open_one = view.state.escalation
         closing = [] if open_one is None else [_close(open_one, "the attempt is over")]
         if records := (*view.expire_undelivered(), *closing, *view.end_alerts(self._clock())):
@@ -326,13 +327,14 @@ class Monitor:
             self._hint(view, opened)
 
     def _overdue(self, view: WatchedAttempt) -> tuple[AlertKey, ...]:
-        """The silent alerts to ask about again: the budget does not wait for them.
+        """Return the silent alerts to escalate again, before the budget runs out.
 
-        What was done about them did not help, and no check has shown anything new since; an emptied
-        window or slower work makes an alert silent, too.
+        The intervention against them did not help, and no check has shown anything new since. An
+        alert also falls silent if its window is emptied or the work slows down.
         """
-        limit = self._settings.policy.hand_over_at  # 1 is never
-        # After a new attempt there is only the person; else time for one more rung before that.
+        limit = self._settings.policy.hand_over_at  # 1 means never
+        # After a restart only a person is left to ask; otherwise leave time for one more
+        # intervention before that.
         rungs = 1 if view.begun_anew else 2
         ahead = rungs * self._settings.monitor.outcome_after
         if limit >= 1 or view.state.then_used(ahead) <= limit:
@@ -349,11 +351,11 @@ class Monitor:
             self._hint(view, record)
 
     def _finished(self, view: WatchedAttempt) -> bool:
-        """Whether nothing is left to be said of an attempt."""
+        """Return whether nothing is left to do about an attempt."""
         state = view.state
         if not view.over or state.escalation or state.interventions.under_way or view.trials:
             return False
-        # What followed from it is judged by the next attempt, or by the whole task.
+        # A restart is judged on the next attempt, a split by the end of the whole task.
         waits = view.restart is not None or view.split is not None
         return not (waits and view.task not in self._over) and not view.open_alerts
 

@@ -1,16 +1,17 @@
 """Whether an intervention helped. Pure: judged once, from what was observed since its delivery.
 
-An alert that begins to fire, or rises, counts against an intervention only if all that it rests on
-came after the delivery: every step that it names is a later one. A window of checkpoints, a row of
-calls or a count of edits that began before says nothing of what the intervention did; such an alert
-stays what it is, and is escalated by itself.
+An alert that begins to fire or rises counts against an intervention only if all its evidence is
+later than the delivery: every step that it names. A window of checkpoints, a row of calls or a
+count of edits that began earlier says nothing about the intervention; such an alert is escalated by
+itself.
 
-Three rules rest on something else than the steps that they name. Silence comes after its step. An
-unsupported claim is the last of its steps: the failure that it denies may be older. The budget was
-used from the first step on, so its alert counts only where the whole attempt came afterwards.
+Three rules have other evidence than the steps that they name. Silence always comes after its step.
+For an unsupported claim only the last step counts: the failure that it denies may be older. The
+budget is used from the first step on, so its alert counts only if the delivery came before the
+whole attempt.
 
-Likewise an obstacle of the environment still stands in the way only if it was met again: its alert
-fires for many steps after the last time.
+Likewise, an obstacle in the environment still counts only if it was met again: its alert fires for
+many steps after the last time.
 """
 
 from collections.abc import Mapping
@@ -33,40 +34,40 @@ FORWARD = frozenset(
         Movement.NEW_CONTENT,
     }
 )
-"""Movements that count as evidence for a recovery. A finished plan step is the worker's word."""
+"""Movements that prove a recovery. A finished plan step does not: only the worker claims it."""
 
 PROOF = FORWARD - {Movement.NEW_CONTENT}
-"""What counts where a window was only emptied: after that, anybody writes something new."""
+"""Evidence that counts after a window was only emptied: any worker then writes new content."""
 
 
 @dataclass(slots=True, kw_only=True)
 class InterventionTrial:
-    """One delivered intervention on its way to an outcome; fed with what happens meanwhile."""
+    """A delivered intervention whose outcome is being judged by the events that follow."""
 
     intervention: int
     answers: tuple[AlertKey, ...]
     severities: Mapping[AlertKey, Severity]
-    """Of every alert that fired at the delivery, answered or not; of a restart, not answered."""
+    """Severities of the alerts that fired at the delivery; for a restart, the unanswered ones."""
     delivered_step: int
     unchecked: bool = False
-    """Whether edits from before the delivery were not checked yet: what broke may be theirs."""
+    """Whether edits before the delivery are still unchecked: a check may fail because of them."""
     fresh: bool = False
-    """Whether the alerts that it answers cannot fire: on a new attempt, or silent all along."""
+    """Whether no answered alert could fire at the delivery: new attempt or silent escalation."""
     movements: set[Movement] = field(default_factory=set[Movement])
     moved_paths: set[str] = field(default_factory=set[str])
     met: set[str] = field(default_factory=set[str])
-    """The obstacles of the environment that the worker met."""
+    """Obstacles of the environment that the worker met."""
     worse: str = ""
-    """The first thing that got worse, in words."""
+    """The first thing that got worse, in words; empty if nothing did."""
     again: str = ""
-    """A rule that was answered and fires about something else."""
+    """An answered rule that fires about something else; empty if none does."""
     settled: tuple[Outcome, str] | None = None
-    """The verdict, once nothing that comes later counts any more."""
+    """The verdict, once later events no longer count."""
     settled_step: int | None = None
 
     @property
     def late(self) -> bool:
-        """Whether all that it answers had ended before it arrived."""
+        """Whether all answered alerts had ended before the delivery."""
         return not self.fresh and not any(key in self.severities for key in self.answers)
 
     def see_movement(
@@ -77,7 +78,7 @@ class InterventionTrial:
         checked: bool = False,
         obstacle: str = "",
     ) -> None:
-        """Take in what one step moved, what stood in its way, and whether it was a check."""
+        """Take in the movements of one step, the obstacle it met, and whether it was a check."""
         if obstacle:
             self.met.add(obstacle)
         self.movements |= movements
@@ -88,7 +89,7 @@ class InterventionTrial:
         self.unchecked = self.unchecked and not checked
 
     def see_alert(self, alert: Alert) -> None:
-        """Take in a change of an alert of the attempt."""
+        """Take in a change of one of the attempt's alerts."""
         if not alert.firing or not alert.severity.alarm or self.worse:
             return
         if not self._all_after(alert):
@@ -103,7 +104,7 @@ class InterventionTrial:
             self.worse = f"{alert.key.rule} fires as well"
 
     def _all_after(self, alert: Alert) -> bool:
-        """Whether all that an alert rests on came after the delivery."""
+        """Return whether all evidence of an alert is later than the delivery."""
         match alert.key.rule:
             case "silence":
                 return True
@@ -115,12 +116,12 @@ class InterventionTrial:
                 return all(step > self.delivered_step for step in alert.evidence)
 
     def settle(self, alerts: Mapping[AlertKey, Alert], step: int) -> None:
-        """Let it stand as it is by now, after that step of the attempt."""
+        """Fix the verdict after this step of the attempt, unless it is fixed already."""
         if self.settled is None:
             self.settled, self.settled_step = self.verdict(alerts), step
 
     def verdict(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
-        """The outcome with its reason, given the attempt's alerts as they stand now."""
+        """Return the outcome with its reason, given the attempt's present alerts."""
         return self.settled or self._judge(alerts)
 
     def _judge(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
@@ -149,12 +150,12 @@ class InterventionTrial:
         return Outcome.RECOVERED, f"{how}, with {', '.join(sorted(proof))}"
 
     def _stands(self, alert: Alert) -> bool:
-        """Whether an answered alert fires, on more than what was before the delivery."""
+        """Return whether an answered alert fires; an obstacle must have been met again."""
         met = alert.key.rule != "blocked_environment" or alert.key.subject in self.met
         return alert.firing and met
 
     def _proof(self, *, emptied: bool) -> set[Movement]:
-        """What moved; a file that was edited too often is no proof by being edited again."""
+        """Return the movements that prove a recovery; more edits of the same file prove nothing."""
         found = self.movements & (PROOF if emptied else FORWARD)
         stuck_on = {key.subject for key in self.answers if key.subject}
         if found == {Movement.NEW_CONTENT} and stuck_on and not self.moved_paths - stuck_on:

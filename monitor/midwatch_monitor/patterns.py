@@ -1,6 +1,6 @@
-"""Regular expressions of RE2: linear time, whatever the pattern and the text.
+"""Regular expressions by RE2, in linear time for any pattern and text.
 
-RE2 knows no lookaround, and its classes and word boundaries are those of ASCII.
+RE2 has no lookaround, and its classes and word boundaries are ASCII only.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,12 +12,12 @@ _re2: Any = re2
 
 
 def escape(text: str) -> str:
-    """The pattern that matches a text."""
+    """Return the pattern that matches a text literally."""
     return _re2.escape(text)
 
 
 def fault(pattern: str) -> str:
-    """Why a text is no pattern; empty if it is one."""
+    """Return why a text is not a valid pattern, or an empty string if it is one."""
     try:
         Pattern(pattern)
     except _re2.error as error:
@@ -27,17 +27,17 @@ def fault(pattern: str) -> str:
 
 
 class Pattern:
-    """A compiled pattern."""
+    """A compiled pattern. Its group `secret`, if any, marks the part of a match that counts."""
 
     def __init__(self, pattern: str) -> None:
         self._compiled = _re2.compile(pattern, options=_options())
         self._group: int = self._compiled.groupindex.get("secret", 0)
         self.is_part = self._group != 0
-        """Whether only a part of what it matches is meant."""
+        """Whether the pattern has a group `secret`."""
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where it, or its group `secret`, stands in a text."""
-        # As bytes: of a `str` RE2's wrapper works out the place of every character first.
+        """Yield start and end of every match in a text, or of its group `secret`."""
+        # As bytes: for a `str`, RE2's wrapper first computes the offset of every character.
         data = text.encode(errors="surrogatepass")
         place, before = 0, 0
         for found in self._compiled.finditer(data):
@@ -52,7 +52,7 @@ class Pattern:
                 yield before, before + _length(data[start:end])
 
     def findall(self, text: str) -> list[str]:
-        """What stands there."""
+        """Return the text of every match, or of its group `secret`."""
         return [text[start:end] for start, end in self.spans(text)]
 
 
@@ -61,7 +61,7 @@ def _length(data: bytes) -> int:
 
 
 class PatternSet:
-    """Patterns that are looked for together, in one pass."""
+    """Patterns that are searched for together, in one pass."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._set = _re2.Set.SearchSet(_options())
@@ -71,15 +71,15 @@ class PatternSet:
         self._match = self._set.Match
 
     def match(self, text: str) -> Sequence[int]:
-        """Which of them are somewhere in a text, by their places. Raises UnicodeEncodeError."""
+        """Return the indexes of the patterns that a text contains. Raises UnicodeEncodeError."""
         return self._match(text) or ()
 
     def anywhere(self, text: str) -> bool:
-        """Whether one of them is in a text."""
+        """Return whether a text contains any of the patterns."""
         return bool(self.within(text))
 
     def within(self, text: str) -> Sequence[int]:
-        """The same in their order, of a text that may hold half a surrogate pair."""
+        """Return the sorted indexes of the patterns in a text that may contain lone surrogates."""
         return sorted(self._match(text.encode(errors="surrogatepass")) or ())
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read: the journal, exports, Midwatch's own folder."""
+"""Files and folders that only their owner may read: journal, exports, Midwatch's own folder."""
 
 import logging
 import os
@@ -11,17 +11,17 @@ _FOLDER, _FILE = 0o700, 0o600
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder that is ours alone, or take others' rights to it away. Raises OSError."""
+    """Create a folder that only its owner may use, or restrict it to its owner. Raises OSError."""
     new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)  # another process may make it too
+    folder.mkdir(parents=True, exist_ok=True)  # another process may create it too
     if new:
-        folder.chmod(_FOLDER)  # whatever the umask
+        folder.chmod(_FOLDER)  # regardless of the umask
     else:
         keep_private([folder])
 
 
 def private_file(file: Path) -> None:
-    """See to it that there is a file, and that nobody else may read or write it. Raises OSError."""
+    """Create a file if it is missing, and let only its owner read and write it. Raises OSError."""
     try:
         made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE)
     except FileExistsError:
@@ -32,7 +32,7 @@ def private_file(file: Path) -> None:
 
 
 def keep_private(paths: Iterable[Path]) -> None:
-    """Take the rights of others to what is our own away; where that cannot be, warn and go on."""
+    """Revoke others' rights to paths of the current user; log a warning if that fails."""
     for path in paths:
         try:
             found = path.stat()

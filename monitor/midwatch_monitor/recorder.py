@@ -1,4 +1,4 @@
-"""Where observed events enter: numbered, judged, journaled in one commit, hinted."""
+"""Records what is observed of an attempt: numbers, judges, commits and announces it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,17 +35,17 @@ from midwatch_monitor.records import (
 )
 
 Before = Callable[[Sequence[Record], Sequence[Result]], Awaitable[None]]
-"""Is awaited with what is about to be recorded."""
+"""Awaited with the records and results that are about to be committed."""
 
 _SOON_SECONDS = 0.5
-"""How long what is not urgent waits for something to be committed with."""
+"""Longest wait of a record that is not urgent, for others to be committed with it."""
 
 
 class Recorder:
-    """The one voice of an attempt's current incarnation.
+    """The only writer of an attempt's current incarnation.
 
-    It alone gives `seq` and step numbers, and writes the alerts of event rules. Judging happens
-    before anything is awaited, so that parallel calls of one turn keep their order.
+    It alone assigns `seq` and step numbers, and writes the alerts of event rules. It judges before
+    it awaits anything, so that parallel calls of one turn keep their order.
     """
 
     def __init__(
@@ -66,25 +66,25 @@ class Recorder:
         self.budget = Budget()
         self.lifecycle = Lifecycle.SUBMITTED
         self.outage: Outage | None = None
-        """Of the provider that it waits for."""
+        """The outage of a provider that the attempt waits out."""
         self.last_step = 0
         self.last_request = 0
         self.reflect_every: int | None = None
-        """The reminder interval in force, once it was said."""
+        """The reminder interval in force; `None` until one is recorded."""
         self.plan_step_began = 0
         """The last model request before the current plan step."""
         self.checkpoints: list[tuple[Step, Checkpoint]] = []
-        """The reports on the current plan step, oldest first."""
+        """Checkpoints of the current plan step, oldest first."""
         self.listeners: list[Callable[[Sequence[Entry]], None]] = []
-        """Told of every commit, in the order of the journal."""
+        """Called with the entries of every commit, in the order of the journal."""
         self.before: Before | None = None
-        """What must be safe before something is recorded: the files of an attempt of a fleet."""
+        """Awaited before every commit; in a fleet it saves the attempt's files first."""
         self._judge = judge
         self._incarnation = incarnation
         self._seq = 0
         self._calls: set[tuple[int, str]] = set()
         self._waiting: tuple[Draft, ...] = ()
-        """Judged and numbered, but not committed yet."""
+        """Drafts that are judged and numbered, but not committed yet."""
         self._timer: asyncio.TimerHandle | None = None
         self._failed: JournalError | StaleIncarnationError | None = None
         self._masked = journal.masker.record
@@ -100,7 +100,7 @@ class Recorder:
         holder: str,
         clock: Clock,
     ) -> Self:
-        """Take an attempt over: a new incarnation, with all state rebuilt from the journal."""
+        """Claim an attempt under a new incarnation, and rebuild its state from the journal."""
         incarnation = await journal.claim(attempt.id, holder=holder, at=clock())
         judge = None if settings.mode is Mode.OFF else Judge(settings.rules, worker=attempt.worker)
         recorder = cls(
@@ -141,23 +141,23 @@ class Recorder:
 
     @property
     def incarnation(self) -> int:
-        """Under which it writes; refused once another process has taken the attempt over."""
+        """Incarnation of its commits; refused once another process has claimed the attempt."""
         return self._incarnation
 
     @property
     def firing(self) -> tuple[Alert, ...]:
-        """The alerts that fire now."""
+        """Alerts that fire now."""
         return () if self._judge is None else self._judge.firing
 
     @property
     def health(self) -> Health:
-        """How the attempt fares, by its alerts."""
+        """Health of the attempt, by its alerts."""
         return Health.NOT_JUDGED if self._judge is None else self._judge.health
 
     def knows(self, call: str, *, request: int) -> bool:
-        """Whether this call of that model request was recorded, now or by an earlier incarnation.
+        """Return whether a call of a model request was recorded, by any incarnation.
 
-        Some providers use the ids of calls again in later turns.
+        Some providers reuse the ids of calls in later turns.
         """
         return bool(call) and (request, call) in self._calls
 
@@ -167,10 +167,10 @@ class Recorder:
         messages: Sequence[Message] = (),
         results: Sequence[Result] = (),
     ) -> tuple[Entry, ...]:
-        """Judge the events among the records and commit everything as one.
+        """Judge the events among the records, and commit everything in one commit.
 
-        Steps are numbered here. Raises StaleIncarnationError when another process has taken the
-        attempt over, and JournalError when the journal cannot be written.
+        Steps are numbered here. Raises StaleIncarnationError if another process has taken the
+        attempt over, and JournalError if the journal cannot be written.
         """
         if self.before is not None:
             await self.before(records, results)
@@ -192,10 +192,10 @@ class Recorder:
         return entries
 
     def record_soon(self, *records: Record) -> bool:
-        """Judge records now, and commit them with what comes next, or in half a second.
+        """Judge records now, and commit them with the next ones or after half a second.
 
-        For an attempt that cannot be resumed: a crash may lose them. Answers whether there is an
-        alert among what waits now. Raises what the last commit failed with.
+        Only for an attempt that cannot be resumed: a crash may lose the records. Returns whether
+        there is an alert among them. Raises the error of an earlier delayed commit.
         """
         if self._failed is not None:
             raise self._failed
@@ -214,11 +214,11 @@ class Recorder:
             return
         try:
             await self.record()
-        except (JournalError, StaleIncarnationError) as error:  # whoever records next is told
+        except (JournalError, StaleIncarnationError) as error:  # raised by `record_soon`
             self._failed = error
 
     def _take_waiting(self) -> tuple[Draft, ...]:
-        """What waited; nothing waits from here on."""
+        """Return the waiting drafts, and stop waiting."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -226,13 +226,13 @@ class Recorder:
         return taken
 
     async def end(self, state: AttemptTransition, *more: Record) -> None:
-        """Close the attempt: what still fires ends with it."""
+        """Close the attempt, and resolve its open alerts."""
         now = self.clock()
         alerts = () if self._judge is None else self._judge.end(now).alerts
         await self.record(*alerts, *more, state)
 
     def _drafts(self, records: Sequence[Record], now: datetime) -> tuple[Draft, ...]:
-        """All records in their order, each followed by what the rules make of it."""
+        """Return the records in order, each followed by the alerts and faults of the rules."""
         task, attempt = self.attempt.task, self.attempt.id
         drafts: list[Draft] = []
         for record in records:
@@ -242,7 +242,7 @@ class Recorder:
         return tuple(drafts)
 
     def _judge_record(self, record: Record, now: datetime) -> tuple[Record, ...]:
-        """The record, masked and numbered, with what the rules make of it."""
+        """Return the record, masked and numbered, with the alerts and faults of the rules."""
         record = self._masked(record)
         if isinstance(record, Step):
             event = self._number_step(record, now)
@@ -261,10 +261,9 @@ class Recorder:
         return (event,)
 
     def _number_step(self, step: Step, now: datetime) -> Step:
-        """The step with its number and its time."""
         number, at = self.last_step + 1, step.at or now
         if step.number == number and step.at is at:
-            return step  # to copy it is dear
+            return step  # copying is expensive
         return replace(step, number=number, at=at)
 
     def _take_step(self, step: Step) -> None:
@@ -287,5 +286,5 @@ class Recorder:
 
 
 def working_transition(reason: str = "") -> AttemptTransition:
-    """The state of an attempt that has begun, or goes on."""
+    """Return the transition of an attempt that begins or continues."""
     return AttemptTransition(lifecycle=Lifecycle.WORKING, reason=reason)

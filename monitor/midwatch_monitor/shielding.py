@@ -1,4 +1,4 @@
-"""Work that no cancellation cuts off, and work that ends with other work."""
+"""Running work that a cancellation must not interrupt, and work that ends with a block."""
 
 import asyncio
 import logging
@@ -12,15 +12,18 @@ T = TypeVar("T")
 
 
 def heed(done: "asyncio.Future[Any]") -> None:
-    """Look at how work ended, as a callback of it: where whoever waits for it has failed or is
-    cancelled first, nobody else does, and asyncio would report its failure as overlooked."""
+    """Retrieve the exception of finished work; a done callback.
+
+    If the waiting code has failed or is cancelled first, nobody else retrieves the exception, and
+    asyncio would log that it was never retrieved.
+    """
     if not done.cancelled() and (error := done.exception()) is not None:
         log.debug("what was cut short has failed: %s", error)
 
 
 @asynccontextmanager
 async def meanwhile(*works: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Have these done until the end of the block, where they are cancelled and waited for."""
+    """Run coroutines until the end of the block, then cancel them and wait for them."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
@@ -31,9 +34,9 @@ async def meanwhile(*works: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
 
 
 async def finish_before_cancel(work: Coroutine[Any, Any, T]) -> T:
-    """Let work end before a cancellation takes effect, however often that comes.
+    """Finish work before a cancellation takes effect, even if it is cancelled repeatedly.
 
-    Cut off, it would be in doubt.
+    If it were interrupted, nobody would know how much of it was done.
     """
     task = asyncio.create_task(work)
     task.add_done_callback(heed)

@@ -1,4 +1,4 @@
-"""What only time shows of one attempt, as alerts: the same live and replayed."""
+"""The alerts of one attempt that only the passing of time shows; the same live and replayed."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -13,10 +13,10 @@ Alerts = Mapping[AlertKey, Alert]
 
 
 class SilenceAlerts:
-    """Follows the signs of life of one attempt, and says what their absence means.
+    """Follows the signs of life of one attempt, and returns alerts about their absence.
 
-    `began` is when the watching itself began: who was not heard since then may only have been
-    unwatched, and has its whole limit from there.
+    `began` is when the watching began. An attempt last heard before that may only have been
+    unwatched, so its whole limit counts from `began`.
     """
 
     def __init__(self, rules: Rules, *, began: datetime | None = None) -> None:
@@ -31,18 +31,18 @@ class SilenceAlerts:
 
     @property
     def due_at(self) -> datetime | None:
-        """When there will be something to see, if nothing is heard until then."""
+        """Time of the next change of an alert if nothing is heard until then; `None` for never."""
         due = None if self._silence is None else self._silence.due
         awaited = None if self._silence is None else self._grace_until(self._silence)
         return due if due is None or awaited is None else max(due, awaited)
 
     def due(self, now: datetime) -> bool:
-        """Whether it is time to look."""
+        """Return whether it is time to look."""
         at = self.due_at
         return at is not None and now >= at
 
     def look(self, now: Moment, alerts: Alerts) -> tuple[Alert, ...]:
-        """The alerts that begin, rise or end by this moment; `alerts` are those of the attempt."""
+        """Return the alerts that begin, rise or end by now; `alerts` are those of the attempt."""
         if self._silence is None or now.at is None or self._early(self._silence, now.at):
             return ()
         answers = self._silence.look(now.at)
@@ -54,7 +54,7 @@ class SilenceAlerts:
         return awaited is not None and now < awaited
 
     def _grace_until(self, silence: SilenceDetector) -> datetime | None:
-        """Until when nothing is said of who was not heard since the watching began."""
+        """Return until when an attempt not heard since `began` is not judged, or `None`."""
         began, heard, due = self._began, silence.heard_at, silence.since(SILENT)
         if began is None or heard is None or due is None or heard >= began:
             return None
@@ -68,9 +68,9 @@ def follow(
     alerts: Alerts,
     now: Moment,
 ) -> Iterator[Alert]:
-    """The alerts that change by the answers of a rule that is not judged event by event.
+    """Yield the alerts changed by the answers of a rule that is not judged event by event.
 
-    `since` says when that began of which an answer tells.
+    `since` maps the key of an answer to the moment when its condition began.
     """
     for answer in answers:
         before = alerts.get(answer.key)
@@ -87,7 +87,7 @@ def follow(
 
 def _since(key: AlertKey, silence: SilenceDetector, alerts: Alerts, now: Moment) -> Moment:
     at, before = silence.since(key), alerts.get(key)
-    # A pending alert vanishes without a word, so one with another beginning is of another time.
+    # A pending alert is dropped without a record, so one with another start is from another time.
     same = before is not None and before.state is AlertState.PENDING and before.since_at == at
     return Moment(step=before.since_step if same and before else now.step, at=at)
 

@@ -1,11 +1,11 @@
-"""The years in which anything can have happened."""
+"""The range of years in which times are accepted."""
 
 from datetime import datetime
 
 
 def plausible(moment: datetime) -> bool:
-    """Whether a time can be reckoned with: it is of the years 1970 to 8999. Pure.
+    """Return whether a time is in the years 1970 to 8999. Pure.
 
-    To add hours, or the offset of a zone, to the first or last times that there are overflows.
+    Adding hours or a zone's offset to times close to the limits of `datetime` overflows.
     """
     return 1970 <= moment.year < 9000

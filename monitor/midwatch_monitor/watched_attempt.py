@@ -1,4 +1,4 @@
-"""One attempt as the monitor's loop judges it. The same after any restart."""
+"""One attempt as the monitor's loop judges it; the same after any restart."""
 
 import math
 from collections.abc import Iterable
@@ -41,16 +41,16 @@ from midwatch_monitor.state.intervention import InterventionState
 
 @dataclass(slots=True, kw_only=True)
 class WatchedAttempt:
-    """Where an attempt stands, with what only judging it needs: trials and signs of life."""
+    """The state of an attempt, with what judging it needs as well: trials and signs of life."""
 
     state: AttemptState
     outcome_after: float = math.inf
-    """Steps after its delivery at which an intervention is judged, if the attempt is not over."""
+    """Steps from delivery to judgement of an intervention; the attempt's end comes first."""
     silence: SilenceAlerts = field(default_factory=lambda: SilenceAlerts(Rules()), compare=False)
     unhelped: tuple[AlertKey, ...] = ()
-    """Alerts about which something was done in vain, while no check showed anything new since."""
+    """Alerts against which an intervention did not help, until a check shows something new."""
     trials: dict[int, InterventionTrial] = field(default_factory=dict[int, InterventionTrial])
-    """The interventions that are being judged, by journal id."""
+    """Interventions being judged, by journal id."""
     unchecked: bool = False
     """Whether files changed since the last check that passed or failed."""
     _movements: Movements = field(default_factory=Movements, compare=False)
@@ -60,31 +60,31 @@ class WatchedAttempt:
     def of(
         cls, attempt: Attempt, *, silence: SilenceAlerts, outcome_after: float
     ) -> "WatchedAttempt":
-        """The attempt before its first entry."""
+        """Return the attempt as it is before its first entry."""
         state = AttemptState(attempt=attempt, detailed=False)
         return cls(state=state, silence=silence, outcome_after=outcome_after)
 
     @property
     def id(self) -> int:
-        """The attempt's journal id."""
+        """Journal id of the attempt."""
         return self.state.id
 
     @property
     def task(self) -> int:
-        """The journal id of its task."""
+        """Journal id of its task."""
         return self.state.task
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the attempt has ended."""
         return self.state.over
 
     @property
     def quiet(self) -> Quiet:
-        """What keeps it from being escalated."""
+        """Conditions that keep it from being escalated."""
         state = self.state
         last = next(reversed(state.escalations.values()), None)
-        # To have asked about reporting is no reason to rest where the work is what is wrong.
+        # An escalation about reporting starts no cooldown for alerts about the work.
         gives_way = last is not None and self.outweighs(last)
         return Quiet(
             open=state.escalation is not None,
@@ -94,12 +94,12 @@ class WatchedAttempt:
         )
 
     def outweighs(self, asked: Escalation) -> bool:
-        """Whether an alert about the work fires, and an escalation was about reporting only."""
+        """Return whether an alert about the work fires while `asked` is about reporting only."""
         heard = [alert.key for alert in audible(self.heard)]
         return about_reporting(asked.alerts) and not about_reporting(heard)
 
     def close_superseded(self, asked: Escalation) -> tuple[Record, ...]:
-        """An escalation about reporting as closed, with what answered it and has not arrived."""
+        """Return a superseded escalation as closed, and its interventions as expired."""
         coming = self.state.interventions.under_way
         answers = [each for each in coming if each.intervention.escalation == asked.id]
         expired = self._deliveries(answers, DeliveryState.EXPIRED)
@@ -107,9 +107,9 @@ class WatchedAttempt:
         return (*expired, replace(asked, state=EscalationState.CLOSED, reason=why))
 
     def fold(self, entry: Entry) -> None:
-        """Take in one entry of this attempt. Kinds that do not matter here are passed over."""
+        """Take in one entry of this attempt; kinds that do not matter here are ignored."""
         record = entry.record
-        # Before it counts: what follows a trial's end says nothing of it.
+        # Before the entry counts: entries after the end of a trial must not affect it.
         if isinstance(record, Acceptance | Step) or (
             isinstance(record, Change) and record.budget is not None
         ):
@@ -119,7 +119,7 @@ class WatchedAttempt:
             case Step() | Change():
                 self._see(record)
             case Acceptance(passed=True):
-                for trial in self.trials.values():  # the best evidence that there is
+                for trial in self.trials.values():  # the best evidence there is
                     trial.see_movement(frozenset({Movement.CHECK_PASSED}), ())
             case Alert():
                 for trial in self.trials.values():
@@ -132,7 +132,7 @@ class WatchedAttempt:
                 pass
 
     def _settle(self) -> None:
-        """What comes from here on counts for no trial that is due, however late that is asked."""
+        """Fix the verdicts of the trials that are due, so that later entries do not count."""
         for trial in self.trials.values():
             if self._due(trial):
                 trial.settle(self.state.alerts, self.state.last_step)
@@ -172,10 +172,10 @@ class WatchedAttempt:
         fresh: bool,
         before: Iterable[Alert] = (),
     ) -> None:
-        """Watch what an intervention does from now on.
+        """Begin to judge an intervention, from now on.
 
-        `before` are the alerts of an attempt before: what fires on, such as of the task's budget,
-        is no news. What was answered is judged anew.
+        `before` are the alerts of the previous attempt: one that goes on firing, such as that of
+        the task's budget, is nothing new. Alerts that the intervention answers are judged anew.
         """
         firing = {each.key: each.severity for each in before if each.key not in answers}
         firing |= {k: alert.severity for k, alert in self.state.alerts.items() if alert.firing}
@@ -197,7 +197,7 @@ class WatchedAttempt:
             self.unhelped = () if helped else keys
 
     def due_outcomes(self) -> tuple[OutcomeReport, ...]:
-        """The verdicts that are due: so many steps after the delivery, or at the attempt's end."""
+        """Return the outcomes that are due, at `outcome_after` steps or at the attempt's end."""
         reports: list[OutcomeReport] = []
         for trial in self.trials.values():
             if not self.over and not self._due(trial):
@@ -213,9 +213,9 @@ class WatchedAttempt:
 
     @property
     def heard(self) -> tuple[Alert, ...]:
-        """The alerts that may be escalated: not again the conflicts that were decided upon.
+        """Alerts that may be escalated: not silenced, and no conflict already decided.
 
-        One of two at a file keeps it, and its alert stays until the other is over.
+        One of two attempts on a file keeps it, and its alert stays until the other attempt is over.
         """
         observed = self.state.observed.values()
         settled = {key for keys in observed for key in keys if _of_conflict(key)}
@@ -224,7 +224,7 @@ class WatchedAttempt:
 
     @property
     def stranded(self) -> Escalation | None:
-        """An answered escalation whose intervention will never have an outcome."""
+        """The answered escalation whose intervention will never have an outcome, or `None`."""
         asked = self.state.escalation
         if asked is None or asked.state is not EscalationState.ANSWERED:
             return None
@@ -234,7 +234,7 @@ class WatchedAttempt:
 
     @property
     def split(self) -> int | None:
-        """The delivered split that ended this attempt and was not judged yet, by journal id."""
+        """Journal id of the delivered split that ended this attempt and is not judged yet."""
         found = self._unjudged_intervention(Action.SPLIT)
         return found.id if found else None
 
@@ -245,11 +245,11 @@ class WatchedAttempt:
 
     @property
     def restart(self) -> InterventionState | None:
-        """The delivered restart that ended this attempt and waits for the next one's outcome."""
+        """The delivered restart that ended this attempt and is judged on the next one."""
         return self._unjudged_intervention(Action.RESTART)
 
     def judge_split(self, end: TaskTransition | None) -> tuple[OutcomeReport, ...]:
-        """A split is judged by what became of the whole task."""
+        """Return the outcome of a split, which is judged by the end of the whole task."""
         split = self.split
         if split is None or end is None:
             return ()
@@ -264,12 +264,12 @@ class WatchedAttempt:
         )
 
     def alert_acts(self) -> tuple[Delivery, ...]:
-        """What a person said of alerts, as arrived: the monitor alone has to take it."""
+        """Return a person's acts on alerts as delivered; only the monitor has to carry them out."""
         coming = [each for each in self.state.interventions.under_way if each.action.of_alerts]
         return self._deliveries(coming, DeliveryState.DELIVERED)
 
     def expire_undelivered(self) -> tuple[Delivery, ...]:
-        """What was said to the attempt and did not arrive before its end."""
+        """Return the interventions that did not arrive before the attempt's end as expired."""
         return self._deliveries(self.state.interventions.under_way, DeliveryState.EXPIRED)
 
     def _deliveries(
@@ -280,7 +280,7 @@ class WatchedAttempt:
 
     @property
     def open_alerts(self) -> tuple[Alert, ...]:
-        """The alerts that stand and that the recorder, with its event rules, does not end."""
+        """Alerts that are not resolved, of rules that the recorder does not judge."""
         return tuple(
             alert
             for key, alert in self.state.alerts.items()
@@ -288,7 +288,7 @@ class WatchedAttempt:
         )
 
     def end_alerts(self, at: datetime) -> tuple[Alert, ...]:
-        """Those alerts, as ended with the attempt."""
+        """Return the open alerts as ended with the attempt."""
         now = Moment(step=self.state.last_step, at=at)
         ended = [resolve(alert, Resolution.ENDED, now) for alert in self.open_alerts]
         return tuple(alert for alert in ended if alert is not None)
@@ -299,12 +299,12 @@ class WatchedAttempt:
         return next((each for each in waiting if each.action is action), None)
 
     def hand_over(self, successor: "WatchedAttempt") -> None:
-        """Let a restart be judged on the attempt that it made."""
+        """Hand a restart to the attempt that it made, to be judged there."""
         found = self.restart
         if found is not None:
             del self.state.interventions.by_id[found.id]
             successor.state.interventions.by_id[found.id] = found
-            if answers := found.intervention.answers:  # else there is nothing to judge it by
+            if answers := found.intervention.answers:  # otherwise there is nothing to judge it by
                 left = self.state.unresolved
                 successor.begin_trial(found.id, answers, fresh=True, before=left)
 
