@@ -120,9 +120,11 @@ class _Work:
 async def _work(at: TaskWorkspace, *, moved: bool) -> _Work:
     merge = await at.find_merge() if at.made_by_run else None
     removed = await at.removed()
-    # Of a node on another machine only the first one's workspace is known.
-    begun = "begun " if moved and str(at.folder) == at.attempt.workspace else ""
-    place = f"{begun}in {at.folder}" if at.attempt.workspace and not removed else ""
+    # Of another machine only the first node's workspace is known: each has a home of its own.
+    known = not moved or await at.there()
+    place = f"in {at.folder}" if known else f"begun in {at.attempt.workspace}"
+    if removed or not at.attempt.workspace:
+        place = ""
     merged = [f"merged into {merge.into}"] if merge else []
     return _Work(place=place, fate="; ".join([*merged, *["its workspace was removed"] * removed]))
 

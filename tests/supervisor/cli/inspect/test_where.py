@@ -1,6 +1,7 @@
 """Where attempts are, and which nodes are lost: `midwatch status` and `show` in a fleet."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from midwatch_monitor.records import (
     NodeState,
     Snapshot,
 )
-from midwatch_stage.command import ask, new_attempt, new_task, read, write
+from midwatch_stage.command import ask, assignment, new_attempt, new_task, read, write
 from midwatch_stage.factories import AT
 from midwatch_stage.nodes import node
 
@@ -109,3 +110,17 @@ async def test_what_is_saved_is_no_line_for_programs(
     await write(journal, moving, AT, SAVED, Change(node="node-b"))
     lines = await ask(capsys, "show", "fix")
     assert {line["type"] for line in lines} == {"task", "attempt"}
+
+
+async def test_show_names_the_folder_of_the_last_node_only_where_it_is_on_this_machine(
+    journal: Journal, tmp_path: Path, capsys: Capture
+) -> None:
+    east, west = (tmp_path / "nodes" / node / "work" / "r1" / "fix-1" for node in ("east", "west"))
+    task = await new_task(journal, spec=assignment("fix").model_dump_json())
+    attempt = await new_attempt(journal, task, node="east", workspace=str(east))
+    await write(journal, attempt, AT, Change(node="west"))
+    lines = await read(capsys, "show", "fix")
+    assert f"  coder with m on east, then west, begun in {east}" in lines
+    west.mkdir(parents=True)
+    lines = await read(capsys, "show", "fix")
+    assert f"  coder with m on east, then west, in {west}" in lines
