@@ -116,7 +116,7 @@ class _Webhook:
     secret: str
 
     async def send(self, message: Notification) -> None:
-        from httpx2 import AsyncClient, HTTPError, InvalidURL
+        from httpx2 import AsyncClient, ConnectError, HTTPError, InvalidURL, TimeoutException
 
         body = _json(message)
         signed = hmac.new(self.secret.encode(), body, hashlib.sha256).hexdigest()
@@ -124,8 +124,12 @@ class _Webhook:
         try:
             async with AsyncClient(timeout=_SECONDS) as client:
                 answer = await client.post(self.url, content=body, headers=headers)
+        # Without the message of what went wrong, which may contain the URL.
+        except TimeoutException:
+            raise NotifyError(f"the webhook gave no answer within {_SECONDS} s") from None
+        except ConnectError:
+            raise NotifyError("the webhook cannot be reached: no connection to its host") from None
         except (HTTPError, InvalidURL) as error:
-            # Without its message, which may contain the URL.
             raise NotifyError(f"the webhook cannot be reached: {type(error).__name__}") from None
         if not answer.is_success:
             raise NotifyError(f"the webhook answered HTTP {answer.status_code}")

@@ -157,7 +157,7 @@ async def test_a_test_message_goes_to_each_target_and_one_failure_is_the_exit_co
         )
         code, out, errors = await ended(await harness.start("notify", "test"))
         assert (code, out) == (1, "team: sent\npost: sent\n")
-        assert errors == "gone: the webhook cannot be reached: ConnectError\n"
+        assert errors == "gone: the webhook cannot be reached: no connection to its host\n"
         assert (await ended(await harness.start("notify", "test", "post")))[0] == 0
     first = message_from_bytes(mail.bodies[0])
     assert (first["To"], first["Subject"]) == ("ann@b.test", "Midwatch: this is a test")
@@ -194,3 +194,15 @@ def test_nothing_of_it_is_imported_where_nobody_is_called() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=False, timeout=300)
     assert done.returncode == 0
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("signed")
+async def test_of_a_webhook_that_hangs_it_is_said_how_long_it_was_waited_for(
+    harness: RunHarness,
+) -> None:
+    async with webhook() as receiver:
+        receiver.status = 0
+        configure(harness, f"{{team: {{webhook: '{receiver.url}', secret_env: HOOK}}}}")
+        code, _, errors = await ended(await harness.start("notify", "test"))
+    assert (code, errors) == (1, "team: the webhook gave no answer within 10 s\n")
