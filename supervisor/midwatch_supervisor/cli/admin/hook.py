@@ -37,7 +37,19 @@ def install(*agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOpti
 
     The change is shown first. Everything else in the settings stays.
     """
-    return max([_install(each, yes=yes, dry_run=dry_run) for each in _adapters(agents)])
+    return _each(agents, lambda adapter: _install(adapter, yes=yes, dry_run=dry_run))
+
+
+def _each(agents: Sequence[str], change: Callable[[HookAdapter], int]) -> int:
+    """Change the settings of each agent; the exit code. One that cannot be is said, and no more."""
+    codes = [0]
+    for adapter in _adapters(agents):
+        try:
+            codes.append(change(adapter))
+        except UsageError as error:
+            write_error(str(error))
+            codes.append(2)
+    return max(codes)
 
 
 def _install(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
@@ -62,7 +74,7 @@ def uninstall(
     *agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOption = False
 ) -> int:
     """Take out of agents' settings what `install` has put there."""
-    return max([_uninstall(each, yes=yes, dry_run=dry_run) for each in _adapters(agents)])
+    return _each(agents, lambda adapter: _uninstall(adapter, yes=yes, dry_run=dry_run))
 
 
 def _uninstall(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:

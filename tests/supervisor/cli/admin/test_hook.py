@@ -209,6 +209,20 @@ def test_several_agents_are_set_up_at_once_or_none_of_them(capsys: Capture, sett
     assert "name an agent: claude-code, codex, gemini, qwen" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_of_several_agents_one_whose_settings_cannot_be_changed_hinders_no_other(
+    command: str, capsys: Capture, settings: Path
+) -> None:
+    assert main(["hook", "install", "claude-code", "--yes"]) == 0
+    if command == "install":
+        settings.unlink()
+    (codex := settings.parents[1] / "codex").mkdir()
+    (codex / "hooks.json").write_text("{} // mine\n")
+    assert main(["hook", command, "codex", "claude-code", "--yes"]) == 2
+    assert f"{codex / 'hooks.json'}: the settings are no plain JSON" in capsys.readouterr().err
+    assert settings.exists() == (command == "install")
+
+
 def test_a_link_to_the_settings_stays_one(settings: Path) -> None:
     kept = settings.parents[1] / "dotfiles.json"
     kept.write_text(SETTINGS)
