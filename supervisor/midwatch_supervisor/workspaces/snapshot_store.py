@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 
 _MAX_NAMES = 20
 """Files that a worker is told by name."""
-SNAPSHOT_AUTHOR = "depot"
+SNAPSHOT_AUTHOR = "snapshot store"
 """Who tells a worker of its files: no answer to an alert, so no decision learns from it."""
 
 
