@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.budget import raise_limits
-from midwatch_monitor.errors import ProviderRefusedError, StaleIncarnationError
+from midwatch_monitor.errors import JournalFullError, ProviderRefusedError, StaleIncarnationError
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -88,15 +88,16 @@ def known_end(state: AttemptTransition, checks: Sequence[Acceptance]) -> Ended |
 def result(work: "asyncio.Task[Ended]") -> Ended:
     """What the work came to; an error that nobody expected is a reason too.
 
-    Raises StaleIncarnationError where the work was refused: then the end is another's to store; and
-    ProviderRefusedError where it could not even begin: then the run ends, and not the attempt.
+    Raises StaleIncarnationError where the work was refused: then the end is another's to store;
+    ProviderRefusedError where it could not even begin, and JournalFullError where there is no space
+    for what it did: then the run ends, and not the attempt.
     """
     if work.cancelled():
         return Ended(ending=Ending.ERROR, reason="the worker's task was canceled from within")
     error = work.exception()
     if error is None:
         return work.result()
-    if isinstance(error, StaleIncarnationError | ProviderRefusedError):
+    if isinstance(error, StaleIncarnationError | ProviderRefusedError | JournalFullError):
         raise error
     log.error("an attempt failed", exc_info=error)
     return Ended(ending=Ending.ERROR, reason=f"{type(error).__name__}: {error}")

@@ -15,6 +15,7 @@ from midwatch_monitor.config.settings import Mode, Settings, settings_of
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import (
     JournalError,
+    JournalFullError,
     MidwatchError,
     ProviderRefusedError,
     UsageError,
@@ -281,6 +282,8 @@ def stay(opened: Opened, *, settings: Settings, journal: str | None, output: Out
     except (KeyboardInterrupt, asyncio.CancelledError):
         write_error("interrupted; `midwatch resume` continues it")
         raise KeyboardInterrupt from None
+    except JournalFullError as error:
+        raise JournalFullError(f"{error}: make room there, then `midwatch resume`") from error
 
 
 async def _stay(
