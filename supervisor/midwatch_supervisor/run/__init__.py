@@ -1,1 +1,1 @@
-"""One run: its tasks, their attempts, and what becomes of them."""
+"""One run: its tasks, their attempts, and how they end."""

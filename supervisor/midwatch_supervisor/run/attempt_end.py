@@ -1,4 +1,4 @@
-"""How an attempt ends: by its work, by what was ordered, by its budget."""
+"""How an attempt ends: through its work, an intervention or its budget."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ _LIFECYCLES = {
     Ending.UNCHECKED: Lifecycle.COMPLETED,
     Ending.CANCELED: Lifecycle.CANCELED,
 }
-"""All other endings are failures of the attempt."""
+"""All other endings mean that the attempt failed."""
 
 _ENDINGS = {
     Action.STOP: Ending.STUCK,
@@ -48,28 +48,28 @@ class Ended:
     reason: str
     checks: tuple[Acceptance, ...] = ()
     stamps: tuple[Delivery, ...] = ()
-    """Of the interventions that ended it."""
+    """Stamps of the interventions that ended it."""
     findings: tuple[Record, ...] = ()
-    """What else was found at the end: of its completion, by its reviewer."""
+    """Other records of the end, such as the completion and the reviewer's feedback."""
 
     @property
     def lifecycle(self) -> Lifecycle:
-        """The attempt's lifecycle with this ending."""
+        """Lifecycle of an attempt with this ending."""
         return _LIFECYCLES.get(self.ending, Lifecycle.FAILED)
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """What belongs into the journal with it."""
+        """Records to be stored together with the end."""
         return (*self.checks, *self.findings, *self.stamps)
 
     @property
     def passed(self) -> int:
-        """How many acceptance checks passed."""
+        """Number of acceptance checks that passed."""
         return sum(check.passed for check in self.checks)
 
     @property
     def task_state(self) -> TaskTransition:
-        """The end of the task, where this is how its last attempt ended."""
+        """Final transition of the task, if this was its last attempt."""
         return TaskTransition(
             lifecycle=self.lifecycle,
             reason=self.reason,
@@ -79,18 +79,18 @@ class Ended:
 
 
 def known_end(state: AttemptTransition, checks: Sequence[Acceptance]) -> Ended | None:
-    """The end of an attempt as the journal knows it; `None` if it has not ended."""
+    """Return how an attempt ended according to the journal, or `None` if it has not ended."""
     if state.ending is None:
         return None
     return Ended(ending=state.ending, reason=state.reason, checks=tuple(checks))
 
 
 def result(work: "asyncio.Task[Ended]") -> Ended:
-    """What the work came to; an error that nobody expected is a reason too.
+    """Return the result of the work; an unexpected error becomes an ending with a reason.
 
-    Raises StaleIncarnationError where the work was refused: then the end is another's to store;
-    ProviderRefusedError where it could not even begin, and JournalFullError where there is no space
-    for what it did: then the run ends, and not the attempt.
+    Raises StaleIncarnationError if another process has taken over the attempt and so stores its
+    end. Raises ProviderRefusedError if the work could not even begin, and JournalFullError if there
+    is no space left for its records; these end the run but not the attempt.
     """
     if work.cancelled():
         return Ended(ending=Ending.ERROR, reason="the worker's task was canceled from within")
@@ -106,9 +106,10 @@ def result(work: "asyncio.Task[Ended]") -> Ended:
 def end_asked_for(
     due: Sequence[tuple[int, Intervention]], step: int, *, divisible: bool
 ) -> Ended | None:
-    """The end that an intervention asks for; the strongest wins, and all are stamped.
+    """Return the end that the due interventions ask for, or `None` if they ask for none.
 
-    A split that cannot be asks for no end; see `undoable`.
+    A stop wins; otherwise the last one does. All of them are stamped as delivered. A split that is
+    impossible counts for nothing; see `undoable`.
     """
     refused = {stamp.intervention for stamp in undoable(due, step, divisible=divisible)}
     orders = [(id, each) for id, each in due if each.action.at_once and id not in refused]
@@ -133,7 +134,9 @@ def end_asked_for(
 def undoable(
     due: Sequence[tuple[int, Intervention]], step: int, *, divisible: bool
 ) -> tuple[Delivery, ...]:
-    """The stamps of those splits that cannot be: without parts, or of what came of a split."""
+    """Return rejections of the impossible splits: with fewer than two parts, or of a part of a
+    split.
+    """
     few, part = "it names fewer than two parts", "what came of a split is not split again"
     why = few if divisible else part
     return tuple(
@@ -144,7 +147,7 @@ def undoable(
 
 
 def overtime(budget: Budget | None, due: Sequence[tuple[int, Intervention]]) -> Ended | None:
-    """The end of an attempt that hangs beyond its minutes, with those that it was granted."""
+    """Return the end of a hanging attempt that has used up its minutes, grants included."""
     if budget is None:
         return None
     grants = [each.terms.grant for _, each in due if each.action is Action.GRANT_BUDGET]

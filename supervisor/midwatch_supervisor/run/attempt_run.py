@@ -1,4 +1,4 @@
-"""One attempt from its start to its end: the worker works, and whoever may end it is heard."""
+"""Runs one attempt, and stops it when a person, the policy or the budget says so."""
 
 import asyncio
 import logging
@@ -72,24 +72,24 @@ from midwatch_tools.tree import ignored_in
 log = logging.getLogger(__name__)
 
 _LEFT = frozenset({Ending.RESTARTED, Ending.SPLIT, Ending.UNACCEPTED})
-"""Endings after which others go on; nothing of the work may get lost by that."""
+"""Endings after which another attempt or task continues, so the work must be saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halt:
-    """The work does not go on by itself: it has ended, or it hangs and a person is asked."""
+    """Why the work does not go on by itself: it has ended, or it hangs and a person is asked."""
 
     ended: Ended | None
     questions: tuple[ParkedQuestion, ...] = ()
     budget: Budget | None = None
-    """What was used by then."""
+    """Budget used by then."""
     abandoned: bool = False
-    """Whether the worker had to be given up, because it does not let go."""
+    """Whether the worker is still running because it did not end when it was canceled."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AttemptRun:
-    """Attends one attempt. It holds the worker's task and the means to cancel it."""
+    """Runs one attempt. It owns the worker's asyncio task and can cancel it."""
 
     resources: RunResources
     task: Task
@@ -99,15 +99,15 @@ class AttemptRun:
     workspace: Workspace
     past: tuple[PastAttempt, ...] = ()
     spent: Budget | None = None
-    """What the attempt before left of the task's budget, with what it was granted."""
+    """Budget to go on with, grants included; `None` to begin with the task's own limits."""
     plan: Plan | None = None
-    """The plan to go on with, where work was kept; else the task's own."""
+    """Plan to go on with if work was kept; `None` to begin with the task's own plan."""
     recorder: Recorder | None = None
-    """The attempt's voice, once it is attended."""
+    """Writes the records of the attempt; set as soon as `attend` has claimed it."""
     inbox: Inbox | None = None
-    """What was said to it, once that was read since it waits for a person."""
+    """Inbox of the attempt, once it has been read while the attempt waits for a person."""
     busy: Recorder | None = None
-    """By whose voice the worker is at work, and not its planner or the checks."""
+    """Recorder of the worker that is running; `None` while the planner or the checks run."""
     snapshot_writer: SnapshotWriter = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,31 +115,33 @@ class AttemptRun:
 
     @property
     def parked(self) -> bool:
-        """Whether the attempt waits for a person who has not spoken yet."""
+        """Whether the attempt waits for a person who has not answered yet."""
         if self.recorder is None or self.inbox is None or self.inbox.answered:
             return False
         return self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
 
     async def attend(self) -> Ended:
-        """Run the attempt, or go on with it, until it has ended; the end is in the journal.
+        """Run or resume the attempt until it has ended and its end is in the journal.
 
-        Cancelling this leaves the attempt as it is, to be resumed.
+        Cancelling this leaves the attempt as it is, so that it can be resumed.
         """
         recorder = self.recorder = await self._claim()
-        await end_all_leftovers(str(self.workspace.folder))  # of a process that was killed
-        if self.resources.snapshot_store is not None:  # by now nobody else writes its steps
+        await end_all_leftovers(str(self.workspace.folder))  # left by a process that was killed
+        if (
+            self.resources.snapshot_store is not None
+        ):  # after the claim nobody else writes its steps
             await self.resources.snapshot_store.tell(
                 self.attempt, self.workspace, incarnation=recorder.incarnation
             )
         fleet = self.resources.run.keeper is Keeper.MONITOR
-        # It may have been elsewhere.
+        # The attempt may have run on another node or in another sandbox before.
         here = Change(
             node=self.resources.node if fleet else None, sandbox=self.resources.sandbox_kind.value
         )
         if recorder.lifecycle is Lifecycle.SUBMITTED:
             await recorder.record(*self._begin_records(), here, *await self._confidence())
         elif recorder.lifecycle is Lifecycle.WORKING:
-            # It goes on after a break: that time was no silence.
+            # So that the rules do not take the break for silence.
             await recorder.record(Change(lifecycle=Lifecycle.WORKING), here)
         else:
             await recorder.record(here)
@@ -149,7 +151,11 @@ class AttemptRun:
 
     @property
     def _mark(self) -> str:
-        """Of what this incarnation starts: whoever has lost the attempt must end nothing else."""
+        """Mark of the processes that this incarnation starts.
+
+        It differs from that of other incarnations, so that a process that has lost the attempt ends
+        only what it started itself.
+        """
         incarnation = 0 if self.recorder is None else self.recorder.incarnation
         return process_mark(str(self.workspace.folder), incarnation)
 
@@ -183,7 +189,9 @@ class AttemptRun:
         return working_transition(), *circumstances(plan, budget, self.resources.settings)
 
     async def _confidence(self) -> tuple[Change, ...]:
-        """Whether the rules must not go by what the worker will state of its confidence."""
+        """Return a change that makes the rules ignore stated confidence, if it has proved
+        worthless.
+        """
         found = await self.resources.calibrator.separation(self.attempt.model)
         useful = self.resources.settings.reflect.useful_confidence
         if found is None or not found.worthless(useful):
@@ -191,10 +199,10 @@ class AttemptRun:
         return (Change(confidence_counts=False),)
 
     async def _first_prompt(self, recorder: Recorder, board: Board) -> str:
-        """What introduces the worker to its work; what is in it of lessons and facts is in the
-        journal by then.
+        """Store which lessons and facts the worker is given, and return its first prompt.
 
-        Has the planner write the plan first, unless there is one; it reads what was learned too.
+        Has the planner write the plan first if there is none; the planner sees the lessons and
+        facts too.
         """
         blocks, learning = DataBlocks.with_new_code(), self.resources.learning
         learned, records = await learning.recall(
@@ -204,7 +212,7 @@ class AttemptRun:
             await recorder.record(*records)
         if not recorder.plan.steps:
             await self._outline(recorder, learned)
-        # A planner has read how similar tasks went; its plan says what follows from it.
+        # The planner has read the precedents, and its plan reflects them.
         before = not self.assignment.planned
         return first_prompt(
             self.assignment.task,
@@ -219,7 +227,6 @@ class AttemptRun:
         )
 
     async def _outline(self, recorder: Recorder, learned: str) -> None:
-        """Have the planner write the plan."""
         went = await self.resources.learning.precedents(self.task)
         plan, record = await outline_plan(
             self.agents.planner,
@@ -246,12 +253,12 @@ class AttemptRun:
             board=board,
             facts=self._facts(),
             ignored_by_git=ignored_in(self.workspace.worktree),
-            # What an agent of another maker does, it has done when we hear of it.
+            # A foreign agent reports a call only after it ran, so the gate cannot refuse it.
             reach=Reach(gated=not foreign, foreign=foreign),
         )
 
     def _facts(self) -> Facts:
-        """What is known about the project. New facts wait for a review, or for a person."""
+        """Return access to the project's facts. New facts wait for a review or for a person."""
         return Facts(
             journal=self.resources.journal,
             task=self.task,
@@ -260,11 +267,11 @@ class AttemptRun:
         )
 
     async def _check(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
-        """Run the acceptance commands of a plan step where the attempt works."""
+        """Run the acceptance commands of a plan step in the attempt's workspace."""
         return await check_in(self.resources, self.workspace, commands)
 
     async def _work(self, watch: AttemptWatch, recorder: Recorder, board: Board) -> Ended:
-        """The worker's work and the acceptance checks after it."""
+        """Run the worker, then the acceptance checks and the review."""
         listen(tell_of(recorder))
         try:
             history = await self._history()
@@ -279,7 +286,7 @@ class AttemptRun:
         except WorkerError as error:
             return Ended(ending=Ending.ERROR, reason=str(error))
         finally:
-            if self.busy is recorder:  # who was given up may end when its successor is at work
+            if self.busy is recorder:  # an abandoned worker may end while its successor runs
                 self.busy = None
         await recorder.record(Change(activity=Activity.COMMAND, doing="the acceptance checks"))
         try:
@@ -297,9 +304,10 @@ class AttemptRun:
         watch: AttemptWatch,
         recorder: Recorder,
     ) -> None:
-        """The worker's run; after an outage of its provider it goes on where it was.
+        """Run the worker; after an outage of its provider, go on where it stopped.
 
-        Raises as `Worker.run` does, for an outage only when there are too many in a row.
+        Raises like `Worker.run`, but for an outage only after `max_outages` in a row without
+        progress. Raises ProviderRefusedError if the provider refuses the first request.
         """
         worker = self.agents.worker(self.attempt.worker, self.attempt.model)
         outages = 0
@@ -327,11 +335,13 @@ class AttemptRun:
         )
 
     async def _history(self) -> list[ModelMessage]:
-        """What was said so far. Raises WorkerError where it cannot be gone on with."""
+        """Return the messages so far. Raise WorkerError if the attempt cannot go on from them."""
         journal, attempt = self.resources.journal, self.attempt.id
         try:
             saved = await journal.messages(attempt)
-            await journal.results(attempt)  # the watch gives them to the worker
+            await journal.results(
+                attempt
+            )  # only to see that they are readable; the watch reads them again
             return [
                 message
                 for each in saved
@@ -339,12 +349,12 @@ class AttemptRun:
             ]
         except JournalCorruptError as error:
             raise WorkerError(f"the attempt cannot go on where it was: {error}") from error
-        except ValidationError as error:  # which says what stands there
+        except ValidationError as error:  # not chained: it quotes the history
             broken = f"its history holds no messages ({count_noun(error.error_count(), 'error')})"
             raise WorkerError(f"the attempt cannot go on where it was: {broken}") from None
 
     async def _read_work(self, recorder: Recorder) -> FinishedWork:
-        """What the worker leaves, and how sure it last said it was."""
+        """Return what the worker left, with the confidence that it stated last."""
         stated: int | None = None
         async for record in records(self.resources.journal, self.attempt, (Step, Completion)):
             match record:
@@ -361,19 +371,19 @@ class AttemptRun:
     # -- until it ends ---------------------------------------------------------------------
 
     async def _until_halted(self, recorder: Recorder) -> Halt:
-        """Have the work done until it ends, or hangs and a person is asked."""
+        """Run the work until it ends, or until it hangs and a person is asked."""
         board = Board(journal=self.resources.journal, task=self.task, attempt=self.attempt)
         watch = self._watch(recorder, board)
         work = asyncio.create_task(self._work(watch, recorder, board))
-        work.add_done_callback(heed)  # the journal may fail it and us at the same time
+        work.add_done_callback(heed)  # otherwise asyncio logs its error if both fail at once
         try:
             heard = await self._wait_for_end(work, watch, recorder)
-            self.inbox = None  # it waits for nobody while what was heard is carried out
+            self.inbox = None  # while the answer is carried out, it is not parked
             budget = watch.budget()
             gone = await self._gone(work)
             await end_leftovers(self._mark)
         except StaleIncarnationError:
-            await self._gone(work)  # and what bears the mark now is the other process's
+            await self._gone(work)  # the attempt is another process's: no leftovers are ended
             raise
         except BaseException:
             await finish_before_cancel(self._leave(work))
@@ -384,7 +394,9 @@ class AttemptRun:
     async def _wait_for_end(
         self, work: "asyncio.Task[Ended]", watch: AttemptWatch, recorder: Recorder
     ) -> Ended | tuple[ParkedQuestion, ...]:
-        """Wait for the work, or for what ends it at once."""
+        """Wait until the work ends, or an intervention, the budget or a question must end it at
+        once.
+        """
         poll_seconds = self.resources.settings.monitor.poll_seconds
         inbox = Inbox(
             self.resources.journal, self.resources.bus, self.attempt.id, poll_seconds=poll_seconds
@@ -411,31 +423,31 @@ class AttemptRun:
                     return result(work)
                 self.snapshot_writer.wake()
                 if not heard.result():
-                    await recorder.record()  # refused if another process has taken it over
+                    await recorder.record()  # raises if another process has taken it over
 
     async def _leave(self, work: "asyncio.Task[Ended]") -> None:
-        """End what is under way, and save it for whoever goes on with the attempt."""
+        """End the work and save its files for the process that goes on with the attempt."""
         await self._gone(work)
         await end_leftovers(self._mark)
         await self.snapshot_writer.leave()
 
     async def _gone(self, work: "asyncio.Task[Ended]") -> bool:
-        """Cancel the work if it still runs; answers whether it has really ended."""
+        """Cancel the work if it still runs; return whether it has really ended."""
         work.cancel()
         _, pending = await asyncio.wait({work}, timeout=self.resources.settings.run.grace_seconds)
         return not pending
 
     def _hangs(self, recorder: Recorder) -> bool:
-        """Whether a question to a person would not be heard in time by the worker itself."""
+        """Whether the worker is running, which cannot deliver a question while it hangs."""
         return self.busy is recorder and recorder.lifecycle is Lifecycle.WORKING
 
     async def _park(self, halt: Halt, recorder: Recorder) -> Recorder:
-        """Store that a hung attempt waits for a person; its voice from here on."""
-        # What was being written as it was cut off is in the journal by then, or refused.
+        """Store that a hung attempt waits for a person; return the recorder to use from here on."""
+        # After the claim, a write that was under way is in the journal or refused.
         recorder = await self._claim()
         inbox = Inbox(self.resources.journal, self.resources.bus, self.attempt.id, poll_seconds=0)
         due = {id for id, _ in await inbox.due()}
-        # It may have come to its next request after all, and have parked itself.
+        # The worker may have reached its next request after all, and have parked itself.
         if questions := [each for each in halt.questions if each[0] in due]:
             history = await self._history()
             await park(recorder, questions, budget=halt.budget, history=history)
@@ -444,7 +456,9 @@ class AttemptRun:
     # -- the end ---------------------------------------------------------------------------
 
     async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> Ended:
-        """Store the end. A worker that does not let go loses its voice first."""
+        """Store the end. If the worker did not end, claim the attempt again so that it cannot
+        write.
+        """
         if ended.ending is Ending.DONE and (fault := await self._keep("By Midwatch,")):
             ended = replace(ended, ending=Ending.ERROR, reason=f"its work is on no branch: {fault}")
         elif ended.ending in _LEFT:
@@ -460,7 +474,7 @@ class AttemptRun:
         return ended
 
     async def _keep(self, by: str) -> str:
-        """Commit the work on its branch; why that could not be, or nothing."""
+        """Commit the work on its branch; return why that failed, or an empty string."""
         task = self.assignment.task
         message = f"{task.label}\n\n{by} attempt {self.attempt.number} of {task.id}."
         try:

@@ -1,4 +1,4 @@
-"""How an attempt begins: its plan, its budget, what is true of it at first."""
+"""How an attempt begins: its plan, its budget and its initial state."""
 
 import logging
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def own_plan(task: TaskSpec) -> Plan:
-    """The plan that the task's owner wrote; without one, the task itself is its plan step."""
+    """Return the plan of the task file; without one, the task itself is the only plan step."""
     written = [
         PlanStep(
             title=step.title,
@@ -43,7 +43,7 @@ def own_plan(task: TaskSpec) -> Plan:
 
 
 def budget_of(task: TaskSpec, last: Budget | None) -> Budget:
-    """The task's limits; after a first attempt what that left, with what it was granted."""
+    """Return `last`, the budget so far, or the task's own limits for a first attempt."""
     if last is not None:
         return last
     limits = task.budget
@@ -56,7 +56,7 @@ def budget_of(task: TaskSpec, last: Budget | None) -> Budget:
 
 
 def circumstances(plan: Plan, budget: Budget, settings: Settings) -> tuple[Plan, Change]:
-    """The plan with its shares of the requests, and all that is true when work begins."""
+    """Return the plan with its shares of the requests, and the state in which work begins."""
     plan = share_requests(plan, budget.requests, least=settings.plan.min_requests)
     in_hand = plan.in_hand
     return plan, Change(
@@ -80,10 +80,10 @@ async def outline_plan(
     listing: str,
     settings: Settings,
 ) -> tuple[Plan, Record]:
-    """The planner's plan, and what it spent. Where it has none, the task itself is the plan step,
-    and a fault says so.
+    """Have the planner write the plan; return it with the record of what that cost.
 
-    The planner sees how similar tasks went, and how the attempts before this one did.
+    The planner sees how similar tasks and the earlier attempts went. If it fails, the plan is
+    `own_plan` and the record is a fault.
     """
     from midwatch_agents.planner import draft_plan
 
@@ -100,7 +100,7 @@ async def outline_plan(
             settings=settings,
         )
     except MidwatchError as error:
-        # Why stands in the journal: a refused plan may quote what the planner was shown.
+        # Only the journal has the full error: a refused plan may quote what the planner was shown.
         cause = error.__cause__
         why = f": {cause.reason} ({cause.url})" if isinstance(cause, ProviderRefusedError) else ""
         log.warning("task %s begins without a plan: the planner failed%s", task.id, why)
@@ -113,7 +113,7 @@ def _without_plan(task: TaskSpec, error: str) -> tuple[Plan, Fault]:
 
 
 def check_words(task: TaskSpec) -> tuple[str, ...]:
-    """The acceptance checks in words."""
+    """Return the acceptance checks in words."""
     return tuple(
         f"the file {check.file} is there and not empty" if isinstance(check, FileCheck) else check
         for check in task.acceptance

@@ -1,4 +1,4 @@
-"""When a worker says that it is done: the checks, a review where one is wanted, the verdict."""
+"""What happens when a worker says that it is done: the checks, the review and the verdict."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ _MAX_READ = 50_000
 async def check_all(
     checks: Sequence[AcceptanceSpec], shell: "Shell", *, seconds: float
 ) -> tuple[Acceptance, ...]:
-    """Run every check, the failing ones too, each for at most `seconds`."""
+    """Run every check, even after one has failed, each for at most `seconds`."""
     return tuple([await _check(check, shell, seconds) for check in checks])
 
 
@@ -61,7 +61,7 @@ async def _file(path: str, shell: "Shell") -> Acceptance:
 
     name = f"file {path}"
     try:
-        # Not by its content: a worker can make a file of terabytes, which would all be read.
+        # Only the size is read: a worker can make a file of terabytes.
         entry = await shell.stat(path)
     except FileNotFoundError:
         return Acceptance(check=name, passed=False, detail="it is missing")
@@ -89,7 +89,7 @@ async def _command(command: str, shell: "Shell", seconds: float) -> Acceptance:
 
 
 def summary(results: Sequence[Acceptance]) -> str:
-    """The failing checks in one line; empty if there are none."""
+    """Return the failing checks in one line, or an empty string if there are none."""
     return "; ".join(
         f"{result.check} ({result.detail.splitlines()[0] if result.detail else 'failed'})"
         for result in results
@@ -98,9 +98,9 @@ def summary(results: Sequence[Acceptance]) -> str:
 
 
 _MAX_FILES = 50
-"""Changed files that a completion names one by one."""
+"""Changed files that a completion lists by name."""
 _UNPROVEN = 10
-"""Percent of confidence that each unproven claim costs."""
+"""Percentage points of confidence that each unproven claim costs."""
 NOT_REVIEWED = "not reviewed"
 PROVISIONAL = "checked only with the whole that it is a part of"
 
@@ -111,9 +111,9 @@ class FinishedWork:
 
     plan: Plan
     changed: Sequence[str] = ()
-    """The files that are other than before."""
+    """Files that differ from the start of the work."""
     stated: int | None = None
-    """How sure its worker said it was, in percent."""
+    """Confidence that the worker stated last, in percent."""
 
 
 async def check_in(
@@ -121,7 +121,7 @@ async def check_in(
 ) -> tuple[Acceptance, ...]:
     """Run every check in a workspace, in the sandbox that its worker has."""
     run = resources.settings.run
-    # Numbers would be the same for the first attempt of every journal on the machine.
+    # The mark is the folder: ids are the same in every journal on the machine.
     env = {MARK: str(workspace.folder)}
     paths = resources.sandbox_paths(workspace)
     shell = place(paths, resources.sandbox_kind, network=run.network, env=env)
@@ -135,7 +135,7 @@ async def finish(
     work: FinishedWork,
     reviewer: "Model | None",
 ) -> Ended:
-    """Check finished work and have it reviewed where that is wanted; what it came to."""
+    """Check finished work, have it reviewed if wanted, and return how the attempt ends."""
     if assignment.provisional:
         checks = (_changed(work),)
     else:
@@ -161,7 +161,7 @@ def _end_completed(checks: tuple[Acceptance, ...], done: Completion, *more: Reco
 
 
 def _changed(work: FinishedWork) -> Acceptance:
-    """What stands for the checks of a part that has none."""
+    """Return the check of a provisional part, which has none of its own."""
     detail = "" if work.changed else "nothing was changed"
     return Acceptance(check="something was changed", passed=bool(work.changed), detail=detail)
 
@@ -174,15 +174,14 @@ def completion(
     accepted: bool,
     doubts: tuple[str, ...] = (),
 ) -> Completion:
-    """What is known of the task as a whole. Pure.
+    """Summarize what is known of the task as a whole. Pure.
 
-    Each acceptance check is a claim of its behaviour, each changed file one of its shape; plan
-    steps that are still open were claimed by nobody. The confidence is the worker's last word,
-    less ten points for each open plan step; where it never said one, the share of the checks
-    that passed.
+    Each acceptance check is a claim about its behaviour, each changed file one about its shape;
+    each open plan step is an unproven claim. The confidence is what the worker stated last, or else
+    the share of the checks that passed, less ten points for each open plan step.
     """
     opened = [_open(title) for title in work.plan.open_titles]
-    # The only plan step of a task without a plan is the task: the checks speak for it.
+    # A task without a plan is its own only plan step, which the checks prove.
     unproven = opened if len(work.plan.steps) > 1 else []
     passed = round(100 * sum(check.passed for check in checks) / max(len(checks), 1))
     sure = passed if work.stated is None else work.stated
@@ -230,7 +229,7 @@ async def _review(
     checks: tuple[Acceptance, ...],
     reviewer: "Model | None",
 ) -> Ended:
-    """What an independent reviewer makes of work whose checks pass. Its failure breaks nothing."""
+    """Have work reviewed whose checks pass. If the reviewer fails, the checks alone count."""
     from midwatch_agents.reviewer import review
 
     if reviewer is None:
@@ -277,7 +276,7 @@ def _without_review(done: Completion, checks: tuple[Acceptance, ...], error: str
 
 
 def _read(folder: Path, path: str, masked: Callable[[str], str]) -> str:
-    """The text of a file below a folder, or why there is none."""
+    """Return the text of a file below a folder, or why it cannot be read."""
     try:
         with open_file(folder, path) as opened:
             content = opened.read(_MAX_READ * 4)

@@ -1,4 +1,4 @@
-"""What all attempts of a run stand on."""
+"""What all attempts of a run share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ from midwatch_tools.data_blocks import DataBlocks
 
 
 class Learning(Protocol):
-    """What a run takes from what was learned before; whoever starts the run hands it in."""
+    """What a run needs of the learning; the code that starts the run provides it."""
 
     async def precedents(self, task: Task) -> str:
-        """How similar tasks of the project went."""
+        """Describe how similar tasks of the project went."""
         ...
 
     async def recall(
         self, task: Task, assignment: Assignment, attempt: Attempt, plan: Plan, blocks: DataBlocks
     ) -> tuple[str, tuple[Record, ...]]:
-        """What an attempt is given in its first prompt, and what the journal is told of it."""
+        """Return the learned text for an attempt's first prompt, and the records about it."""
         ...
 
     def reviews_facts(self, assignment: Assignment) -> bool:
-        """Whether a model looks at new facts; else they wait for a person."""
+        """Whether a model reviews new facts; otherwise they wait for a person."""
         ...
 
     async def run(self) -> None:
@@ -43,12 +43,12 @@ class Learning(Protocol):
         ...
 
     async def finish(self, projects: Iterable[str]) -> None:
-        """Learn what the end of the run tells."""
+        """Learn from the end of the run."""
         ...
 
 
 class LearningFrom(Protocol):
-    """Builds what a run learns with."""
+    """Creates the learning of a run."""
 
     def __call__(
         self, journal: Journal, *, settings: Settings, clock: Clock, bus: Bus
@@ -57,40 +57,40 @@ class LearningFrom(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResources:
-    """The journal, the bus, the configuration and the machine that attempts share."""
+    """The journal, bus, configuration and machine that all attempts of a run share."""
 
     journal: Journal
     bus: Bus
     settings: Settings
     run: Run
     home: Path
-    """Where workspaces are made."""
+    """Folder below which workspaces are made."""
     label: str
-    """What the run's folders and branches are called, so that no earlier run's are in the way."""
+    """Name of the run's folders and branches, different from those of all earlier runs."""
     sandbox_kind: SandboxKind
     breakers: Breakers
-    """Of the providers, shared by all models."""
+    """Circuit breakers of the providers, shared by all models."""
     node: str
     holder: str
-    """This process, for the leases of its attempts."""
+    """This process as the holder of leases."""
     clock: Clock
     learning: Learning
     calibrator: Calibrator
-    """What each model's stated confidence was worth so far."""
+    """Knows how far each model's stated confidence can be trusted."""
     snapshot_store: SnapshotStore | None = None
-    """Where work is saved and found again that may go on elsewhere; `None` outside a fleet."""
+    """Saves and finds work that another node may go on with; `None` outside a fleet."""
 
     @property
     def placement(self) -> Placement:
-        """Where its attempts work on this machine."""
+        """The places of the attempts' workspaces on this machine."""
         return Placement(
             journal=self.journal, home=self.home, run=self.run.id, snapshots=self.snapshot_store
         )
 
     def sandbox_paths(self, workspace: Workspace) -> SandboxPaths:
-        """What the sandbox of an attempt shows, and what it hides: the home and the journal."""
+        """Return what an attempt's sandbox shows, and what it hides: the home and the journal."""
         worktree = workspace.worktree
-        journal = Path(self.journal.name)  # of a database it is no path that there is
+        journal = Path(self.journal.name)  # the name of a database is no path of a file
         return SandboxPaths(
             folder=workspace.folder,
             git_dir=worktree.git_dir if worktree else None,

@@ -1,4 +1,4 @@
-"""Supervision of an agent with a `Watch` in it, in the agent's own process."""
+"""Supervision of an agent that has a `Watch`, in the agent's own process."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,9 +18,9 @@ from midwatch_tools.embedding import Embedded
 async def supervision(
     embedded: Embedded, *, bus: Bus, settings: Settings, model: Model | str
 ) -> AsyncGenerator[None]:
-    """Have the run of an agent monitored, and its alerts answered, for as long as this is entered.
+    """Monitor the run of an agent, and answer its alerts, while this context is entered.
 
-    A `model` decides within the policy; else, by `"policy"`, the policy does.
+    A `model` decides within the policy; with `"policy"`, the policy alone decides.
     """
     journal, run, clock = embedded.recorder.journal, embedded.run.id, embedded.recorder.clock
     supervisor = Supervisor(None if isinstance(model, str) else model, settings.supervisor)

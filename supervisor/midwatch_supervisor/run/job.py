@@ -1,4 +1,4 @@
-"""One task of a run under way, and where it stands."""
+"""One task of a run in progress, and its stage."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ from midwatch_supervisor.run.task_agents import TaskAgents
 
 
 class JobStage(StrEnum):
-    """Where a task is on its way."""
+    """How far a task has got in its run."""
 
     BLOCKED = "blocked"
-    """Waits for other tasks: those that it depends on, or its own parts."""
+    """Waits for other tasks: those it depends on, those of a restart, or its own parts."""
     QUEUED = "queued"
     RUNNING = "running"
     OVER = "over"
@@ -24,7 +24,7 @@ class JobStage(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One task under way."""
+    """One task in progress."""
 
     task: Task
     assignment: Assignment
@@ -35,28 +35,29 @@ class Job:
     )
     ending: Ending | None = None
     workspace: Path | None = None
-    """Of its newest attempt, or of its parts put together."""
+    """Folder of its newest attempt, or of its parts put together."""
     branch: str = ""
     slot: bool = False
-    """Whether it counts against the concurrency. A parked one does not, nor when it goes on."""
+    """Whether it counts against the concurrency. A parked task does not, even after it goes on."""
     awaits: frozenset[str] = frozenset()
-    """The tasks that it waits for now beside those of the task file: after a restart, a split."""
+    """Names of the tasks that it waits for now: dependencies, those of a restart, or its own parts.
+    """
     attempt_run: AttemptRun | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def name(self) -> str:
-        """What its owner calls it."""
+        """Id of the task in the task file."""
         return self.assignment.task.id
 
     @property
     def completed(self) -> bool:
-        """Whether it ended well."""
+        """Whether it completed."""
         return self.state.lifecycle is Lifecycle.COMPLETED
 
     @property
     def failure(self) -> Ending:
-        """With what ending that fails which needs this one: nobody has canceled that."""
+        """Ending of the tasks that fail because this one did: an error if this one was canceled."""
         canceled = self.ending is Ending.CANCELED
         return Ending.ERROR if canceled else self.ending or Ending.ERROR
 
@@ -66,27 +67,29 @@ class Job:
         return self.attempt_run is not None and self.attempt_run.parked
 
     def reopen(self, state: TaskTransition) -> None:
-        """Let it go on though it was over: a person has it begun again."""
+        """Make it go on after a person has begun it again."""
         self.place, self.state, self.ending = JobStage.BLOCKED, state, None
         self.over.clear()
 
     def part_of(self, whole: "Job") -> bool:
-        """Whether it came of the split of another."""
+        """Whether it is a part of the task `whole`, which was split."""
         return self.assignment.parent == whole.name
 
     def sibling_of(self, other: "Job") -> bool:
-        """Whether both are parts of one task: without git they build on each other's folder."""
+        """Whether both are parts of one task. Without git, each starts from the folder of the one
+        before.
+        """
         return bool(self.assignment.parent) and self.assignment.parent == other.assignment.parent
 
     def precedes(self, other: "Job") -> bool:
-        """Whether it is the part just before another."""
+        """Whether it is the part just before `other`."""
         return self.sibling_of(other) and self.assignment.part == other.assignment.part - 1
 
 
 async def latest_state(journal: Journal, task: Task) -> TaskTransition:
-    """The last state of a task."""
+    """Return the last transition of a task."""
     entries = await journal.entries(task=task.id, kinds=(TaskTransition,))
     states = (
         entry.record for entry in reversed(entries) if isinstance(entry.record, TaskTransition)
     )
-    return next(states, TaskTransition(lifecycle=Lifecycle.SUBMITTED))  # where none can be read
+    return next(states, TaskTransition(lifecycle=Lifecycle.SUBMITTED))  # no transition is readable

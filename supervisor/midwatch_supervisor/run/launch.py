@@ -1,4 +1,4 @@
-"""The composition root: a run is stored or found again, and everything it needs is started."""
+"""The composition root: stores a run or finds it again, and starts everything it needs."""
 
 import asyncio
 import gc
@@ -33,16 +33,18 @@ from midwatch_supervisor.telemetry.exporting import export_spans
 from midwatch_supervisor.workspaces.workspace import free_label
 
 YOUNG = 50_000
-"""New containers before a look at the young ones; Python's own number is 700 (3.14: 2,000)."""
+"""New containers that trigger a collection of the youngest generation; Python's default is 700
+(3.14: 2,000).
+"""
 
 
 def calm() -> None:
-    """Let the collector look at less, and less often. To be called once, after the start.
+    """Make the garbage collector run less often, on fewer objects. Call it once, after the start.
 
     Each attempt keeps a few thousand objects alive: its history, its agent, its rules. A full
-    collection walks over all of them, and nearly all of them are still needed; with a thousand
-    attempts that took a good part of the CPU. What is imported by now never becomes garbage: it is
-    left out for ever. The rest is looked at once per fifty thousand new objects, which delays the
+    collection visits all of them, and nearly all are still needed; with a thousand attempts that
+    took a good part of the CPU time. Objects that exist by now never become garbage, so they are
+    excluded for good. The rest is visited once per fifty thousand new objects, which delays the
     return of at most a few tens of megabytes.
     """
     gc.collect()
@@ -51,7 +53,7 @@ def calm() -> None:
 
 
 Follow = Callable[[Sequence[Entry]], Awaitable[None]]
-"""Is given every entry of the run, in order."""
+"""Receives every entry of the run, in order."""
 
 
 async def begin(
@@ -67,10 +69,10 @@ async def begin(
 ) -> tuple[RunResources, tuple[Job, ...]]:
     """Store a new run with its tasks. Nothing is stored if a worker could not be built.
 
-    `attended` is a start that somebody watches.
+    `attended` means that a person watches the start.
     """
     breakers = _breakers(settings)
-    # Before the sandbox: what a worker lacks says more than what its commands would run in.
+    # Before the sandbox: an error about a worker is more useful than one about the sandbox.
     agents_of = [TaskAgents(each, settings=settings, breakers=breakers) for each in wanted]
     sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
     at = clock()
@@ -103,7 +105,7 @@ async def again(
     attended: bool = False,
     settings: Settings | None = None,
 ) -> tuple[RunResources, tuple[Job, ...]]:
-    """A run as the journal holds it, to be gone on with: its tasks, and by default its settings."""
+    """Load a run from the journal, to resume it; by default with the settings stored there."""
     settings = settings or settings_of(run)
     resources = _resources(
         journal,
@@ -123,7 +125,7 @@ async def again(
 
 
 async def jobs_again(resources: RunResources) -> tuple[Job, ...]:
-    """The tasks of a run as the journal holds them, to be gone on with."""
+    """Load the tasks of a run from the journal, to resume them."""
     tasks = await resources.journal.tasks(resources.run.id)
     return tuple([await job_again(resources, task) for task in tasks])
 
@@ -133,9 +135,9 @@ def _breakers(settings: Settings) -> Breakers:
 
 
 async def new_job(resources: RunResources, assignment: Assignment, *, built: bool = True) -> Job:
-    """A new task of a run, stored; its agents are built at once only if `built`.
+    """Store a new task of a run and return its job; its agents are built at once only if `built`.
 
-    Raises UsageError for whom it cannot have.
+    Raises UsageError for agents that cannot be built.
     """
     settings, breakers = resources.settings, resources.breakers
     agents = TaskAgents(assignment, settings=settings, breakers=breakers, built=built)
@@ -155,7 +157,10 @@ async def _store_task(resources: RunResources, assignment: Assignment, at: datet
 
 
 async def job_again(resources: RunResources, task: Task, *, built: bool = True) -> Job:
-    """One task of a run as the journal holds it; its agents are built at once only if `built`."""
+    """Load one task of a run from the journal; its agents are built at once only if `built`.
+
+    Raises UsageError for a task of an embedded agent.
+    """
     if task.embedded:
         started = f"run {task.run} was not started by `midwatch run`"
         raise UsageError(f"{started}, so it cannot be resumed")
@@ -192,7 +197,7 @@ def _resources(
     clock: Clock,
     learning: LearningFrom,
 ) -> RunResources:
-    """All but the label: that depends on the tasks."""
+    """Return everything except the label, which depends on the tasks."""
     node, bus = socket.gethostname(), LocalBus()
     return RunResources(
         journal=journal,
@@ -214,9 +219,9 @@ def _resources(
 async def conduct(
     resources: RunResources, jobs: tuple[Job, ...], follow: Follow, *, attended: bool = False
 ) -> int:
-    """Run the jobs under the monitor and the supervisor; answers the exit code.
+    """Run the jobs under the monitor and the supervisor; return the exit code.
 
-    While a person attends at a console, it does not end because a task waits for one.
+    If `attended`, a person is at the console, so the run does not end when a task waits for one.
     Cancelling it leaves everything resumable.
     """
     telemetry, run = resources.settings.telemetry, resources.run.id
@@ -227,7 +232,7 @@ async def conduct(
 async def _conduct(
     resources: RunResources, jobs: tuple[Job, ...], follow: Follow, *, attended: bool
 ) -> int:
-    # What waits for a person who has a time limit does not wait for ever.
+    # With a time limit for persons, no task waits for ever.
     patient = attended or resources.settings.policy.person.timeout_minutes > 0
     runner = Runner(resources, jobs, hire=partial(new_job, resources), patient=patient)
     monitor = Monitor(
@@ -246,7 +251,7 @@ async def _conduct(
         hire=lambda task: runner.jobs[task.name].agents.supervisor,
     )
     follower = _Follower(resources, follow)
-    # A trial of guidelines is a part of what another learner does.
+    # Lessons belong to a project, so nothing is learned without one.
     learns = any(job.task.project for job in jobs)
     await monitor.try_to_look()
     works = [monitor.run(), supervision.run(), follower.run()]
@@ -254,7 +259,7 @@ async def _conduct(
     try:
         async with meanwhile(*works):
             await runner.run()
-            # What helped is part of a lesson, so the last outcomes are judged first.
+            # Lessons contain outcomes, so the last outcomes are judged first.
             await monitor.try_to_look(everything=True)
             if learns:
                 await resources.learning.finish(job.task.project for job in runner.jobs.values())
@@ -265,7 +270,7 @@ async def _conduct(
 
 
 class _Follower:
-    """Passes on what the journal says of the run."""
+    """Passes new entries of the run to a callback."""
 
     def __init__(self, resources: RunResources, follow: Follow) -> None:
         self._resources = resources
@@ -280,7 +285,7 @@ class _Follower:
                 await hints.wait(self._resources.settings.monitor.poll_seconds)
 
     async def look(self) -> None:
-        """Hand on what is new; a page that is being handed on gets to its end first."""
+        """Pass on all new entries, after any page that is still being passed on."""
         if self._handing is not None and not self._handing.done():
             await self._handing
         while page := await self._resources.journal.entries(

@@ -1,4 +1,4 @@
-"""What follows an attempt: whether another may, by whom, with what of the work before it."""
+"""Whether another attempt follows, which worker makes it, and which work it takes over."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.run.task_agents import TaskAgents
 
 AGAIN = frozenset({Ending.RESTARTED, Ending.UNACCEPTED})
-"""Endings after which another attempt may succeed. The others have a reason that stays."""
+"""Endings after which another attempt may succeed. The causes of the others remain."""
 
 
 def wanted_again(earlier: Sequence[AttemptEvidence]) -> bool:
-    """Whether a person wants another attempt after the last, however that ended."""
+    """Whether a person has begun the task again after its last attempt ended."""
     return bool(earlier) and earlier[-1].state.interventions.begin_again
 
 
 def may_follow(earlier: Sequence[AttemptEvidence], *, most: int) -> bool:
     """Whether the task may have another attempt; `most` is its `max_attempts`.
 
-    That limits what happens by itself. A person's word is above it.
+    That limits automatic attempts only: an operator may always order another.
     """
     if len(earlier) < most:
         return True
@@ -31,17 +31,17 @@ def may_follow(earlier: Sequence[AttemptEvidence], *, most: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextAttempt:
-    """Who makes the next attempt, and what it takes over."""
+    """Worker and model of the next attempt, and what it takes over."""
 
     worker: str
     model: str
     keep: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    """The tasks that must be over first, and whose work is built upon."""
+    """Names of the tasks that must be over first, and whose work it builds upon."""
 
 
 def end_terms(attempt: AttemptEvidence) -> Terms:
-    """What the intervention that ended an attempt said in detail; nothing if none ended it."""
+    """Return the terms of the restart or split that ended an attempt; empty terms without one."""
     ends = [
         each.intervention.terms
         for each in attempt.state.interventions.delivered
@@ -51,10 +51,10 @@ def end_terms(attempt: AttemptEvidence) -> Terms:
 
 
 def next_attempt(agents: TaskAgents, earlier: Sequence[AttemptEvidence]) -> NextAttempt:
-    """Who makes the next attempt.
+    """Return the worker and model of the next attempt.
 
-    That is whom the last restart named, else the worker before with the model that it ended
-    with. What an earlier restart had to wait for is built upon ever after.
+    They are those that the last restart named, or else those of the attempt before. The tasks that
+    any earlier restart waited for stay in `after`.
     """
     if not earlier:
         name = agents.names[0]
@@ -74,7 +74,7 @@ def next_attempt(agents: TaskAgents, earlier: Sequence[AttemptEvidence]) -> Next
 
 
 def circular(waits: Mapping[str, Iterable[str]], who: str, whom: str) -> bool:
-    """Whether `whom` waits, itself or through others, for `who`, by who waits for whom."""
+    """Whether `whom` waits for `who`, directly or through others, according to `waits`."""
     seen: set[str] = set()
     ahead = [whom]
     while ahead:

@@ -1,7 +1,7 @@
 """An attempt that cannot go on: its provider is out, or it hangs and a person is asked.
 
-Elsewhere an attempt waits for a person at its next model request. One that hangs in a request or
-a tool never comes there.
+Other attempts wait for a person at their next model request. One that hangs in a request or a tool
+never gets there.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from midwatch_tools.pauses import Pause, TellPause, pause_records
 from midwatch_tools.tool_calls import keep
 
 CUT_SHORT = "[midwatch] canceled: it gave no answer, and a person was asked. Do not wait for it."
-"""What a call that hung returns. Run again, it would hang again, and no answer would be read."""
+"""Result of a call that hung. If it ran again, it would hang again, and no answer would be read."""
 
 ParkedQuestion = tuple[int, Intervention]
 
 
 def hung(due: Sequence[ParkedQuestion]) -> tuple[ParkedQuestion, ...]:
-    """The questions to a person that are asked because the attempt is silent."""
+    """Return the questions that a person is asked because the attempt is silent."""
     return tuple(
         (id, each)
         for id, each in due
@@ -53,7 +53,7 @@ async def park(
     budget: Budget | None,
     history: Sequence[ModelMessage],
 ) -> None:
-    """Store that the attempt waits for a person, and what its hung calls came to, as one."""
+    """Store in one commit that the attempt waits for a person, and results of its hung calls."""
     request = sum(isinstance(message, ModelResponse) for message in history)
     calls = _unanswered_calls(recorder, history, request)
     await recorder.record(
@@ -98,7 +98,7 @@ def passes(error: WorkerError) -> bool:
 
 
 async def sit_out(recorder: Recorder, error: WorkerError, seconds: float) -> None:
-    """Wait for a provider that could not serve a request however often it was asked."""
+    """Record that the provider is out, and wait before the next try."""
     known, fault = recorder.outage, error.__cause__ or error
     pause = Pause(
         url=known.url if known else url_of(fault), reason=reason_of(fault), seconds=seconds
@@ -108,7 +108,7 @@ async def sit_out(recorder: Recorder, error: WorkerError, seconds: float) -> Non
 
 
 def raise_refusal(error: WorkerError, breakers: Breakers, model: Model) -> None:
-    """Raise ProviderRefusedError if the first request of an agent's own model was refused."""
+    """Raise ProviderRefusedError if the first request to an agent's own model was refused."""
     fault, who = error.__cause__, f"the agent's model {model.model_name}"
     failure = failure_of(fault) if fault is not None else None
     if fault is not None and failure is not None and breakers.of(model).refuses(failure, who):
@@ -116,7 +116,7 @@ def raise_refusal(error: WorkerError, breakers: Breakers, model: Model) -> None:
 
 
 async def park_refused(recorder: Recorder, error: ProviderRefusedError) -> None:
-    """Store that the attempt waits for a provider that nobody asks before the run is resumed."""
+    """Store that the attempt waits for a provider that is not asked until the run is resumed."""
     known, at = recorder.outage, recorder.clock()
     since = known.since if known else at
     away = Outage(url=error.url, reason=error.reason, since=since)
@@ -124,7 +124,7 @@ async def park_refused(recorder: Recorder, error: ProviderRefusedError) -> None:
 
 
 def tell_of(recorder: Recorder) -> TellPause:
-    """What records the pauses of any model that is asked for an attempt."""
+    """Return a function that records the pauses of any model used for an attempt."""
 
     async def tell(pause: Pause | None) -> None:
         if records := pause_records(recorder.outage, pause, recorder.clock()):

@@ -1,4 +1,4 @@
-"""Runs the tasks of one run: in the order of their dependencies, each until it is over."""
+"""Runs the tasks of one run in the order of their dependencies, each until it is over."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -48,13 +48,13 @@ from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspa
 from midwatch_supervisor.workspaces.workspace import Workspace, reopen_workspace
 
 Hire = Callable[[Assignment], Awaitable[Job]]
-"""Stores a new task of the run and finds who works on it."""
+"""Stores a new task of the run and returns its job."""
 Abroad = Callable[[], Awaitable[Mapping[str, Iterable[str]]]]
-"""Who waits for whom among the tasks that are not over, and run elsewhere."""
+"""Returns, for unfinished tasks that run elsewhere, the names of the tasks each waits for."""
 
 
 async def nowhere() -> Mapping[str, Iterable[str]]:
-    """Of a run whose tasks all run in this process."""
+    """Return nothing, as all tasks of the run are in this process."""
     return {}
 
 
@@ -70,7 +70,7 @@ class Runner:
         patient: bool = False,
         abroad: Abroad = nowhere,
     ) -> None:
-        """Run `jobs`; where it is `patient`, what waits for a person is waited for."""
+        """Prepare to run `jobs`. If `patient`, the run goes on while tasks wait for a person."""
         self._resources = resources
         self._hire = hire
         self._patient = patient
@@ -79,17 +79,17 @@ class Runner:
         self._slots = asyncio.Semaphore(resources.settings.run.concurrency)
         self._tasks: list[asyncio.Task[None]] = []
         self._states: dict[int, TaskTransition] = {}
-        """Where the tasks stand, by journal id, as read to see which are begun again."""
+        """Last transitions of tasks by journal id, read to see which were begun again."""
         self._read = 0
-        """The newest entry that was read for that."""
+        """Id of the newest entry read for that."""
 
     async def run(self) -> None:
-        """Run until every task is over, or nothing is left to do but to wait for a person.
+        """Run until every task is over, or until all that are left wait for a person.
 
         Cancelling it leaves everything resumable. Raises StaleIncarnationError when another process
         goes on with the run, JournalError when nothing can be stored any more, ElsewhereError when
-        a task waits for others that are not run here, ProviderRefusedError when a provider cannot
-        serve even the first request, and in a fleet UnreachableError.
+        a task waits for others that are not run here, ProviderRefusedError when a provider refuses
+        even the first request, and in a fleet UnreachableError.
         """
         self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
@@ -114,14 +114,14 @@ class Runner:
         return [task for task in self._tasks if not task.done()]
 
     async def _begun_again(self) -> bool:
-        """Run again the tasks that a person has begun again; whether there are any.
+        """Run the tasks that a person has begun again; return whether there are any.
 
         In a fleet the next turn of a task does that.
         """
         over = {job.task.id: job for job in self.jobs.values() if job.place is JobStage.OVER}
         if not over or self._resources.run.keeper is Keeper.MONITOR:
             return False
-        # Asked after it was noted who is over: what is read then is no older than their ends.
+        # Read only now, so that no entry is older than the ends of these tasks.
         kinds, run = (TaskTransition,), self._resources.run.id
         async for entry in self._resources.journal.all_entries(self._read, run=run, kinds=kinds):
             self._read = entry.id
@@ -143,7 +143,9 @@ class Runner:
         return bool(running) and not next_ones and all(job.parked for job in running)
 
     def _has_its_turn(self, job: Job) -> bool:
-        """Whether a job will go on by itself; it need not have heard yet that the last is over."""
+        """Whether a job can go on by itself, even if it has not noticed yet that the others are
+        over.
+        """
         if job.place is JobStage.BLOCKED:
             return all(self.jobs[name].place is JobStage.OVER for name in job.awaits)
         return job.place is JobStage.QUEUED
@@ -152,7 +154,7 @@ class Runner:
     def exit_code(self) -> int:
         """0 all completed, 3 waits for a person, 4 stuck or out of budget, 1 otherwise failed.
 
-        A task that was split and failed with one of its parts counts as that part does.
+        A task that was split and failed because of a part counts as that part does.
         """
         if any(job.place is not JobStage.OVER for job in self.jobs.values()):
             return 3
@@ -175,7 +177,7 @@ class Runner:
         except StaleIncarnationError:
             state = await latest_state(self._resources.journal, job.task)
             if state.lifecycle is not Lifecycle.CANCELED:
-                raise  # another process goes on with it
+                raise  # another process has taken it over
             job.state, job.ending = state, Ending.CANCELED
         finally:
             self._free(job)
@@ -183,11 +185,11 @@ class Runner:
         job.over.set()
 
     async def _end_of(self, job: Job) -> TaskTransition:
-        """How a task ends, once its turn has come."""
+        """Run a task whose turn has come, and return its final transition."""
         try:
             ended = self._refuse_unmet(job) or await self._attempts(job)
         except (StaleIncarnationError, JournalError, ElsewhereError, ProviderRefusedError):
-            raise  # nothing that this process says would be stored, or not yet
+            raise  # nothing can be stored, or the task is not over yet
         except MidwatchError as error:
             if self._elsewhere(error):
                 raise
@@ -196,10 +198,10 @@ class Runner:
         return ended.task_state
 
     async def _wait_for(self, job: Job, names: Iterable[str]) -> None:
-        """Let others run in its place until these tasks are over, then wait for its turn."""
+        """Give up the slot until these tasks are over, then wait for a slot."""
         self._free(job)
         job.awaits = frozenset(names)
-        # One that was over may be begun again while others, or its turn, are waited for.
+        # A task that was over may be begun again during either wait.
         while not job.slot or not all(self.jobs[name].over.is_set() for name in job.awaits):
             self._free(job)
             job.place = JobStage.BLOCKED
@@ -211,13 +213,13 @@ class Runner:
         job.place, job.awaits = JobStage.RUNNING, frozenset()
 
     def _free(self, job: Job) -> None:
-        """Let another job run in its place, once."""
+        """Release the slot of a job, if it has one."""
         if job.slot:
             job.slot = False
             self._slots.release()
 
     def _refuse_unmet(self, job: Job) -> Ended | None:
-        """The end of a task whose dependencies did not succeed."""
+        """Return the end of a task whose dependencies did not succeed, or `None` if they did."""
         for name in job.assignment.task.depends_on:
             other = self.jobs[name]
             if not other.completed:
@@ -226,7 +228,7 @@ class Runner:
         return None
 
     async def _attempts(self, job: Job) -> Ended:
-        """One attempt after the other, until one succeeds or there is no reason for another."""
+        """Make one attempt after the other, until one succeeds or no other may follow."""
         if job.state.lifecycle is not Lifecycle.WORKING:
             await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
         journal = self._resources.journal
@@ -251,7 +253,7 @@ class Runner:
         return await self._split(job, earlier[-1]) if ended.ending is Ending.SPLIT else ended
 
     async def _wait_for_others(self, job: Job, following: NextAttempt) -> None:
-        """Wait for the tasks that a restart put before this one, unless they wait for this."""
+        """Wait for the tasks that a restart put before this one, except those that wait for it."""
         if not following.after:
             return
         abroad = await self._abroad()
@@ -299,7 +301,7 @@ class Runner:
             if self._elsewhere(error):
                 raise
             return await self._end_unplaced(attempt, str(error))
-        # Not before: until then it stands there why a node could not do it.
+        # Only now: until here the task's state says why a node could not run it.
         await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
         job.branch, job.workspace = workspace.branch, workspace.folder
         past = [each.past for each in before]
@@ -323,17 +325,19 @@ class Runner:
                 job.attempt_run = None
 
     def _budget_left(self, job: Job, last: AttemptEvidence) -> Budget:
-        """What the attempt before left; whoever begins a task again gives it its budget anew."""
+        """Return what the last attempt left of the budget, renewed if a person began the task
+        again.
+        """
         if not wanted_again([last]):
             return last.budget
         return renew(last.budget, budget_of(job.assignment.task, None))
 
     def _elsewhere(self, error: MidwatchError) -> bool:
-        """Whether another node may do what failed here."""
+        """Whether another node may succeed where this one failed."""
         return self._resources.snapshot_store is not None and isinstance(error, UnreachableError)
 
     async def _end_unplaced(self, attempt: Attempt, reason: str) -> Ended:
-        """The end of an attempt that got no workspace, and so never began."""
+        """Store the end of an attempt that got no workspace and so never began."""
         state = AttemptTransition(lifecycle=Lifecycle.FAILED, reason=reason, ending=Ending.ERROR)
         draft = Draft(
             record=state, at=self._resources.clock(), task=attempt.task, attempt=attempt.id
@@ -344,7 +348,7 @@ class Runner:
     async def _workspace(
         self, plan: WorkspacePlan, evidence: AttemptEvidence
     ) -> tuple[Workspace, tuple[str, ...]]:
-        """The attempt's workspace, and the files in it that the attempt before left."""
+        """Return the attempt's workspace, and the files that it keeps from the attempt before."""
         if evidence.begun:
             return await self._resources.placement.reopen(plan, evidence.attempt)
         folder = self._resources.placement.local_folder(evidence.attempt.workspace)
@@ -354,7 +358,7 @@ class Runner:
     async def _site(
         self, job: Job, last: AttemptEvidence | None, following: NextAttempt
     ) -> WorkspacePlan:
-        """What the workspace of the next attempt is made from."""
+        """Return what the workspace of the next attempt is made from."""
         after = [name for name in following.after if name in self.jobs]
         below = [self.jobs[name] for name in (*job.assignment.task.depends_on, *after)]
         done = [each for each in below if each.completed]
@@ -374,9 +378,9 @@ class Runner:
         return await self._resources.placement.locate(job.assignment, plan)
 
     async def _budget_carried(self, job: Job) -> Budget | None:
-        """What a part of a task begins with: its share, and what the part before left of its own.
+        """Return the budget of a part: its share, and what the part before it left.
 
-        `None` for any other task.
+        `None` if there is no part before it.
         """
         before = next((each for each in self.jobs.values() if each.precedes(job)), None)
         attempts = await self._resources.journal.attempts(before.task.id) if before else []
@@ -388,7 +392,7 @@ class Runner:
     # -- a split ---------------------------------------------------------------------------
 
     async def _split_attempt(self, parent: Job) -> Workspace | None:
-        """The workspace of the attempt that was split, if its parts go on with the work there."""
+        """Return the workspace of the split attempt if its parts go on there, else `None`."""
         attempts = await self._resources.journal.attempts(parent.task.id)
         last = await AttemptEvidence.read(self._resources.journal, attempts[-1])
         if not keeps_work(end_terms(last), last.plan):
@@ -398,7 +402,7 @@ class Runner:
         return await self._resources.placement.find(plan, last.attempt)
 
     async def _split(self, job: Job, last: AttemptEvidence) -> Ended:
-        """Have the parts of a task done, and put them together. It has no other attempt."""
+        """Run the parts of a split task and put them together. The task gets no other attempt."""
         job.workspace = self._resources.placement.local_folder(last.attempt.workspace)
         terms = end_terms(last)
         wanted = parts(

@@ -1,4 +1,4 @@
-"""A task that is split: its parts as tasks of their own, and the whole put together again."""
+"""A split task: its parts as tasks of their own, and the whole put together again."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -26,19 +26,19 @@ from midwatch_supervisor.workspaces.changes import changed_names
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
 
 _LONGEST = 70
-"""Characters of the parent's name in the names of its parts, which may have 80."""
+"""Characters of the parent's name that its parts' names keep; a name may have 80."""
 
 
 def parts(
     parent: Assignment, terms: Terms, budget: Budget, *, taken: Collection[str]
 ) -> tuple[Assignment, ...]:
-    """The tasks that a split makes, each after the one before; none if too little is left. Pure.
+    """Return the tasks that a split makes, in order; none if too little budget is left. Pure.
 
-    They share evenly what is left of the parent's budget, and what one does not use goes to the
-    next (`carry_budget`). A part without checks of its own cannot
-    be held to those of the whole, which must not pass before the last part is done: the last one
-    is, and an earlier one is provisional: it has to change something, is done with a flag, and is
-    proven or refuted when the whole is checked. `taken` are the names that other tasks have.
+    Each part depends on the one before. They share evenly what is left of the parent's budget, and
+    what one does not use goes to the next (`carry_budget`). A part without checks of its own gets
+    those of the whole, which need not pass before the last part is done. So only the last part must
+    pass them; an earlier one is provisional: it has to change something, completes with a flag, and
+    is proven or refuted when the whole is checked. `taken` are the names of other tasks.
     """
     count = len(terms.parts)
     share = shared_out(budget, count)
@@ -76,8 +76,8 @@ def parts(
 def keeps_work(terms: Terms, plan: Plan) -> bool:
     """Whether the parts go on with the work of the attempt that was split.
 
-    They do where its terms keep anything, and where plan steps are done already: the parts are
-    what is left of the plan, and would lack them.
+    They do if its terms keep files, or if plan steps are done already: the parts are only the rest
+    of the plan, and need that work.
     """
     return bool(terms.keep) or any(step.state is PlanStepState.DONE for step in plan.steps)
 
@@ -96,7 +96,7 @@ def _name(parent: str, number: int, taken: Collection[str]) -> str:
 
 
 def shared_out(budget: Budget, count: int) -> BudgetSpec | None:
-    """An even share of what is left, for `count` tasks; `None` if that is nothing somewhere."""
+    """Return an even share of what is left for `count` tasks; `None` if a limit is used up."""
     requests = _share(budget.requests, count)
     tokens = _share(budget.tokens, count)
     cost_usd = _share(budget.cost_usd, count)
@@ -112,7 +112,7 @@ def shared_out(budget: Budget, count: int) -> BudgetSpec | None:
 
 
 def carry_budget(share: Budget, left: Budget) -> Budget:
-    """A part's share with what the part before it did not use. Pure."""
+    """Return a part's share plus what the part before it did not use. Pure."""
     return Budget(
         requests=_add(share.requests, left.requests),
         tokens=_add(share.tokens, left.tokens),
@@ -134,10 +134,10 @@ def _share(meter: Meter, count: int) -> float:
 async def assemble(
     resources: RunResources, job: Job, children: Sequence[Job], plan: WorkspacePlan
 ) -> Ended:
-    """Put the parts together beside the attempt that was split, and check the whole there.
+    """Put the parts together in a folder beside the split attempt's, and check the whole there.
 
-    `plan` has their branches, or without git the folder of the last of them. A part that failed,
-    or a conflict between parts, is the reason why the whole fails.
+    `plan` has their branches, or without git the folder of the last one. If a part failed, or parts
+    conflict, the whole fails for that reason.
     """
     failed = next((child for child in children if not child.completed), None)
     if failed is not None:
@@ -165,7 +165,7 @@ async def _changed_files(
 
 
 def whole_records(resources: RunResources, job: Job, ended: Ended) -> Commit:
-    """What was found of a whole, as one commit; it belongs to no attempt."""
+    """Return the records about a whole as one commit, which belongs to no attempt."""
     at = resources.clock()
     return Commit(
         drafts=tuple(Draft(record=each, at=at, task=job.task.id) for each in ended.records)

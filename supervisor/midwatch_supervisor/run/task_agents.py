@@ -1,4 +1,4 @@
-"""Who works on a task: its workers, its supervisor, planner and reviewer, each with its model."""
+"""The agents of a task: its workers, supervisor, planner and reviewer, each with its model."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TaskAgents:
-    """Builds whom a task needs, each once. One provider's breaker is shared by the whole run."""
+    """Builds the agents of a task, each once. The whole run shares one breaker per provider."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class TaskAgents:
         breakers: Breakers,
         built: bool = True,
     ) -> None:
-        """Build everybody who may be needed, so that what cannot be built is known at the start.
+        """Build all agents that may be needed, so that errors show at the start.
 
-        Without `built` each is built when it is first asked for: in a fleet who runs a task needs
-        no supervisor, and who supervises it none of its workers. Raises UsageError and
-        MissingExtraError as `Worker` and `model_for` do.
+        Without `built` each is built when it is first used: in a fleet, the process that runs a
+        task needs no supervisor, and the one that supervises it needs no workers. Raises UsageError
+        and MissingExtraError as `Worker` and `model_for` do.
         """
         self._assignment = assignment
         self._settings = settings
@@ -44,7 +44,7 @@ class TaskAgents:
             _ = self.supervisor
 
     def build_workers(self) -> None:
-        """Build everybody who works on the task: all but its supervisor."""
+        """Build all agents of the task except its supervisor."""
         for name in self.names:
             for spec in self._specs(name):
                 self.worker(name, spec.name if spec else "")
@@ -52,32 +52,32 @@ class TaskAgents:
 
     @cached_property
     def supervisor(self) -> Supervisor:
-        """Who decides about its attempts; without a model of its own, by the policy."""
+        """Supervisor of the task's attempts; decides by the policy alone if it has no model."""
         spec = self._assignment.model(Role.SUPERVISOR)
         model = model_for(spec, role=Role.SUPERVISOR, key=self._assignment.task.id)
         return Supervisor(model, self._settings.supervisor)
 
     @cached_property
     def planner(self) -> "Model | None":
-        """The model that writes the plan, where one is to be written."""
+        """Model that writes the plan; `None` if no plan is to be written or there is no model."""
         return self._patient_of(Role.PLANNER) if self._assignment.planned else None
 
     @cached_property
     def reviewer(self) -> "Model | None":
-        """The model that looks at the work, where that is wanted."""
+        """Model that reviews the work; `None` if no review is wanted or there is no model."""
         return self._patient_of(Role.REVIEWER) if self._assignment.task.review else None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The task's workers, its own first."""
+        """Names of the task's workers, its own first."""
         return self._assignment.worker, *self._assignment.others
 
     def models(self, worker: str) -> tuple[str, ...]:
-        """The names of the models that a worker may have, its own first."""
+        """Return the names of the models that a worker may use, its own first."""
         return tuple(spec.name if spec else "" for spec in self._specs(worker))
 
     def worker(self, name: str, model: str) -> Worker:
-        """A worker of the task with one of its models; an unknown model is its own."""
+        """Return a worker with one of its models; with its own model if the name is unknown."""
         key = (name, model if model in self.models(name) else self.models(name)[0])
         if key not in self._workers:
             spec = self._assignment.worker_spec(name)
@@ -85,7 +85,9 @@ class TaskAgents:
         return self._workers[key]
 
     def model_named(self, worker: str) -> Callable[[str], "Model"]:
-        """What gives a worker's model by its name; that raises UsageError for an unknown one."""
+        """Return a function that finds a worker's model by name, and raises UsageError if it is
+        unknown.
+        """
 
         def named(name: str) -> "Model":
             model = self._model(worker, name) if name in self.models(worker) else None
