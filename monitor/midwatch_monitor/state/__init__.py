@@ -1,1 +1,1 @@
-"""What the journal says of an attempt, folded from its entries. Pure."""
+"""The state of attempts, tasks, runs and interventions, folded from their entries. Pure."""

@@ -1,4 +1,4 @@
-"""Where one attempt stands, folded from its entries: who tells of it has a view on this. Pure."""
+"""The state of one attempt, folded from its entries and used by everything that shows it. Pure."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ from midwatch_monitor.state.intervention import (
 )
 
 TREND = 12
-"""How many of the last stated confidences are kept."""
+"""Number of stated confidences kept."""
 
 _NO_BUDGET = Budget()
 _NO_PLAN = Plan(steps=())
@@ -68,112 +68,112 @@ _SUBMITTED = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
 
 @dataclass(slots=True, kw_only=True)
 class AttemptState:
-    """Where one attempt stands.
+    """The state of one attempt.
 
-    Steps are never kept, so that ten thousand attempts fit into memory; with `detailed` off, the
-    `details` stay empty, too.
+    It keeps no steps, so that ten thousand attempts fit into memory. With `detailed` off, `details`
+    stays empty too.
     """
 
     attempt: Attempt
     detailed: bool = True
     judged: bool = True
-    """Whether the rules look at it: not in a run whose mode is `off`."""
+    """Whether the rules judge it; not in a run whose mode is `off`."""
     transition: AttemptTransition = _SUBMITTED
-    """The newest one."""
+    """The newest transition."""
     lifecycle: Lifecycle = Lifecycle.SUBMITTED
-    """Of the newest transition or change of circumstances."""
+    """Lifecycle of the newest transition or change."""
     last_step: int = 0
     last_at: datetime | None = None
-    """When it was last heard of, not counting what people say; `None` before its first entry."""
+    """Time of the newest entry that is not a person's act; `None` before the first entry."""
     edited_step: int = 0
     """The newest step that changed a file; 0 for none."""
     activity: Activity = Activity.IDLE
     doing: str = ""
-    """What exactly, for people."""
+    """The commands or tools that run, as text for people."""
     outage: Outage | None = None
-    """Of the provider that it waits for, once that lasts."""
+    """The lasting outage of the provider that it waits for, or `None`."""
     plan: Plan = _NO_PLAN
     plan_step: int = 0
     """The first open plan step, from 1; one past the end when all are closed; 0 without a plan."""
     plan_steps: int = 0
     checkpoint: Checkpoint | None = None
-    """The newest report of the worker."""
+    """The newest checkpoint."""
     reported_progress: int | None = None
-    """Percent of the plan step in hand; `None` before the first report on it."""
+    """Percent of the current plan step; `None` before the first report on it."""
     confidences: deque[int] = field(default_factory=lambda: deque[int](maxlen=TREND))
     """The last stated confidences in percent, oldest first."""
     confidence_counts: bool = True
     budget: Budget = _NO_BUDGET
     first_budget: Budget | None = None
-    """As the attempt found it."""
+    """The first budget recorded in this attempt."""
     switched: str = ""
-    """The model that it was switched to."""
+    """The model that it was switched to; empty if it was not."""
     moves: list[str] = field(default_factory=list[str])
-    """The nodes that went on with it after its first one."""
+    """The nodes that continued it after its first node, oldest first."""
     sandbox: str = ""
-    """What its commands run in; empty where that was not recorded."""
+    """The sandbox of its commands; empty if not recorded."""
     acts: tuple[Action, ...] | None = None
-    """All that can be done to its worker, where somebody else started it; `None`: everything."""
+    """All acts that are possible on a worker that somebody else started; `None` if all are."""
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
-    """As they were recorded last, in the order in which they were first seen."""
+    """The newest record of each alert, in the order in which they were first seen."""
     left: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
-    """Those that fired when the attempt ended, as they were before that."""
+    """Alerts that fired when the attempt ended, as they were before that."""
     unresolved: tuple[Alert, ...] = ()
-    """The alerts that fire now, or that still fired when the attempt ended."""
+    """Alerts that fire now, or that still fired when the attempt ended."""
     acknowledged: set[AlertKey] = field(default_factory=set[AlertKey])
-    """Firing alerts that a person has seen."""
+    """Firing alerts that a person has acknowledged."""
     silenced: set[AlertKey] = field(default_factory=set[AlertKey])
-    """Alerts that a person does not want to hear of again."""
+    """Alerts that a person does not want escalated again."""
     escalations: dict[int, Escalation] = field(default_factory=dict[int, Escalation])
-    """By their own ids, as they stand."""
+    """The newest record of each escalation, by escalation id."""
     escalation: Escalation | None = None
-    """The one that is not closed."""
+    """The escalation that is not closed, or `None`."""
     raised: int = 0
-    """How many escalations it has had."""
+    """Number of escalations so far."""
     closed_at_step: int | None = None
-    """The step at which the last escalation was closed; `None` if what answered it was in vain."""
+    """Step at which the last escalation was closed; `None` if its intervention did not help."""
     observed: dict[int, tuple[AlertKey, ...]] = field(
         default_factory=dict[int, tuple[AlertKey, ...]]
     )
-    """The alerts about which it was decided to do nothing, by the decision's journal id."""
+    """Alerts that a decision chose only to observe, by the decision's journal id."""
     interventions: Interventions = field(default_factory=Interventions)
     waits: list[InterventionState] = field(default_factory=list[InterventionState])
-    """The delivered questions and pauses that nobody has answered."""
+    """Delivered questions and pauses that nobody has answered yet."""
     parked_since: datetime | None = None
-    """Since when it waits for a person."""
+    """Since when it waits for a person, or `None`."""
     asked: dict[int, tuple[datetime, WorkerRequest]] = field(
         default_factory=dict[int, tuple[datetime, WorkerRequest]]
     )
-    """All that the worker asked for, by journal id, with when; answered or not."""
+    """All requests of the worker, answered or not, with their times, by journal id."""
     completion: Completion | None = None
-    """What was made of the whole work when the worker last said that it was done."""
+    """The assessment of the whole work when the worker last said that it was done."""
     verdict: Feedback | None = None
-    """What stands of the verdicts on its result: a person's word counts before any other."""
+    """The verdict on its result that counts: a person's takes precedence over an implied one."""
     details: AttemptDetails = field(default_factory=AttemptDetails)
 
-    # -- who and where ------------------------------------------------------------------------
+    # -- identity ------------------------------------------------------------------------------
 
     @property
     def id(self) -> int:
-        """The attempt's journal id."""
+        """Journal id of the attempt."""
         return self.attempt.id
 
     @property
     def task(self) -> int:
-        """The journal id of its task."""
+        """Journal id of its task."""
         return self.attempt.task
 
     @property
     def model(self) -> str:
-        """The model in force."""
+        """The model now in use."""
         return self.switched or self.attempt.model
 
     @property
     def node(self) -> str:
-        """Where it is at work, or was last."""
+        """The node that works on it, or did last."""
         return self.moves[-1] if self.moves else self.attempt.node
 
-    # -- where it stands ----------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------
 
     @property
     def over(self) -> bool:
@@ -181,61 +181,61 @@ class AttemptState:
 
     @property
     def rejected(self) -> bool:
-        """Whether it has ended, and its result was not accepted."""
+        """Whether it has ended with a result that was not accepted."""
         return self.over and self.verdict is not None and not self.verdict.accepted
 
     @property
     def split(self) -> bool:
-        """Whether smaller tasks took over."""
+        """Whether smaller tasks replaced it."""
         return self.transition.ending is Ending.SPLIT
 
     @property
     def parked(self) -> bool:
-        """Whether it waits for a person, by a question or a pause."""
+        """Whether it waits for a person, because of a question, a permission or a pause."""
         return self.lifecycle is Lifecycle.INPUT_REQUIRED and not self.idle
 
     @property
     def idle(self) -> bool:
-        """Whether its worker has ended a turn, and waits for a prompt that comes from elsewhere."""
+        """Whether its worker has ended a turn and waits for a prompt from elsewhere."""
         return self._elsewhere and self.lifecycle is Lifecycle.INPUT_REQUIRED
 
     @property
     def _elsewhere(self) -> bool:
-        return self.acts is not None and Action.PAUSE not in self.acts  # nothing holds it
+        return self.acts is not None and Action.PAUSE not in self.acts  # it cannot be paused
 
     @property
     def asks_beside(self) -> InterventionState | None:
-        """The newest question to a person beside which it works on, as nothing can hold it."""
+        """The newest question to a person while the worker goes on because it cannot be paused."""
         unseen = {alert.key for alert in self.unseen}
         beside = self._elsewhere and not self.over
         return open_question(self.waits, self.interventions, unseen) if beside else None
 
     @property
     def paused(self) -> bool:
-        """Whether it stands still until a person resumes it."""
+        """Whether it is paused until a person resumes it."""
         return self.parked and any(each.action is Action.PAUSE for each in self.waits)
 
     @property
     def question(self) -> InterventionState | None:
-        """The question to a person that it waits with; `None` without one, and while paused."""
+        """The question to a person that it waits for; `None` without one, and while paused."""
         return self.waits[-1] if self.parked and self.waits and not self.paused else None
 
     @property
     def permission(self) -> PermissionRequest | None:
-        """What its worker waits to be allowed; `None` where it waits for nothing of that kind."""
+        """The permission request that its worker waits for, or `None`."""
         asked = self.open_requests.get(self.interventions.permission)
         waits = self.parked and not self.waits
         return asked if waits and isinstance(asked, PermissionRequest) else None
 
     @property
     def goes_on(self) -> bool:
-        """Whether it waits for a person, and what ends the waiting is on its way."""
+        """Whether it waits for a person, but what ends the wait is already on its way."""
         coming = self.interventions
         return self.parked and (coming.ends_waiting or coming.ends_attempt)
 
     @property
     def status(self) -> AttemptStatus:
-        """Where it stands, in a word for people."""
+        """Its status as a word for people."""
         ending = self.transition.ending if self.over else None
         if ending is not None and ending in ENDED_AS:
             return ENDED_AS[ending]
@@ -251,12 +251,12 @@ class AttemptState:
 
     @property
     def awaited(self) -> tuple[Awaited, InterventionState | None]:
-        """What it waits for, with the intervention that this is about, if there is one."""
+        """What it waits for, with the intervention concerned, if any."""
         if self.over:
             return Awaited.NOTHING, None
         if (held := self.interventions.held) and not self.interventions.ends_attempt:
             return Awaited.APPROVAL, held[0]
-        change = coming_change(self.interventions)  # which the status tells, too
+        change = coming_change(self.interventions)  # the status shows it too
         coming = (change,) if change is not None else self.interventions.on_their_way
         if self.goes_on:
             return (Awaited.DELIVERY, coming[0]) if coming else (Awaited.NOTHING, None)
@@ -281,7 +281,7 @@ class AttemptState:
     def needed_since(self) -> datetime | None:
         """Since when it waits for a person's answer or approval; `None` if it does not.
 
-        What was answered waits no more, though the answer is yet to be taken up.
+        An answered question no longer counts, even if the answer is not delivered yet.
         """
         if self.over or self.interventions.ends_attempt:
             return None
@@ -290,22 +290,25 @@ class AttemptState:
         parked = [self.parked_since] if self.parked_since and not self.goes_on else []
         return min([*since, *parked], default=None)
 
-    # -- how it fares -------------------------------------------------------------------------
+    # -- health --------------------------------------------------------------------------------
 
     @property
     def firing(self) -> tuple[Alert, ...]:
-        """The alerts that fire now, in the order in which they were first seen."""
+        """Alerts that fire now, in the order in which they were first seen."""
         return () if self.over else self.unresolved
 
     @property
     def unseen(self) -> tuple[Alert, ...]:
-        """Those of them that no person has acknowledged or silenced."""
+        """Firing alerts that no person has acknowledged or silenced."""
         seen = self.acknowledged | self.silenced
         return tuple(each for each in self.firing if each.key not in seen)
 
     @property
     def health(self) -> Health:
-        """How it fares, or fared when it ended; unknown in an outage. Never ok while one fires."""
+        """Health, now or at its end.
+
+        Never ok while an alert fires; in an outage unknown instead of ok or notice.
+        """
         if not self.judged and not self.alerts:
             return Health.NOT_JUDGED
         found = health(self.unresolved)
@@ -313,7 +316,7 @@ class AttemptState:
         return Health.UNKNOWN if away and found in {Health.OK, Health.NOTICE} else found
 
     def alert_status(self, key: AlertKey) -> AlertStatus:
-        """Where an alert stands now. Raises KeyError for one that was never recorded."""
+        """Return the status of an alert. Raises KeyError if it was never recorded."""
         alert = self.alerts[key]
         if alert.state is AlertState.RESOLVED:
             ended = alert.resolution is Resolution.ENDED
@@ -328,46 +331,46 @@ class AttemptState:
 
     @property
     def progress(self) -> int | None:
-        """Percent of the plan step in hand, 100 once completed; `None` where nobody said."""
+        """Percent of the current plan step, 100 once completed; `None` if nobody reported it."""
         return 100 if self.status is AttemptStatus.COMPLETED else self.reported_progress
 
     @property
     def confidence(self) -> int | None:
-        """The last stated confidence in percent; `None` where nobody said."""
+        """The last stated confidence in percent; `None` if none was stated."""
         return self.confidences[-1] if self.confidences else None
 
     def then_used(self, ahead: int) -> float:
-        """The share of the tightest limit that will be used `ahead` steps from now."""
+        """Return the share of the tightest limit that will be used `ahead` steps from now."""
         began = self.first_budget or self.budget
         return forecast(began, self.budget, steps=self.last_step, ahead=ahead)
 
-    # -- what was asked and answered ----------------------------------------------------------
+    # -- requests and answers ------------------------------------------------------------------
 
     @property
     def open_requests(self) -> Mapping[int, WorkerRequest]:
-        """What the worker asked for and was not answered, by journal id."""
+        """Unanswered requests of the worker, by journal id."""
         if self.over:
             return {}
         answered = {each.intervention.petition for each in self.interventions if not each.rejected}
         return {id: request for id, (_, request) in self.asked.items() if id not in answered}
 
     def answer(self, request: int) -> Intervention | None:
-        """What was said to a worker's request; `None` while it waits.
+        """Return the answer to a worker's request, or `None` while it waits.
 
-        `needs_approval` says whether the answer still does.
+        `needs_approval` of the answer says whether it still waits for approval.
         """
         found = self.interventions.answer(request)
         return found and replace(found.intervention, needs_approval=found.needs_approval)
 
     @property
     def asked_since(self) -> datetime | None:
-        """Since when the oldest of these waits."""
+        """Since when the oldest open request waits, or `None`."""
         return min((self.asked[id][0] for id in self.open_requests), default=None)
 
-    # -- folding ------------------------------------------------------------------------------
+    # -- folding -------------------------------------------------------------------------------
 
     def fold(self, entry: Entry) -> None:
-        """Take in the next entry of this attempt. Kinds that do not matter are passed over."""
+        """Take in the next entry of this attempt; kinds that do not matter are ignored."""
         record = entry.record
         if not said_by_person(record):
             self.last_at = entry.at
@@ -404,7 +407,7 @@ class AttemptState:
             self.acknowledged.discard(alert.key)
 
     def follow(self, entry: Entry) -> None:
-        """Take in what became of an intervention on this attempt, on whichever attempt it is told.
+        """Take in news of an intervention on this attempt, whichever attempt they are recorded on.
 
         A restart is issued on one attempt and judged on the next.
         """
@@ -433,7 +436,7 @@ class AttemptState:
             case Completion(plan_step=0):
                 self.completion = record
             case Feedback():
-                # A person's word counts before any sign; of two of a kind the newer one does.
+                # A person's verdict outweighs an implied one; of two equal ones the newer counts.
                 if self.verdict is None or weight(record.origin) >= weight(self.verdict.origin):
                     self.verdict = record
             case Decision(action=Action.OBSERVE, refused="") if self.escalation is not None:
@@ -480,7 +483,7 @@ class AttemptState:
         self.escalations[escalation.id] = escalation
         if escalation.state is EscalationState.CLOSED:
             self.escalation = None
-            # Where an intervention was in vain, the next rung must not wait.
+            # After an intervention that did not help, the next one must not wait for a cooldown.
             self.closed_at_step = None if self._in_vain(escalation.id) else self.last_step
             return
         if self.escalation is None:
@@ -488,7 +491,7 @@ class AttemptState:
         self.escalation = escalation
 
     def _in_vain(self, escalation: int) -> bool:
-        """Whether an intervention answered an escalation and did not help."""
+        """Return whether an intervention answered an escalation and did not help."""
         return any(
             each.outcome in {Outcome.NO_EFFECT, Outcome.MADE_WORSE}
             for each in self.interventions

@@ -1,4 +1,4 @@
-"""Where an attempt stands in a word, and what is only read closely. Pure."""
+"""The status words of an attempt, and the details that only a close view needs. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ from midwatch_monitor.state.intervention import Interventions, InterventionState
 
 @dataclass(slots=True, kw_only=True)
 class AttemptDetails:
-    """Texts, checks and histories of one attempt. They grow with it."""
+    """Texts, checks and histories of one attempt; they grow with its length."""
 
     decisions: list[Decision] = field(default_factory=list[Decision])
     analyses: list[Analysis] = field(default_factory=list[Analysis])
     plan_checks: dict[int, PlanCheck] = field(default_factory=dict[int, PlanCheck])
-    """By journal id, as `requests` are."""
+    """Plan checks by journal id; so are `requests`."""
     requests: dict[int, BudgetRequest] = field(default_factory=dict[int, BudgetRequest])
     completions: list[Completion] = field(default_factory=list[Completion])
     checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
@@ -38,9 +38,9 @@ class AttemptDetails:
     history: dict[AlertKey, list[Alert]] = field(default_factory=dict[AlertKey, list[Alert]])
     """Every change of each alert, oldest first."""
     saved: Snapshot | None = None
-    """The work as it was saved last, for another node to go on with."""
+    """The last saved snapshot, from which another node can continue."""
     unsaved: Snapshot | None = None
-    """The newest work, where it was too large to be saved."""
+    """The newest snapshot, if it was too large to be saved."""
 
     def fold(self, id: int, record: Record) -> None:
         """Take in a record of the attempt, with its journal id."""
@@ -69,67 +69,67 @@ class AttemptDetails:
 
 
 class AttemptStatus(StrEnum):
-    """Where an attempt stands, in a word for people. Programs read its lifecycle."""
+    """The status of an attempt as a word for people. Programs read its lifecycle."""
 
     SUBMITTED = "submitted"
     WORKING = "working"
     PAUSED = "paused"
-    """Until a person resumes it."""
+    """Paused until a person resumes it."""
     WAITING = "waits for you"
-    """For a person's answer."""
+    """Waits for a person's answer."""
     IDLE = "idle"
-    """Until somebody asks it for more, at its own terminal."""
+    """Waits for the next prompt from its own terminal."""
     COMPLETED = "completed"
     ENDED = "ended"
-    """It is completed, and nothing was checked."""
+    """Completed, but nothing was checked."""
     FAILED = "failed"
     CANCELED = "canceled"
     REJECTED = "rejected"
     SPLIT = "split"
-    """Smaller tasks took over: it is over, and no failure."""
+    """Smaller tasks replaced it; it is over, but did not fail."""
     RESTARTED = "restarted"
-    """A new attempt took over: it is over, and no failure."""
+    """A new attempt replaced it; it is over, but did not fail."""
     PAUSING = "pausing…"
-    """What was asked for is in the journal, and has not arrived. So are the next three."""
+    """The intervention is in the journal, but not delivered yet; likewise the next three."""
     RESUMING = "resuming…"
     STOPPING = "stopping…"
     RESTARTING = "restarting…"
 
 
 class AlertStatus(StrEnum):
-    """Where an alert stands now."""
+    """The status of an alert."""
 
     PENDING = "pending"
     FIRING = "firing"
     ACKNOWLEDGED = "acknowledged"
-    """It fires, and a person has seen it."""
+    """It fires, and a person has acknowledged it."""
     SILENCED = "silenced"
-    """A person does not want it to be escalated again in this attempt."""
+    """A person does not want it escalated again in this attempt."""
     RESOLVED = "resolved"
     ENDED = "ended"
-    """The attempt was over first."""
+    """The attempt ended before the alert was resolved."""
 
 
 class Awaited(StrEnum):
-    """What must come from elsewhere before an attempt goes on."""
+    """What an attempt waits for before it goes on."""
 
     NOTHING = ""
     APPROVAL = "approval"
-    """Of an intervention."""
+    """Approval of an intervention."""
     ANSWER = "answer"
-    """To a question to a person."""
+    """An answer to a question to a person."""
     RESUME = "resume"
-    """A person paused it."""
+    """To be resumed, after a person paused it."""
     PERMISSION = "permission"
-    """For what its worker is about to do."""
+    """Permission for what its worker is about to do."""
     PERSON = "person"
-    """Anything that a person says."""
+    """Any answer of a person."""
     PROVIDER = "provider"
-    """Its model's provider, in an outage."""
+    """The end of an outage of its model's provider."""
     DECISION = "decision"
-    """About an open escalation."""
+    """A decision about an open escalation."""
     DELIVERY = "delivery"
-    """Of an intervention that is on its way."""
+    """Delivery of an intervention that is on its way."""
 
 
 _COMING: Mapping[Action, AttemptStatus] = {
@@ -144,21 +144,21 @@ ENDED_AS: Mapping[Ending, AttemptStatus] = {
     Ending.RESTARTED: AttemptStatus.RESTARTED,
     Ending.UNCHECKED: AttemptStatus.ENDED,
 }
-"""The endings that a lifecycle has no word for."""
+"""Status of the endings that no lifecycle expresses."""
 
 
 def planned(plan_step: int, plan_steps: int) -> tuple[int, int] | None:
-    """The plan step in hand, or the last one when all are closed, and how many there are.
+    """Return the current plan step, or the last if all are closed, and the number of plan steps.
 
-    `None` without a plan: there the only plan step is the task itself.
+    `None` without a plan: then the task itself is the only plan step.
     """
     return (min(plan_step, plan_steps), plan_steps) if plan_steps > 1 else None
 
 
 def coming_change(interventions: Interventions) -> InterventionState | None:
-    """What is about to change where the attempt stands; `None` if nothing is on its way.
+    """Return the intervention on its way that will change the attempt's status, or `None`.
 
-    The newest counts, but what ends the attempt comes before the rest, and a stop before all.
+    The newest counts, but one that ends the attempt takes precedence, and a stop before all.
     """
     coming = [each for each in interventions.on_their_way if each.action in _COMING]
     ends = [each for each in coming if each.action.at_once]
@@ -167,6 +167,6 @@ def coming_change(interventions: Interventions) -> InterventionState | None:
 
 
 def coming_status(interventions: Interventions) -> AttemptStatus | None:
-    """Where the attempt stands by that, in a word."""
+    """Return the status while such a change is on its way, or `None`."""
     change = coming_change(interventions)
     return None if change is None else _COMING[change.action]

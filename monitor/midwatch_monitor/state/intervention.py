@@ -1,4 +1,4 @@
-"""One intervention from its proposal to its outcome, folded from the journal. Pure."""
+"""The state of an intervention from its proposal to its outcome, folded from the journal. Pure."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -23,13 +23,13 @@ from midwatch_monitor.records import (
 )
 
 Petition = PlanCheck | BudgetRequest
-"""What anybody may answer: a revision of a plan that waits for approval, or a wish for budget."""
+"""A request that anybody may answer: to approve a revised plan, or to raise the budget."""
 WorkerRequest = Petition | PermissionRequest
-"""What a worker asks for; whether it may do something, only a person says."""
+"""A request of a worker. Only a person may grant a permission."""
 
 
 def worker_request(record: Record) -> WorkerRequest | None:
-    """The request that a record makes; `None` if it asks for nothing."""
+    """Return the request that a record makes, or `None`."""
     match record:
         case BudgetRequest() | PermissionRequest() | PlanCheck(ruling=Ruling.PENDING):
             return record
@@ -38,30 +38,30 @@ def worker_request(record: Record) -> WorkerRequest | None:
 
 
 class InterventionStatus(StrEnum):
-    """How far an intervention has come: several entries of the journal as one word."""
+    """How far an intervention has come, as one word for several journal entries."""
 
     ISSUED = "issued"
     HELD = "held"
-    """Waits until an operator approves it."""
+    """Waits for an operator's approval."""
     APPROVED = "approved"
     REJECTED = "rejected"
     DELIVERED = "delivered"
     EXPIRED = "expired"
-    """Its attempt ended first."""
+    """Its attempt ended before it was delivered."""
 
     @property
     def on_its_way(self) -> bool:
-        """Whether it will arrive without anybody's approval."""
+        """Whether it will be delivered without any further approval."""
         return self in {InterventionStatus.ISSUED, InterventionStatus.APPROVED}
 
     @property
     def under_way(self) -> bool:
-        """Whether it can still arrive."""
+        """Whether it can still be delivered."""
         return self.on_its_way or self is InterventionStatus.HELD
 
 
 def said_by_person(record: Record) -> bool:
-    """Whether a person acted: it tells nothing of how the worker fares."""
+    """Return whether a record is a person's act, which shows nothing about the worker."""
     match record:
         case Intervention():
             return record.by is Actor.OPERATOR
@@ -73,24 +73,24 @@ def said_by_person(record: Record) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class InterventionState:
-    """One intervention, where it was issued, and what became of it."""
+    """An intervention, where it was issued, and what became of it."""
 
     id: int
-    """Of its entry in the journal."""
+    """Journal id of its entry."""
     task: int
     attempt: int | None
     """The attempt that it was issued on; a restart is judged on the next one."""
     intervention: Intervention
     issued_at: datetime
     issued_step: int = 0
-    """The attempt's last step when it was issued, where the reader knows it."""
+    """The attempt's last step when it was issued; set by a reader that knows it."""
     after_end: bool = False
-    """Whether the attempt was over by then, where the reader knows it."""
+    """Whether the attempt was already over when it was issued; set by a reader that knows it."""
     status: InterventionStatus
     stamp: Delivery | None = None
-    """The newest one."""
+    """The newest delivery."""
     settled: Delivery | None = None
-    """The one that approved or rejected it."""
+    """The delivery that approved or rejected it."""
     stamped_at: datetime | None = None
     report: OutcomeReport | None = None
 
@@ -98,7 +98,7 @@ class InterventionState:
     def begin(
         cls, entry: Entry, issued: Intervention, *, step: int = 0, after_end: bool = False
     ) -> "InterventionState":
-        """The state of an intervention that `entry` has just issued."""
+        """Return the state of an intervention that `entry` has just issued."""
         held = issued.needs_approval
         return cls(
             id=entry.id,
@@ -112,7 +112,7 @@ class InterventionState:
         )
 
     def fold(self, at: datetime, news: Delivery | OutcomeReport) -> None:
-        """Take in what became of it. Once it has arrived or is lost, it stays so."""
+        """Take in a delivery or an outcome. Delivered, rejected and expired are final."""
         if isinstance(news, OutcomeReport):
             self.report = news
         elif self.status.under_way:
@@ -123,7 +123,7 @@ class InterventionState:
 
     @property
     def action(self) -> Action:
-        """What it does."""
+        """Its action."""
         return self.intervention.action
 
     @property
@@ -133,7 +133,7 @@ class InterventionState:
 
     @property
     def reason(self) -> str:
-        """Why the outcome is what it is; empty until it is judged."""
+        """Reason for the outcome; empty until it is judged."""
         return self.report.reason if self.report else ""
 
     @property
@@ -143,17 +143,17 @@ class InterventionState:
 
     @property
     def delivered(self) -> bool:
-        """Whether it has arrived."""
+        """Whether it was delivered."""
         return self.status is InterventionStatus.DELIVERED
 
     @property
     def lost(self) -> bool:
-        """Whether it was rejected or came too late."""
+        """Whether it was rejected or has expired."""
         return self.status in {InterventionStatus.REJECTED, InterventionStatus.EXPIRED}
 
     @property
     def rejected(self) -> bool:
-        """Whether an operator, or the time limit for approvals, turned it down."""
+        """Whether an operator, or the time limit for approvals, rejected it."""
         return self.status is InterventionStatus.REJECTED
 
     @property
@@ -170,14 +170,14 @@ class InterventionState:
 
     @property
     def begins_waiting(self) -> bool:
-        """Whether an attempt that receives it waits until a person speaks."""
+        """Whether an attempt that receives it waits for a person."""
         return self.action in {Action.ASK_OPERATOR, Action.PAUSE}
 
     @property
     def ends_waiting(self) -> bool:
         """Whether an attempt that waits for a person goes on with it.
 
-        Only a person can answer, but the policy resumes where nobody did in time.
+        Only a person can answer, but the policy resumes the attempt if nobody did in time.
         """
         if self.action is Action.RESUME and not self.intervention.permits:
             return self.intervention.by in {Actor.OPERATOR, Actor.POLICY}
@@ -187,11 +187,11 @@ class InterventionState:
 
 @dataclass(slots=True, kw_only=True)
 class Interventions:
-    """Interventions of one attempt, task or run, by journal id, in the order of their issue."""
+    """Interventions of one attempt, task or run by journal id, in the order of issue."""
 
     by_id: dict[int, InterventionState] = field(default_factory=dict[int, InterventionState])
     permissions: dict[int, PermissionRequest] = field(default_factory=dict[int, PermissionRequest])
-    """What the worker asked a permission for, by journal id, the newest last."""
+    """Permission requests of the worker by journal id, newest last."""
 
     def __iter__(self) -> Iterator[InterventionState]:
         return iter(self.by_id.values())
@@ -203,16 +203,16 @@ class Interventions:
         return bool(self.by_id)
 
     def get(self, id: int) -> InterventionState | None:
-        """The intervention with that journal id; `None` if there is none."""
+        """Return the intervention with that journal id, or `None`."""
         return self.by_id.get(id)
 
     def fold(
         self, entry: Entry, *, step: int = 0, after_end: bool = False
     ) -> InterventionState | None:
-        """Take in the next entry; the intervention that it is about, if it is about one.
+        """Take in the next entry, and return the intervention that it is about, or `None`.
 
         Args:
-            entry: Of the attempt, task or run; other kinds and unknown interventions are skipped.
+            entry: Of the attempt, task or run; other kinds and unknown interventions are ignored.
             step: The attempt's last step.
             after_end: Whether the attempt is over.
         """
@@ -234,33 +234,33 @@ class Interventions:
 
     @property
     def held(self) -> tuple[InterventionState, ...]:
-        """Those that wait for approval."""
+        """Interventions that wait for approval."""
         return tuple([each for each in self.by_id.values() if each.needs_approval])
 
     @property
     def on_their_way(self) -> tuple[InterventionState, ...]:
-        """Those that will arrive without anybody's approval."""
+        """Interventions that will be delivered without any further approval."""
         return tuple(each for each in self if each.status.on_its_way)
 
     @property
     def under_way(self) -> tuple[InterventionState, ...]:
-        """Those that can still arrive."""
+        """Interventions that can still be delivered."""
         return tuple(each for each in self if each.status.under_way)
 
     @property
     def delivered(self) -> tuple[InterventionState, ...]:
-        """Those that have arrived."""
+        """Delivered interventions."""
         return tuple(each for each in self if each.delivered)
 
     def answer(self, request: int) -> InterventionState | None:
-        """The newest answer to a worker's request that was not rejected; `None` while it waits."""
+        """Return the newest answer to a worker's request that was not rejected, or `None`."""
         for each in reversed(self.by_id.values()):
             if each.intervention.petition == request and not each.rejected:
                 return each
         return None
 
     def allowance(self, wanted: PermissionRequest) -> InterventionState | None:
-        """What allows the worker to do what it wants, and was not used yet; `None` if nothing."""
+        """Return the unused permission for what the worker wants to do, or `None`."""
         for id, asked in self.permissions.items():
             if (asked.tool, asked.what) == (wanted.tool, wanted.what):
                 given = self.answer(id)
@@ -270,16 +270,16 @@ class Interventions:
 
     @property
     def permission(self) -> int:
-        """The journal id of the newest permission that was asked for; 0 for none."""
+        """Journal id of the newest permission request; 0 if there is none."""
         return next(reversed(self.permissions), 0)
 
     @property
     def ends_waiting(self) -> bool:
         """Whether an attempt that waits for a person goes on.
 
-        What was said before the question, or the pause, does not answer it; of a permission nothing
-        does but its answer. An attempt that was asked nothing waits for approval, and goes on once
-        there is nothing left to approve.
+        An intervention from before the question or pause does not answer it, and only its answer
+        answers a permission request. An attempt without a question waits for approval, and goes on
+        once nothing is left to approve.
         """
         asked = max((e.id for e in self if e.begins_waiting and not e.status.under_way), default=0)
         if self.permission > asked:
@@ -294,21 +294,21 @@ class Interventions:
 
     @property
     def begin_again(self) -> bool:
-        """Whether a person, after the attempt's end, had its task begun again."""
+        """Whether a person restarted the task after the attempt's end."""
         return any(each.after_end and each.action is Action.RESTART for each in self.delivered)
 
     @property
     def ends_attempt(self) -> bool:
-        """Whether something is on its way that ends the attempt at once."""
+        """Whether an intervention that ends the attempt at once is on its way."""
         return any(each.action.at_once for each in self.on_their_way)
 
 
 def open_question(
     asked: Sequence[InterventionState], interventions: Interventions, unseen: Set[AlertKey]
 ) -> InterventionState | None:
-    """The newest question to a person, of those that were `asked` or are on their way.
+    """Return the newest question to a person that was `asked` or is on its way, or `None`.
 
-    None any more once its alerts are gone, or a person has seen them.
+    A question is no longer open once its alerts are gone or a person has seen them.
     """
     coming = (e for e in interventions.on_their_way if e.action is Action.ASK_OPERATOR)
     for each in reversed([*asked, *coming]):

@@ -1,26 +1,26 @@
-"""Whether an attempt needs a person: every list and count of what does asks here. Pure."""
+"""Whether an attempt needs a person; every list and count of such attempts uses this. Pure."""
 
 from midwatch_monitor.records import Alert, Severity
 from midwatch_monitor.state.attempt import AttemptState
 
 
 def needs_person(attempt: AttemptState, *, adrift: bool = False) -> bool:
-    """Whether a person is to answer, to approve, to grant something, or to look at what is stuck.
+    """Return whether a person should answer, approve, grant something, or look at a stuck attempt.
 
-    What a worker asks for others may answer as well: nobody is called for it. How an attempt fares
-    that is `adrift`, whose node is gone, nobody knows.
+    This includes worker requests that others may answer too; nobody is called for those. Pass
+    `adrift` if the attempt's node is lost: its health is unknown then, so its alerts do not count.
     """
     asks = bool(attempt.open_requests) and not attempt.interventions.ends_attempt
     return calls_person(attempt, adrift=adrift) or asks
 
 
 def calls_person(attempt: AttemptState, *, adrift: bool = False) -> bool:
-    """Whether nobody but a person can help, so that one is called."""
+    """Return whether only a person can help, so that one must be called."""
     return attempt.needed_since is not None or bool(unattended(attempt) and not adrift)
 
 
 def unattended(attempt: AttemptState) -> tuple[Alert, ...]:
-    """The critical alerts that no person has seen, and about which nobody decides or acts."""
+    """Return critical alerts that no person has seen and that nobody decides about or acts on."""
     if attempt.escalation is not None or attempt.interventions.on_their_way:
         return ()
     return tuple(each for each in attempt.unseen if each.severity is Severity.CRITICAL)

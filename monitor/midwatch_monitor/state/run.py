@@ -1,4 +1,4 @@
-"""Where the tasks of one run stand, and what of it waits for an answer. Pure."""
+"""The state of one run: where its tasks stand, and what waits for an answer. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -37,11 +37,11 @@ OPEN_QUESTION_KINDS: tuple[type[Record], ...] = (
     Intervention,
     Delivery,
 )
-"""What open questions are folded from, and what shows that a task has moved."""
+"""Records from which open questions are folded, or which show that a task has moved on."""
 
 
 def judges(run: Run) -> bool:
-    """Whether the rules look at what a run does: not where its mode was `off`."""
+    """Return whether the rules judge a run; not if its mode was `off`."""
     try:
         settings: object = json.loads(run.settings)
     except ValueError:
@@ -60,24 +60,28 @@ class Question:
     since: datetime
     text: str
     petition: int | None = None
-    """The permission that was asked for, by journal id, if it is one."""
+    """Journal id of the permission request, if it is one."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RunState:
-    """One run. Takes its entries in order; tasks and attempts may be met or not.
+    """The state of one run. Takes its entries in order.
 
-    Of what was not met only the journal ids are known.
+    Of tasks and attempts that were not added before their first entry, only the journal ids are
+    known.
     """
 
     tasks: dict[int, TaskState] = field(default_factory=dict[int, TaskState])
-    """By journal id."""
+    """Tasks by journal id."""
     asked: dict[int, Entry] = field(default_factory=dict[int, Entry])
-    """The newest entry of each open escalation, by the escalation's id, and of each request of a
-    worker, by journal id."""
+    """Entries of open escalations and of worker requests.
+
+    For an escalation the newest entry, by the escalation's id; for a request its entry, by journal
+    id.
+    """
 
     def meet_task(self, task: Task) -> TaskState:
-        """Learn of a task before its first entry; where it stands from now on."""
+        """Add a task before its first entry, and return its state."""
         return self.tasks.setdefault(task.id, TaskState(task=task, detailed=False))
 
     def fold(self, entry: Entry) -> None:
@@ -98,13 +102,13 @@ class RunState:
 
     @property
     def under_way(self) -> Iterator[AttemptState]:
-        """The attempts that have not ended."""
+        """Attempts that have not ended."""
         for task in self.tasks.values():
             yield from (each for each in task.attempts.values() if not each.over)
 
     @property
     def escalations(self) -> dict[int, Entry]:
-        """The escalations without a decision, by their own ids."""
+        """Entries of the escalations without a decision, by escalation id."""
         return {
             each.escalation.id: self.asked[each.escalation.id]
             for task in self.tasks.values()
@@ -114,21 +118,21 @@ class RunState:
 
     @property
     def requests(self) -> dict[int, Entry]:
-        """What workers asked for and nobody answered, by journal id.
+        """Entries of the unanswered requests of workers, by journal id.
 
-        Without permissions, which only a person gives.
+        Without permission requests, which only a person answers.
         """
         open_ones = (id for each in self.under_way for id in each.open_requests)
         return {id: self.asked[id] for id in open_ones if id in self.asked}
 
     @property
     def held(self) -> tuple[InterventionState, ...]:
-        """The interventions that wait for approval."""
+        """Interventions that wait for approval."""
         return tuple(held for each in self.under_way for held in each.interventions.held)
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """The questions to a person that nobody has answered. A pause is none."""
+        """Questions to a person that nobody has answered; a pause is not a question."""
         return tuple(asked for each in self.under_way if (asked := _question(each)) is not None)
 
 

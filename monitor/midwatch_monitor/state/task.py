@@ -1,4 +1,4 @@
-"""Where one task stands, folded from its entries. Pure."""
+"""The state of one task, folded from its entries. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -26,85 +26,85 @@ from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.usage import Usage, WorkerUsage
 
 REFUSED = " cannot do it: "
-"""Stands between a node and why it cannot do a task."""
+"""Separates the name of a node from the reason why it cannot do a task."""
 _SUBMITTED = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
 
 
 def reservations(done: Completion) -> tuple[str, ...]:
-    """With what reservations a task counts as done; none for a plan step, or for what does not."""
+    """Return the reservations of a completion; none for a plan step, or if it was not accepted."""
     if done.plan_step or not done.accepted:
         return ()
     return tuple(dict.fromkeys(filter(None, (done.flag, *done.doubts))))
 
 
 def refusal(transition: TaskTransition) -> str:
-    """Which node said that it cannot do a task, and why; empty where none did, or it is over."""
+    """Return which node cannot do a task, and why; empty if none said so, or the task is over."""
     said = transition.reason
     return said if REFUSED in said and not transition.lifecycle.over else ""
 
 
 def interventions(attempts: Iterable[AttemptState]) -> Iterable[InterventionState]:
-    """What was done about attempts. Acknowledging or silencing an alert does nothing to one."""
+    """Yield the interventions on attempts, except those that acknowledge or silence alerts."""
     for attempt in attempts:
         yield from (each for each in attempt.interventions if not each.action.of_alerts)
 
 
 @dataclass(slots=True, kw_only=True)
 class TaskState:
-    """Where one task and its attempts stand. Takes the task's entries in order, from its first."""
+    """The state of one task and its attempts. Takes the task's entries in order, from its first."""
 
     task: Task
     detailed: bool = True
     """Whether its attempts keep their details."""
     judged: bool = True
-    """Whether the rules look at it: not in a run whose mode is `off`."""
+    """Whether the rules judge it; not in a run whose mode is `off`."""
     transition: TaskTransition = _SUBMITTED
-    """The newest one."""
+    """The newest transition."""
     passed: int = 0
     total: int = 0
-    """Its acceptance checks, as they were counted last."""
+    """Number of acceptance checks; like `passed`, as last counted."""
     checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
-    """The newest result of each acceptance check, of the attempt that ran some last."""
+    """The newest result of each acceptance check, by the attempt that ran checks last."""
     checked: int | None = None
-    """That attempt, by journal id."""
+    """Journal id of the attempt that ran checks last."""
     alerts: int = 0
-    """How many times one fired; a severity that rises is no further alert."""
+    """Number of times that an alert began to fire; a rise in severity does not count."""
     attempts: dict[int, AttemptState] = field(default_factory=dict[int, AttemptState])
-    """By journal id, oldest first."""
+    """Its attempts by journal id, oldest first."""
     last: Entry | None = None
     """The newest entry."""
     spent: dict[tuple[str, str], Spending] = field(default_factory=dict[tuple[str, str], Spending])
-    """What others than the workers used, by role and model."""
+    """Usage of others than the workers, by role and model."""
     workers: WorkerUsage = field(default_factory=WorkerUsage)
     turn: str = ""
-    """What it waits for before it begins, in words, where the reader knows it."""
+    """What it waits for before it begins, as text; set by a reader that knows it."""
     interrupted: bool = False
-    """Whether the process that worked on its run is gone, where the reader knows it."""
+    """Whether the process that worked on its run is gone; set by a reader that knows it."""
     of_session: bool = False
-    """Whether its run is a session that somebody else started, where the reader knows it."""
+    """Whether its run is a session that somebody else started; set by a reader that knows it."""
 
     @property
     def lifecycle(self) -> Lifecycle:
-        """Where it stands: `input-required` while its attempt waits for a person."""
+        """Lifecycle of the task; `input-required` while its attempt waits for a person."""
         latest, said = self.latest, self.transition.lifecycle
         if latest is None or latest.over or said.over:
             return said
         if latest.parked:
             return Lifecycle.INPUT_REQUIRED
-        # Nobody says of an agent that came by itself that its task has begun.
+        # No transition is recorded when the task of an embedded agent begins.
         begun = self.task.embedded and latest.lifecycle is not Lifecycle.SUBMITTED
         return Lifecycle.WORKING if begun else said
 
     @property
     def reason(self) -> str:
-        """Why it stands so, where anybody said; what was waited for is no reason any more."""
+        """The recorded reason for its lifecycle; empty once the wait for a person is ending."""
         if self.latest is not None and self.lifecycle is Lifecycle.INPUT_REQUIRED:
             return "" if self.latest.goes_on else self.latest.transition.reason
         return self.transition.reason
 
     @property
     def refusal(self) -> str:
-        """Which node said last that it cannot do it, and why; empty once one works on it."""
+        """Which node last said that it cannot do the task, and why; empty once one works on it."""
         return refusal(self.transition)
 
     @property
@@ -114,12 +114,12 @@ class TaskState:
 
     @property
     def latest(self) -> AttemptState | None:
-        """The newest attempt, if the task has begun."""
+        """The newest attempt; `None` before the first."""
         return next(reversed(self.attempts.values()), None)
 
     @property
     def status(self) -> AttemptStatus:
-        """Where it stands, in a word: as its attempt does while that is under way."""
+        """Its status as a word; that of its latest attempt while it is under way."""
         latest = self.latest
         ended = latest is not None and latest.status is AttemptStatus.ENDED
         if latest is None or (not ended and (self.over or latest.over)):
@@ -128,45 +128,45 @@ class TaskState:
 
     @property
     def progress(self) -> int | None:
-        """Percent of the plan step in hand, 100 once completed; `None` where nobody said."""
+        """Percent of the current plan step, 100 once completed; `None` if nobody reported it."""
         if self.status is AttemptStatus.COMPLETED:
             return 100
         return self.latest.progress if self.latest else None
 
     @property
     def verdict(self) -> Feedback | None:
-        """What stands of the verdicts on its result; `None` where nobody spoke one."""
+        """The verdict on its result that counts; `None` if there is none."""
         return self.latest.verdict if self.latest else None
 
     @property
     def reservations(self) -> tuple[str, ...]:
-        """With what reservations it counts as completed."""
+        """The reservations under which it was completed."""
         done = self.latest.completion if self.latest else None
         completed = self.lifecycle is Lifecycle.COMPLETED
         return reservations(done) if done is not None and completed else ()
 
     @property
     def delivered(self) -> tuple[InterventionState, ...]:
-        """What was done about its attempts."""
+        """Interventions that were delivered to its attempts."""
         return tuple(each for each in interventions(self.attempts.values()) if each.delivered)
 
     @property
     def recovered(self) -> int:
-        """How many interventions helped."""
+        """Number of interventions that helped."""
         found = interventions(self.attempts.values())
         return sum(each.outcome is Outcome.RECOVERED for each in found)
 
     @property
     def used(self) -> Usage:
-        """What its workers used."""
+        """Usage of its workers."""
         return self.workers.used
 
     def lacks(self, entry: Entry) -> bool:
-        """Whether the entry's attempt must be met first."""
+        """Return whether the entry's attempt must be added with `meet` first."""
         return entry.attempt is not None and entry.attempt not in self.attempts
 
     def meet(self, attempt: Attempt) -> None:
-        """Learn of an attempt, in the order of their ids."""
+        """Add an attempt; attempts must come in the order of their ids."""
         self.attempts[attempt.id] = AttemptState(
             attempt=attempt, detailed=self.detailed, judged=self.judged
         )

@@ -1,4 +1,4 @@
-"""What models used, folded from budgets and spending. Pure."""
+"""Usage of models, folded from budgets and spending. Pure."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from midwatch_monitor.records import Budget, Spending
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Requests, tokens and US dollars; no dollars also where no price is known."""
+    """Requests, tokens and US dollars; the dollars are 0 if no price is known."""
 
     requests: int = 0
     tokens: int = 0
@@ -22,26 +22,26 @@ class Usage:
 
 
 def spent_usage(spent: Spending) -> Usage:
-    """What a call of another model than the worker's used."""
+    """Return the usage of a model call that was not the worker's."""
     return Usage(requests=spent.requests, tokens=spent.tokens, cost_usd=spent.cost_usd)
 
 
 @dataclass(slots=True, kw_only=True)
 class WorkerUsage:
-    """Follows the meters of one task, whose attempts share one budget."""
+    """Adds up the usage of one task, whose attempts share one budget."""
 
     used: Usage = field(default_factory=Usage)
     _shown: Usage = field(default_factory=Usage)
 
     def fold(self, budget: Budget) -> Usage:
-        """Take in what the meters show now; what was used since they were last seen."""
+        """Take in the present meters, and return the usage since they were last seen."""
         shown = Usage(
             requests=int(budget.requests.used),
             tokens=int(budget.tokens.used),
             cost_usd=budget.cost_usd.used,
         )
         before = self._shown
-        # Meters only rise; one that fell was begun anew.
+        # Meters only rise; one that fell was reset.
         if shown.requests < before.requests or shown.tokens < before.tokens:
             before = Usage()
         more = Usage(
