@@ -1,4 +1,4 @@
-"""The glossary of Midwatch as types: frozen values, no I/O. One word, one meaning."""
+"""The terms of the glossary as types: frozen values without I/O."""
 
 from midwatch_monitor.records.alert import (
     Alert,

@@ -1,4 +1,4 @@
-"""What the monitor makes of what it sees: findings, alerts, health."""
+"""Judgements of the monitor: findings, alerts, health."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much an alert matters. A notice is kept, but it is no alarm."""
+    """How much an alert matters. A notice is recorded, but is not an alarm."""
 
     NOTICE = "notice"
     WARNING = "warning"
@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for a notice, 2 for a critical one: strings do not sort by weight."""
+        """From 0 for a notice to 2 for a critical alert: strings do not sort by severity."""
         return _RANKS[self]
 
     @property
@@ -27,21 +27,21 @@ _RANKS = {Severity.NOTICE: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
 
 
 class Health(StrEnum):
-    """How an attempt fares; a separate axis from its lifecycle."""
+    """The monitor's judgement of an attempt, independent of its lifecycle."""
 
     OK = "ok"
     NOTICE = "notice"
-    """Only notices fire: worth a look, and no alarm."""
+    """Only notices fire: worth a look, but no alarm."""
     SUSPECT = "suspect"
     STUCK = "stuck"
     UNKNOWN = "unknown"
-    """Silent beyond its limit, or its node or its model's provider is gone."""
+    """Silent for too long, or its node or its model's provider is gone."""
     NOT_JUDGED = "not judged"
-    """No rule looks at it."""
+    """No rule judges it."""
 
 
 class AlertState(StrEnum):
-    """The life of an alert."""
+    """The states of an alert."""
 
     PENDING = "pending"
     FIRING = "firing"
@@ -52,9 +52,9 @@ class Resolution(StrEnum):
     """Why an alert no longer fires. Only `CLEARED` can count as a recovery."""
 
     CLEARED = "cleared"
-    """The condition was looked at and no longer holds."""
+    """The condition was checked, and no longer holds."""
     RESTARTED = "restarted"
-    """Its window was emptied: a new plan step, a pivot, a revision."""
+    """Its window was emptied by a new plan step, a pivot or a revision of the plan."""
     ENDED = "ended"
     """The attempt is over."""
 
@@ -70,14 +70,14 @@ class AlertKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a rule says of an attempt at one step: its condition holds."""
+    """A rule's statement that its condition holds for an attempt at one step."""
 
     key: AlertKey
     severity: Severity
     value: float
     summary: str
     evidence: tuple[int, ...] = ()
-    """Step numbers."""
+    """Numbers of the steps that are its evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,55 +100,55 @@ class Alert:
 
     @property
     def firing(self) -> bool:
-        """Whether it counts now."""
+        """Whether it fires."""
         return self.state is AlertState.FIRING
 
 
 class Movement(StrEnum):
-    """Observed evidence that the work moves; a worker's word is none."""
+    """Observed evidence that the work moves; a worker's own claim is not evidence."""
 
     CHECK_PASSED = "check-passed"
     """A command that failed before succeeds."""
     CHECK_BROKEN = "check-broken"
-    """A command that succeeded before fails. A movement, but for the worse."""
+    """A command that succeeded before fails: a movement for the worse."""
     NEW_FAILURE = "new-failure"
     """A command fails in a way not seen before."""
     FEWER_FAILURES = "fewer-failures"
     """A command fails in fewer places than it ever did."""
     NEW_CONTENT = "new-content"
-    """A file has a content that it never had before."""
+    """A file has content that it never had before."""
     PLAN_STEP = "plan-step"
     """A plan step was finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A part of the watch itself that failed: it is switched off for the attempt, and shown."""
+    """A part of the monitoring that failed; it is switched off for the attempt, and reported."""
 
     part: str
-    """For a broken rule its name; otherwise `observer`, `supervisor` …"""
+    """The name of the broken rule, or a part such as `observer` or `supervisor`."""
     error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notified:
-    """A message to people has gone out: nobody says the same to that target again."""
+    """A message to people was sent; it is not sent to that target again."""
 
     target: str
-    """Its name in the configuration."""
+    """Name of the target in the configuration."""
     keys: tuple[str, ...]
-    """What the message was about, as far as it is of the run that this is recorded in."""
+    """What the message was about, as far as it concerns the run that this is recorded in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the rules made of one event."""
+    """The result of judging one event."""
 
     alerts: tuple[Alert, ...] = ()
-    """Those that changed state or severity at this event."""
+    """Alerts that changed state or severity at this event."""
     movements: frozenset[Movement] = field(default_factory=lambda: frozenset[Movement]())
-    """What moved at this event."""
+    """Movements at this event."""
     moved_paths: tuple[str, ...] = ()
-    """The files that took a content they never had."""
+    """Files with content that they never had before."""
     faults: tuple[Fault, ...] = ()
-    """Rules that broke at this event; they are off from now on."""
+    """Rules that broke at this event; they are switched off from now on."""

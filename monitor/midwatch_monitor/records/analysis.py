@@ -1,11 +1,11 @@
-"""Why something failed, said before it is tried again."""
+"""Why something failed, recorded before it is tried again."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Whether a failure goes away by itself."""
+    """Whether a failure passes by itself."""
 
     TRANSIENT = "transient"
     """It passes: a timeout, a rate limit, an overload. Waiting helps; a change does not."""
@@ -19,7 +19,7 @@ class Teller(StrEnum):
 
     WORKER = "worker"
     WATCH = "watch"
-    """Midwatch itself, for a provider that was asked again."""
+    """Midwatch itself, about a provider that was asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,9 @@ class Analysis:
     """What happened."""
     cause: Cause
     root: str
-    """The root cause, or the belief that was wrong."""
+    """The root cause, or the mistaken belief."""
     remedy: str
     """What changes before the next try."""
     about: int = 0
-    """The number of the step that failed; 0 for an attempt before this one, or the provider."""
+    """Number of the step that failed; 0 for an earlier attempt, or the provider."""
     by: Teller = Teller.WORKER

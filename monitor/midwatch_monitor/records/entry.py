@@ -1,4 +1,4 @@
-"""How a word stands in the journal: entries, what is committed together, hints of growth."""
+"""Entries of the journal, commits, and hints that the journal has grown."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -65,19 +65,19 @@ Record = (
     | Fault
     | Notified
 )
-"""Everything that the journal's log can say."""
+"""Every kind of record in the journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A record on its way into the journal."""
+    """A record that is to be committed."""
 
     record: Record
     at: datetime
     task: int
     attempt: int | None = None
     seq: int | None = None
-    """Given by the recorder of the attempt's current incarnation; others write none."""
+    """Assigned by the recorder of the attempt's current incarnation; `None` for all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a tool call returned, as JSON: after a crash it is given again, not done again."""
+    """What a tool call returned, as JSON; after a crash it is used instead of a repeated call."""
 
     call: str
     body: bytes
@@ -110,11 +110,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What becomes true together or not at all."""
+    """What is written together or not at all."""
 
     drafts: tuple[Draft, ...] = ()
     attempt: int | None = None
-    """Whose `messages` and `results` these are."""
+    """The attempt that `messages` and `results` belong to."""
     incarnation: int | None = None
     """If set, the commit is refused unless it is the attempt's current one."""
     guard: int | None = None
@@ -125,10 +125,10 @@ class Commit:
 
 
 class Hint(NamedTuple):
-    """The journal has grown. May be lost, repeated or late: the journal is the truth.
+    """Tells that the journal has grown. It may be lost, repeated or late: the journal is the truth.
 
-    There is one for every entry, here and wherever it is heard: a dataclass takes three times as
-    long to make.
+    A named tuple, as one is made for every entry wherever it arrives, and a dataclass takes three
+    times as long.
     """
 
     entry: int
@@ -137,4 +137,4 @@ class Hint(NamedTuple):
     attempt: int | None = None
     step: int | None = None
     note: str = ""
-    """What it is about, in a few words; only for people to see, never to act on."""
+    """What it is about, in a few words; only for display, never to act on."""

@@ -1,4 +1,4 @@
-"""Facts about a workspace, shared between workers, and their review."""
+"""Facts about a workspace, which workers share, and their review."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,35 +8,35 @@ class Certainty(StrEnum):
     """How a fact is known."""
 
     CONFIRMED = "confirmed"
-    """Seen: in a file, or in the output of a command."""
+    """Seen in a file, or in the output of a command."""
     INFERRED = "inferred"
 
 
 class FactState(StrEnum):
-    """Whether somebody looked at a fact."""
+    """Whether a fact was reviewed."""
 
     UNREVIEWED = "unreviewed"
-    """Shared though nobody looked at it, as older versions did, or restored by a person."""
+    """Shared without a review: recorded by an older version, or restored by a person."""
     PENDING = "pending"
-    """Waits for its review, and is not shared before."""
+    """Waits for its review; not shared until then."""
     WAITING = "waiting"
-    """Waits for a person, and is not shared before."""
+    """Waits for a person; not shared until then."""
     REVIEWED = "reviewed"
 
     @property
     def shared(self) -> bool:
-        """Whether a fact that stands is given to workers."""
+        """Whether workers get a live fact in this state."""
         return self not in {FactState.PENDING, FactState.WAITING}
 
 
 class FactMaker(StrEnum):
-    """Who wrote a fact down."""
+    """Who recorded a fact."""
 
     WORKER = "worker"
     EXTRACTION = "extraction"
-    """Taken out of a finished attempt."""
+    """Extracted from a finished attempt."""
     REVIEW = "review"
-    """Missed by the others, or better worded."""
+    """Added by the review, or reworded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,28 +48,28 @@ class Fact:
     files: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     value: str = ""
-    """A structured value as JSON, kept as it is through every review; empty if there is none."""
+    """A structured value as JSON, which no review changes; empty if there is none."""
     state: FactState = FactState.UNREVIEWED
     maker: FactMaker = FactMaker.WORKER
     sources: tuple[int, ...] = ()
-    """The attempts that it comes from, by journal id; that of its entry is one by itself."""
+    """Journal ids of the attempts that it comes from, besides the attempt of its entry."""
 
 
 class FactAct(StrEnum):
-    """What is done about a fact."""
+    """What is done with a fact."""
 
     REVIEWED = "reviewed"
-    """Looked at and kept; it is shared."""
+    """Reviewed and kept; it is shared."""
     RELEASED = "released"
-    """Shared without a review. Older versions did so where that failed or was switched off."""
+    """Shared without a review; older versions did so if it failed or was switched off."""
     HELD = "held"
     """It waits for a person."""
     REPLACED = "replaced"
-    """Another fact stands in its place: a better wording, a merged one, the truth."""
+    """Another fact replaces it: better worded, merged or corrected."""
     REMOVED = "removed"
-    """Wrong or useless, the review says."""
+    """The review found it wrong or useless."""
     RETIRED = "retired"
-    """A person took it back."""
+    """A person withdrew it."""
     RESTORED = "restored"
 
     @property
@@ -80,12 +80,12 @@ class FactAct(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactMark:
-    """A change of what becomes of a fact. `fact` is its journal id."""
+    """A change of a fact's state. `fact` is its journal id."""
 
     fact: int
     act: FactAct
     instead: int | None = None
-    """For `replaced`: the fact that stands in its place."""
+    """For `replaced`: the fact that replaces it."""
     reason: str = ""
     author: str = ""
     """The reviewer's model, or the person."""
@@ -96,25 +96,25 @@ class ReviewState(StrEnum):
 
     OK = "ok"
     FALLBACK = "fallback"
-    """It failed, and every fact was kept, for a person."""
+    """It failed; every fact was kept, to be approved by a person."""
     SKIPPED = "skipped"
     """It is switched off, or there is no model for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactReview:
-    """What a review of an attempt's new facts came to."""
+    """The result of a review of an attempt's new facts."""
 
     state: ReviewState
     facts: tuple[int, ...] = ()
-    """The facts that were looked at, by journal id."""
+    """Journal ids of the facts that were reviewed."""
     modified: int = 0
     removed: int = 0
     missed: int = 0
-    """Facts that it added."""
+    """Number of facts that it added."""
     conflicts: int = 0
-    """Contradictions with known facts that it settled."""
+    """Number of contradictions with known facts that it resolved."""
     unanswered: int = 0
-    """Facts that the answer left out; they were kept, for a person."""
+    """Number of facts that the answer left out; they were kept, to be approved by a person."""
     error: str = ""
     model: str = ""

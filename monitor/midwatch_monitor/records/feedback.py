@@ -1,40 +1,40 @@
-"""Verdicts on results: by a person, implied by what became of the work, or automatic."""
+"""Verdicts on results: explicit, implied or automatic."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Origin(StrEnum):
-    """Where a verdict on a result comes from; rates never mix them."""
+    """Where a verdict on a result comes from; rates never mix origins."""
 
     EXPLICIT = "explicit"
-    """A person said so."""
+    """A person gave it."""
     IMPLIED = "implied"
-    """What a person did with the result says so."""
+    """Implied by what a person did with the result."""
     AUTOMATIC = "automatic"
-    """The acceptance checks, the reviewer, or how the attempt ended."""
+    """From the acceptance checks, the reviewer, or the end of the attempt."""
 
 
 class Sign(StrEnum):
-    """What a verdict rests on."""
+    """What a verdict is based on."""
 
     SAID = "said"
-    """A person's own words."""
+    """A person's statement."""
     KEPT = "kept"
-    """Merged, and its files are unchanged since."""
+    """The result was merged, and its files are unchanged since."""
     EDITED = "edited"
-    """Merged, and a person changed its files afterwards: a soft rejection."""
+    """The result was merged, but a person changed its files afterwards: a soft rejection."""
     REVERTED = "reverted"
-    """Merged, and taken back."""
+    """The result was merged, and later reverted."""
     REVIEWED = "reviewed"
-    """The reviewer looked at it."""
+    """The reviewer's judgement."""
     ENDED = "ended"
-    """How the attempt ended, its acceptance checks among that."""
+    """How the attempt ended, including its acceptance checks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """Accept or reject of an attempt's result."""
+    """Acceptance or rejection of an attempt's result."""
 
     accepted: bool
     comment: str = ""
@@ -42,4 +42,4 @@ class Feedback:
     author: str = ""
     sign: Sign = Sign.SAID
     diff: str = ""
-    """What a person changed afterwards, for `edited`; cut to what a prompt can hold."""
+    """For `edited`: what a person changed afterwards, cut to what fits into a prompt."""

@@ -1,4 +1,4 @@
-"""The bounded document of working principles of a project, versioned and approved."""
+"""The guidelines of a project: a bounded document of working principles, versioned and approved."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,32 +8,32 @@ from midwatch_monitor.records.intervention import Actor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guidelines:
-    """One version of a project's guidelines, proposed. Its id is that of its journal entry."""
+    """A proposed version of a project's guidelines. Its id is that of its journal entry."""
 
     version: int
-    """Counted from 1 in each project."""
+    """Number from 1 in each project."""
     text: str
-    """Markdown."""
+    """The text as Markdown."""
     base: int | None = None
-    """The version that was in force when it was written, by journal id."""
+    """Journal id of the version that was in force when it was written."""
     sources: tuple[int, ...] = ()
-    """The attempts that it was drawn from, by journal id."""
+    """Journal ids of the attempts that it was drawn from."""
     model: str = ""
 
 
 class GuidelinesAct(StrEnum):
-    """What is done about a version."""
+    """What is done with a version."""
 
     APPROVED = "approved"
-    """It is in force from now on, and the version before it is not."""
+    """It is in force from now on, in place of the version before."""
     REJECTED = "rejected"
     ROLLED_BACK = "rolled back"
-    """It is no longer in force; what was before it is again."""
+    """It is no longer in force; the version before it is again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidelinesMark:
-    """A change of what becomes of a version. `guidelines` is its journal id."""
+    """A change of a version's state. `guidelines` is its journal id."""
 
     guidelines: int
     act: GuidelinesAct
@@ -41,16 +41,16 @@ class GuidelinesMark:
     author: str = ""
     comment: str = ""
     over: int | None = None
-    """For `approved`: the version that it is to follow, 0 for none; `None` for any."""
+    """For `approved`: the version that it must follow; 0 for none, `None` for any."""
 
 
 class GuidelinesState(StrEnum):
-    """Where a version stands."""
+    """The state of a version."""
 
     PROPOSED = "proposed"
     LIVE = "live"
     FORMER = "former"
-    """Was in force, and another is now."""
+    """Was in force; another version is now."""
     REJECTED = "rejected"
 
 
@@ -59,24 +59,24 @@ class Reflection:
     """A look back at the attempts of a project since the last one."""
 
     watermark: int
-    """The journal id of the newest summary that was looked at: the next look starts after it."""
+    """Journal id of the newest summary considered; the next reflection starts after it."""
     attempts: tuple[int, ...] = ()
-    """The attempts whose summaries were used, by journal id."""
+    """Journal ids of the attempts whose summaries were used."""
     insights: int = 0
-    """Lessons that came of it."""
+    """Number of lessons that it produced."""
     proposed: bool = False
-    """Whether a version of the guidelines came of it."""
+    """Whether it produced a version of the guidelines."""
     skipped: str = ""
-    """Why nothing was asked; empty if something was."""
+    """Why no model was asked; empty if one was."""
     error: str = ""
-    """What failed; what came before it is kept."""
+    """What failed; results from before the failure are kept."""
     after: int = 0
-    """Written by older versions only: the entry by which a run of a fleet was over."""
+    """Only written by older versions: the entry with which a run of a fleet was over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialScore:
-    """What one finished task came to when it was done again with each text, 0 to 1."""
+    """The scores, 0 to 1, of a finished task that was repeated with the old and the new text."""
 
     task: str
     before: float
@@ -85,7 +85,7 @@ class TrialScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A proposed version tried on tasks that it was not drawn from. `guidelines` is its id."""
+    """A trial of a proposed version on tasks that it was not drawn from. `guidelines` is its id."""
 
     guidelines: int
     scores: tuple[TrialScore, ...] = ()

@@ -1,4 +1,4 @@
-"""What is done about it: escalations, decisions, interventions, and what came of them."""
+"""Escalations, decisions, interventions and their outcomes."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,12 +28,12 @@ class Action(StrEnum):
 
     @property
     def spoken(self) -> bool:
-        """Whether it reaches the worker as a message at its next model request."""
+        """Whether the worker gets it as a message at its next model request."""
         return self in _SPOKEN
 
     @property
     def of_alerts(self) -> bool:
-        """Whether it is about alerts only, and the monitor itself takes it."""
+        """Whether it is about alerts only, and the monitor itself carries it out."""
         return self in {Action.ACKNOWLEDGE, Action.SILENCE}
 
     @property
@@ -77,31 +77,31 @@ class Part:
     title: str
     goal: str
     acceptance: tuple[str, ...] = ()
-    """Commands that exit with 0 once it is done; without any the whole proves it at its end."""
+    """Commands that exit with 0 once it is done; without any, the checks of the task decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What exactly an action does, where its name does not say it."""
+    """Parameters of an action."""
 
     grant: Grant = field(default_factory=Grant)
     """For `grant_budget`."""
     model: str = ""
-    """For `switch_model` and `restart`: the name of the model that goes on; empty keeps it."""
+    """For `switch_model` and `restart`: name of the new model; empty keeps the present one."""
     worker: str = ""
-    """For `restart`: the worker that takes over; empty keeps it."""
+    """For `restart`: the new worker; empty keeps the present one."""
     keep: tuple[str, ...] = ()
-    """For `restart`: the changed files to take over, as paths or globs; none drops them all."""
+    """For `restart`: changed files to keep, as paths or globs; all other changes are dropped."""
     after: str = ""
-    """For `restart`: the task that must be over first, whose work is built upon."""
+    """For `restart`: the task that must be over first, and on whose work the attempt builds."""
     parts: tuple[Part, ...] = ()
     """For `split`."""
     withdraws: bool = False
-    """For `stop`: the attempt is canceled, and its task with it."""
+    """For `stop`: whether the attempt is canceled, together with its task."""
 
 
 class EscalationState(StrEnum):
-    """The life of an escalation."""
+    """The states of an escalation."""
 
     OPEN = "open"
     """Waiting for a decision."""
@@ -121,7 +121,7 @@ class Escalation:
     alerts: tuple[AlertKey, ...]
     reason: str = ""
     silent: bool = False
-    """Whether its alerts did not fire when it was opened: nothing had helped against them."""
+    """Whether its alerts did not fire when it was opened, although nothing helped against them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +137,17 @@ class Decision:
     """For `replan`: the new remaining plan steps; empty asks the worker for them."""
     terms: Terms = Terms()
     steps: tuple[int, ...] = ()
-    """The numbers of the steps that the diagnosis rests on."""
+    """Numbers of the steps that are evidence for the diagnosis."""
     by: Actor
     author: str = ""
-    """The model, or the person."""
+    """Name of the model or the person."""
     refused: str = ""
-    """Why nothing came of it; empty where it was carried out."""
+    """Why it was not carried out; empty if it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervention:
-    """An act on an attempt, issued but not yet known to have arrived."""
+    """An act on an attempt, issued but not yet known to be delivered."""
 
     action: Action
     by: Actor
@@ -158,44 +158,44 @@ class Intervention:
     diagnosis: Diagnosis = Diagnosis.UNKNOWN
     escalation: int | None = None
     petition: int | None = None
-    """What of a worker's it answers, by journal id: a plan check, or a request."""
+    """Journal id of the worker request that it answers: a plan check, or a request."""
     answers: tuple[AlertKey, ...] = ()
-    """The alerts that it is meant to resolve; empty for an operator's own act."""
+    """The alerts that it should resolve; empty for an operator's own act."""
     needs_approval: bool = False
-    """Held back until an operator approves (`mode: advise`, or the policy says so)."""
+    """Whether it is held until an operator approves it (`mode: advise`, or by the policy)."""
 
     @property
     def permits(self) -> bool:
-        """Whether it allows, once, what a worker asked a permission for."""
+        """Whether it permits, once, what a worker requested."""
         return self.action is Action.RESUME and self.petition is not None
 
 
 class DeliveryState(StrEnum):
-    """What became of an intervention on its way."""
+    """What became of an issued intervention."""
 
     APPROVED = "approved"
     REJECTED = "rejected"
     DELIVERED = "delivered"
     EXPIRED = "expired"
-    """The attempt ended first."""
+    """The attempt ended before it was delivered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """A stamp on an intervention. `intervention` is its journal id."""
+    """A change of an intervention's delivery state. `intervention` is its journal id."""
 
     intervention: int
     state: DeliveryState
     step: int = 0
-    """The attempt's last step when it happened."""
+    """The attempt's last step at that time."""
     author: str = ""
-    """Who approved or rejected."""
+    """Who approved or rejected it."""
     comment: str = ""
-    """Why."""
+    """The reason."""
 
 
 class Outcome(StrEnum):
-    """What an intervention did, judged once."""
+    """The effect of an intervention, judged once."""
 
     RECOVERED = "recovered"
     NO_EFFECT = "no effect"

@@ -1,4 +1,4 @@
-"""What is known as it stands now: lessons, facts and guidelines with all that was said of them."""
+"""Lessons, facts and guidelines in their present state, with everything recorded about them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,39 +10,39 @@ from midwatch_monitor.records.lesson import Chore, Lesson, Summary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownLesson:
-    """A lesson with what became of it."""
+    """A lesson in its present state."""
 
     id: int
     at: datetime
     project: str
     task: str
-    """The name of the task that it comes from; empty for a person's that is about none."""
+    """Name of the task that it comes from; empty for a person's lesson about no task."""
     attempt: int
-    """The attempt that it comes from, or only stands with, by journal id."""
+    """Journal id of the attempt that it comes from, or is only attached to."""
     lesson: Lesson
     used: int = 0
-    """How many attempts were given it."""
+    """Number of attempts that were given it."""
     helped: int = 0
-    """How many of those were accepted."""
+    """Number of those that were accepted."""
     hurt: int = 0
-    """How many of those were rejected or failed."""
+    """Number of those that were rejected or failed."""
     rating: int = 0
-    """The last one by a person, 1 to 5; 0 without any."""
+    """The last rating by a person, 1 to 5; 0 without any."""
     last_used: datetime | None = None
     obsolete: bool = False
-    """Retired or archived: it never comes back into a prompt."""
+    """Whether it is retired or archived, so that no prompt contains it."""
     waiting: bool = False
-    """Whether a person has to approve it before any attempt is given it."""
+    """Whether a person must approve it before any attempt is given it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What an attempt is about: what lessons and facts are looked for by."""
+    """The task of an attempt, as the query for lessons and facts."""
 
     project: str
     task: str = ""
     text: str = ""
-    """Title and goal."""
+    """Title and goal of the task."""
     tags: tuple[str, ...] = ()
     kind: str = ""
     files: tuple[str, ...] = ()
@@ -50,18 +50,18 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A lesson that may fit, with what was found of it by each way of looking."""
+    """A lesson that may fit, with its score by each way of searching."""
 
     known: KnownLesson
     bm25: float = 0.0
-    """Positive, higher is more alike; 0 where it was not found by its words."""
+    """Positive, higher is more similar; 0 if it was not found by its words."""
     words: int = 0
-    """How many of the words that are looked for stand in it."""
+    """Number of search words that it contains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
-    """A fact with what became of it."""
+    """A fact in its present state."""
 
     id: int
     at: datetime
@@ -71,15 +71,16 @@ class KnownFact:
     fact: Fact
     state: FactState
     live: bool = True
-    """Whether it stands: not replaced, removed or retired. What waits stands, unshared."""
+    """Whether it is valid: not replaced, removed or retired. A waiting fact is live but unshared.
+    """
     ended: FactAct | None = None
-    """What was done about one that does not stand: it was replaced, removed or retired."""
+    """The act that ended it: replaced, removed or retired; `None` while it is live."""
     instead: int | None = None
-    """The fact that stands in its place."""
+    """The fact that replaced it."""
     sources: tuple[int, ...] = ()
-    """All attempts that said it, with those of facts that were merged into it."""
+    """All attempts that reported it, including those of facts that were merged into it."""
     reason: str = ""
-    """Of its last mark."""
+    """Reason of its last mark."""
 
     @property
     def shared(self) -> bool:
@@ -88,13 +89,13 @@ class KnownFact:
 
     @property
     def waiting(self) -> bool:
-        """Whether a person has to approve it before any worker gets it."""
+        """Whether a person must approve it before any worker gets it."""
         return self.live and self.state is FactState.WAITING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownGuidelines:
-    """A version of the guidelines and where it stands."""
+    """A version of the guidelines in its present state."""
 
     id: int
     at: datetime
@@ -108,12 +109,12 @@ class KnownGuidelines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSummary:
-    """The summary of an attempt, and where it stands in the journal."""
+    """The summary of an attempt, with its journal entry."""
 
     id: int
     at: datetime
     task: int
-    """By journal id."""
+    """Journal id of the task."""
     task_name: str
     attempt: int
     summary: Summary
@@ -121,7 +122,7 @@ class KnownSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenChore:
-    """A chore that is not done yet. `about` is the journal id of the entry it draws from."""
+    """A chore that is not done yet. `about` is the journal id of the entry that it draws from."""
 
     about: int
     chore: Chore
@@ -129,12 +130,12 @@ class OpenChore:
     attempt: int
     project: str
     tries: int = 0
-    """How often it was tried in vain."""
+    """Number of failed tries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What was deleted about a project, without its content."""
+    """What was deleted of a project, without its content."""
 
     id: int
     at: datetime

@@ -1,4 +1,4 @@
-"""What attempts taught: how it was drawn from them, and what of it stands in a prompt."""
+"""Lessons of attempts: how they were made, and which of them a prompt contains."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,10 +12,12 @@ class Birth(StrEnum):
     VERDICT = "verdict"
     """One rejected or failed attempt."""
     REFLECTION = "reflection"
-    """A look back at several attempts: an insight."""
+    """A reflection on several attempts; such a lesson is an insight."""
     PERSON = "person"
-    """A person wrote it; it stands with an attempt of the project, and comes from none unless the
-    person named a task."""
+    """A person wrote it.
+
+    It is attached to an attempt of the project, but comes from it only if the person named a task.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,49 +28,49 @@ class Lesson:
     failure_class: str = "unknown"
     """One of the classes of the configuration, `other`, or `unknown`."""
     insights: tuple[str, ...] = ()
-    """What to do instead, each a sentence."""
+    """What to do instead, one sentence each."""
     tags: tuple[str, ...] = ()
     kind: str = ""
     """The kind of the worker that did the task: `coder` or `task`."""
     files: tuple[str, ...] = ()
     """Files that it is about, relative to the workspace."""
     steps: tuple[int, ...] = ()
-    """Numbers of the attempt's steps that it rests on."""
+    """Numbers of the attempt's steps that are its evidence."""
     model: str = ""
     """The model that wrote it; empty for the fixed form."""
     born: Birth = Birth.VERDICT
     verdict: int | None = None
-    """The journal id of the verdict that it explains: a Feedback, or the end of the attempt."""
+    """Journal id of the verdict that it explains: a Feedback, or the end of the attempt."""
     origin: Origin = Origin.AUTOMATIC
-    """Of that verdict."""
+    """Origin of that verdict."""
     sources: tuple[int, ...] = ()
-    """The attempts that it comes from, by journal id."""
+    """Journal ids of the attempts that it comes from."""
     waits: str = ""
-    """Why no attempt is given it before a person approves; empty if none has to."""
+    """Why a person must approve it before any attempt is given it; empty if nobody must."""
     author: str = ""
     """The person who wrote it, if one did."""
 
 
 class LessonAct(StrEnum):
-    """What is done about a lesson."""
+    """What is done with a lesson."""
 
     RETIRED = "retired"
-    """It is out of date, and never comes back into a prompt."""
+    """It is out of date, and is not given any more."""
     RESTORED = "restored"
     """It may be given again."""
     APPROVED = "approved"
-    """It may be given for the first time: a person has read it."""
+    """It may be given, because a person has read it."""
     ARCHIVED = "archived"
-    """Nobody needed it for long; as retired, but by itself."""
+    """Retired automatically, because nobody needed it for a long time."""
     RATED = "rated"
-    """A person says what it is worth."""
+    """A person rates it."""
     GIVEN = "given"
-    """A person gives it to the next attempt of a task: the task that the entry belongs to."""
+    """A person gives it to the next attempt of the task that the entry belongs to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonMark:
-    """A change of what is thought of a lesson. `lesson` is its journal id."""
+    """A change of a lesson's state. `lesson` is its journal id."""
 
     lesson: int
     act: LessonAct
@@ -79,13 +81,13 @@ class LessonMark:
 
 
 class Method(StrEnum):
-    """Why a lesson was found, in the order in which they count."""
+    """Why a lesson was found, in order of precedence."""
 
     TASK = "task"
     """It comes from the same task."""
     TAGS = "tags"
     KIND = "kind"
-    """The same kind of work, and words in common."""
+    """The same kind of work, with words in common."""
     FILES = "files"
     TEXT = "text"
     MANUAL = "manual"
@@ -93,13 +95,13 @@ class Method(StrEnum):
 
 
 class Group(StrEnum):
-    """In which group of the comparison an attempt is."""
+    """The group of an attempt when attempts with and without lessons are compared."""
 
     NONE = "none"
-    """Nothing is compared."""
+    """No comparison is made."""
     TREATMENT = "treatment"
     CONTROL = "control"
-    """It is given no lessons, so that one sees what they are worth."""
+    """It is given no lessons, to measure what they are worth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,18 +116,18 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """What an attempt was given."""
+    """The lessons, facts and guidelines that an attempt was given."""
 
     lessons: tuple[Recalled, ...] = ()
     facts: tuple[int, ...] = ()
-    """By journal id."""
+    """Journal ids of the facts."""
     guidelines: int | None = None
-    """The version in force, by journal id."""
+    """Journal id of the version in force."""
     group: Group = Group.NONE
     tokens: int = 0
-    """Of all of it together, estimated."""
+    """Estimated tokens of all of it together."""
     seconds: float = 0.0
-    """How long it took to find."""
+    """Time it took to find them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,28 +138,28 @@ class Summary:
     topics: tuple[str, ...] = ()
     """Three to seven words or names."""
     turns: int = 0
-    """How often its model answered."""
+    """Number of answers of its model."""
     model: str = ""
     """The model that wrote it; empty for the fixed form."""
 
 
 class Chore(StrEnum):
-    """What is to be drawn from an entry of the journal."""
+    """What has to be drawn from an entry of the journal."""
 
     SUMMARY = "summary"
-    """From the end of an attempt: its summary, and facts out of it."""
+    """From the end of an attempt: its summary, and its facts."""
     LESSON = "lesson"
-    """From a verdict that is a rejection."""
+    """From a verdict that rejects a result: a lesson."""
     REVIEW = "review"
     """From the end of an attempt: the review of its pending facts."""
 
 
 class StudyState(StrEnum):
-    """What became of one try at a chore."""
+    """The result of one try at a chore."""
 
     DONE = "done"
     REFUSED = "refused"
-    """There is nothing worth keeping in it; it is not tried again."""
+    """There was nothing worth keeping; it is not tried again."""
     FAILED = "failed"
     """It may be tried again."""
 

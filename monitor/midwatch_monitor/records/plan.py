@@ -1,11 +1,11 @@
-"""What an attempt means to do: its plan, the checks of it, and what is claimed of finished work."""
+"""Plans of attempts, checks of plans, and claims about finished work."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class PlanStepState(StrEnum):
-    """Where one plan step stands."""
+    """The states of a plan step."""
 
     OPEN = "open"
     DONE = "done"
@@ -14,25 +14,25 @@ class PlanStepState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStep:
-    """One item of the plan."""
+    """One item of a plan."""
 
     title: str
     state: PlanStepState = PlanStepState.OPEN
     files: tuple[str, ...] = ()
-    """The files that it should leave behind, relative to the workspace."""
+    """Files that it should produce, relative to the workspace."""
     acceptance: tuple[str, ...] = ()
     """Commands that exit with 0 once it is done."""
     confidence: int | None = None
-    """How sure the planner is of it, in percent."""
+    """The planner's confidence in it, in percent."""
     requests: int | None = None
-    """Its share of the task's model requests; more for what is less sure."""
+    """Its share of the task's model requests; plan steps with less confidence get more."""
     flag: str = ""
-    """The reservation with which it was finished: what a later check has to look at."""
+    """The reservation under which it was finished, which a later check has to look at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What an attempt means to do, in order. A revision replaces the open plan steps only."""
+    """The plan steps of an attempt, in order. A revision replaces the open ones only."""
 
     steps: tuple[PlanStep, ...]
     revision: int = 0
@@ -47,7 +47,7 @@ class Plan:
 
     @property
     def bare(self) -> bool:
-        """Whether it is no more than the task itself: one open step of which nothing is said."""
+        """Whether it is only the task itself: one open plan step with nothing but a title."""
         return len(self.steps) == 1 and self.steps[0] == PlanStep(title=self.steps[0].title)
 
     @property
@@ -57,17 +57,17 @@ class Plan:
 
     @property
     def open_titles(self) -> tuple[str, ...]:
-        """The titles of what is still to be done."""
+        """Titles of the open plan steps."""
         return tuple(step.title for step in self.steps if step.state is PlanStepState.OPEN)
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The reservations that were made, in order, each with its plan step's title."""
+        """The reservations, in order, each with its plan step's title."""
         return tuple(f"{step.title}: {step.flag}" for step in self.steps if step.flag)
 
 
 class Ruling(StrEnum):
-    """What was decided about what a worker asked for."""
+    """The decision about a worker's request."""
 
     PENDING = "pending"
     GRANTED = "granted"
@@ -76,28 +76,28 @@ class Ruling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanCheck:
-    """A worker's look at the rest of its plan, between two plan steps."""
+    """A worker's review of the rest of its plan, between two plan steps."""
 
     plan_step: int
     """The plan step that is about to begin."""
     assumption: str
-    """What the plan takes for granted from here on."""
+    """What the plan assumes from here on."""
     reality: str
-    """What the work so far has shown of it."""
+    """What the work so far has shown about that."""
     impact: str
-    """What follows for the plan steps that remain."""
+    """The consequences for the remaining plan steps."""
     options: tuple[str, ...] = ()
     choice: str = ""
-    """Which of them, and why it is the simplest."""
+    """The chosen option, and why it is the simplest."""
     proposed: tuple[str, ...] = ()
-    """The plan steps that should remain; empty keeps the plan as it is."""
+    """The proposed remaining plan steps; empty keeps the plan as it is."""
     ruling: Ruling = Ruling.GRANTED
-    """Pending where the supervisor is to approve what is proposed."""
+    """Pending if the supervisor has to approve the proposal."""
     reason: str = ""
 
 
 class ClaimState(StrEnum):
-    """What is known of a claim."""
+    """What is known about a claim."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -106,7 +106,7 @@ class ClaimState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One thing that is said of finished work, as far as there is evidence for it."""
+    """One claim about finished work, and whether evidence supports it."""
 
     what: str
     state: ClaimState
@@ -115,17 +115,17 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What was claimed of a finished plan step, or of the task, and what was found."""
+    """The claims about a finished plan step or task, and what was found."""
 
     plan_step: int
     """0 for the task as a whole."""
     goal: str
     claims: tuple[Claim, ...] = ()
-    """Of files, structure and behaviour, each with the state that the evidence allows."""
+    """Claims about files, structure and behaviour, each with the state that the evidence allows."""
     confidence: int
-    """Overall, in percent; lowered where claims are unproven."""
+    """Overall confidence in percent; lowered if claims are unproven."""
     accepted: bool
     flag: str = ""
-    """Why it is done with a reservation; empty for done without one."""
+    """The reservation under which it is done; empty if there is none."""
     doubts: tuple[str, ...] = ()
-    """Why it was refused, or what was claimed without evidence."""
+    """Why it was refused, or which claims have no evidence."""

@@ -1,4 +1,4 @@
-"""What is observed of an attempt: steps, edits, checkpoints, changes of its circumstances."""
+"""What is observed of an attempt: steps, edits, checkpoints, and changes around it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from midwatch_monitor.records.work import Activity, Budget, Lifecycle, Outage
 
 
 class StepKind(StrEnum):
-    """The three shapes of a step."""
+    """The kinds of a step."""
 
     TOOL = "tool"
     MESSAGE = "message"
@@ -17,7 +17,7 @@ class StepKind(StrEnum):
 
 
 class Writer(StrEnum):
-    """Who changed a file. A person's edits count for no rule."""
+    """Who changed a file. No rule counts the edits of a person."""
 
     WORKER = "worker"
     OTHER = "other"
@@ -25,7 +25,7 @@ class Writer(StrEnum):
 
 
 class Course(StrEnum):
-    """What a worker says it will do next (the seed's `decision`)."""
+    """What a worker says it will do next: the `decision` of a checkpoint."""
 
     CONTINUE = "continue"
     PIVOT = "pivot"
@@ -34,14 +34,14 @@ class Course(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A file that is no longer what it was."""
+    """A file that was changed or deleted."""
 
     path: str
-    """Relative to the workspace, with forward slashes."""
+    """Path relative to the workspace, with forward slashes."""
     digest: str = ""
-    """Of the content afterwards; empty where it is not known."""
+    """Digest of the content afterwards; empty if unknown."""
     before: str = ""
-    """Of the content before; empty where it is not known or there was none."""
+    """Digest of the content before; empty if unknown, or if there was none."""
     writer: Writer = Writer.WORKER
     deleted: bool = False
 
@@ -51,13 +51,13 @@ class Checkpoint:
     """A worker's own report through `reflect`. Percentages are integers from 0 to 100."""
 
     progress_percent: int
-    """Toward the current plan step."""
+    """Progress in the current plan step."""
     confidence: int
-    """In the current approach."""
+    """Confidence in the current approach."""
     decision: Course = Course.CONTINUE
     blockers: tuple[str, ...] = ()
     files_done: tuple[str, ...] = ()
-    """As told by the worker: for people to read, never counted as edits."""
+    """Files that the worker names as done, for people to read; never counted as edits."""
     notes: str = ""
     estimated_steps_left: int | None = None
     plan_step: int = 1
@@ -68,25 +68,25 @@ class Step:
     """One observed act in an attempt: a tool call with its result, a checkpoint, or plain text."""
 
     number: int
-    """From 1, without gaps, in the order of completion."""
+    """Number from 1, without gaps, in the order of completion."""
     kind: StepKind
     at: datetime | None = None
     request: int = 0
-    """The model request that it came from; 0 where it is not known."""
+    """Number of the model request that it came from; 0 if unknown."""
     tool: str = ""
     args: str = ""
-    """The arguments as canonical JSON, or as the text that the source had."""
+    """The arguments as canonical JSON, or as the text of the source."""
     path: str = ""
     """The file that the arguments name, if any."""
     edits: tuple[Edit, ...] = ()
     ok: bool | None = None
-    """Whether the act succeeded; `None` where the source does not say."""
+    """Whether the act succeeded; `None` if the source does not say."""
     exit_code: int | None = None
     output: str = ""
     output_digest: str = ""
-    """Of the whole output, where `output` is empty or cut."""
+    """Digest of the whole output, if `output` is empty or cut."""
     text: str = ""
-    """What the model said with it."""
+    """What the model said along with it."""
     tokens: int = 0
     cost_usd: float = 0.0
     call: str = ""
@@ -102,33 +102,32 @@ class Change:
     reflect: bool | None = None
     """Whether the worker has the `reflect` tool."""
     reflect_every: int | None = None
-    """The reminder interval now in force, in requests; steady workers earn a longer one."""
+    """The reminder interval from here on, in requests; steady workers get a longer one."""
     confidence_counts: bool | None = None
-    """Whether the rules go by what the worker states of its confidence: not where that of its
-    model proved to be worth nothing."""
+    """Whether rules use the stated confidence; not if it has proved worthless for this model."""
     plan_step: int | None = None
     plan_steps: int | None = None
     revision: int | None = None
     plan_step_requests: int | None = None
-    """The share of the task's model requests that the plan step in hand has."""
+    """The current plan step's share of the task's model requests."""
     plan_step_files: tuple[str, ...] | None = None
-    """The files that the plan step in hand should leave behind, where no plan tells so."""
+    """Files that the current plan step should produce, if no plan says so."""
     model: str | None = None
-    """The model that goes on from here."""
+    """The model from here on."""
     lifecycle: Lifecycle | None = None
     activity: Activity | None = None
     doing: str = ""
-    """What exactly, where an activity is set: the commands or tools that run. For people."""
+    """The commands or tools that run, if an activity is set. For people."""
     budget: Budget | None = None
     node: str | None = None
-    """The node of a fleet that goes on with it from here."""
+    """The node of a fleet that continues the attempt from here."""
     sandbox: str | None = None
-    """What its commands run in from here; `none` for nothing."""
+    """The sandbox of its commands from here on; `none` for none."""
     outage: Outage | None = None
-    """What became of the provider of a model that it waits for."""
+    """An outage of a model's provider that it waits for, or the end of one."""
     acts: tuple[Action, ...] | None = None
-    """All that can be done to a worker that somebody else started, from here on."""
+    """All acts that are possible from here on, on a worker that somebody else started."""
 
 
 Event = Step | Change
-"""What the rules are fed, in order: live, from the journal, or from a trace."""
+"""The input of the rules, in order: live, from the journal, or from a trace."""

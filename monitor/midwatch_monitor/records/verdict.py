@@ -1,24 +1,26 @@
-"""Whether a result was accepted, by whatever says so. Pure."""
+"""Whether a result was accepted, derived from records of the journal. Pure."""
 
 from midwatch_monitor.records import AttemptTransition, Ending, Feedback, Origin, Record, Sign
 
 _REJECTED = frozenset({Ending.UNACCEPTED, Ending.STUCK, Ending.RESTARTED, Ending.OUT_OF_BUDGET})
-"""Endings that say something of the work. An error of the provider, a canceled attempt, one that
-was split and one that nobody checked do not."""
+"""Endings that reject the work.
+
+An error, a cancellation, a split and an unchecked end say nothing about it.
+"""
 _STRONGER = (Origin.AUTOMATIC, Origin.IMPLIED, Origin.EXPLICIT)
-"""Each one counts more than those before it."""
+"""Origins in rising order of weight."""
 
 
 def weight(origin: Origin) -> int:
-    """How much a verdict counts by its origin: a sign more than the checks, a person's word most.
+    """Return the weight of a verdict by its origin, from 0: automatic, implied, explicit.
 
-    From 0; of two verdicts on one attempt the one that weighs less is passed over.
+    Of two verdicts on one attempt, the one that weighs less is ignored.
     """
     return _STRONGER.index(origin)
 
 
 def verdict_of(record: Record) -> Feedback | None:
-    """The verdict that a record of the journal is or implies; `None` for any other record."""
+    """Return the verdict that a record is or implies, or `None`."""
     if isinstance(record, Feedback):
         return record
     if not isinstance(record, AttemptTransition) or record.ending is None:
@@ -36,9 +38,9 @@ def verdict_of(record: Record) -> Feedback | None:
 
 
 def teaches(record: Record) -> bool:
-    """Whether a record is a rejection that a lesson is to be drawn from.
+    """Return whether a record is a rejection from which a lesson should be drawn.
 
-    A reviewer's refusal is none by itself: the attempt that it ended is.
+    A reviewer's rejection alone is not; the end of the attempt that follows from it is.
     """
     verdict = verdict_of(record)
     if verdict is None or verdict.accepted:

@@ -1,4 +1,4 @@
-"""What is wanted and who tries it: tasks, attempts, budgets."""
+"""Tasks, attempts and their budgets."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ class Lifecycle(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether nothing can follow: a late result must not overwrite it."""
+        """Whether it is final; a late result must not overwrite it."""
         return self in _OVER
 
 
@@ -33,9 +33,9 @@ class Ending(StrEnum):
     DONE = "done"
     """Every acceptance check passed."""
     UNCHECKED = "unchecked"
-    """It ended by itself, and nobody checked what it did."""
+    """It ended by itself, and nobody checked its result."""
     UNACCEPTED = "unaccepted"
-    """The worker said that it was done, and an acceptance check failed."""
+    """The worker reported that it was done, but an acceptance check failed."""
     STUCK = "stuck"
     """Stopped by the supervisor or the policy."""
     RESTARTED = "restarted"
@@ -47,11 +47,11 @@ class Ending(StrEnum):
     ERROR = "error"
     """The worker, its model or its workspace failed."""
     CANCELED = "canceled"
-    """A person, or the end of the run, stopped or withdrew it."""
+    """Stopped or withdrawn by a person or the end of the run."""
 
 
 class Activity(StrEnum):
-    """What an attempt is doing right now, so that silence can be judged by its kind."""
+    """What an attempt is doing now; the limits of silence depend on it."""
 
     MODEL = "model"
     COMMAND = "command"
@@ -65,26 +65,26 @@ _LASTING = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """A provider that an attempt waits for, or whose outage is over."""
+    """An outage of a provider that an attempt waits for, or the end of one."""
 
     url: str
     reason: str
     """Why the last request failed."""
     since: datetime
-    """When the first one failed that nothing has answered since."""
+    """Time of the first failed request of this outage."""
     next_try: datetime | None = None
-    """`None`: nobody tries before the run is resumed."""
+    """Time of the next request; `None` if there is none before the run is resumed."""
     over: bool = False
 
     @property
     def lasting(self) -> bool:
-        """Whether people are told: not of what passes within five seconds."""
+        """Whether people are told; not if it passes within five seconds."""
         return self.next_try is None or self.next_try - self.since >= _LASTING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meter:
-    """How much of one resource is used, and how much there is (`None`: no limit)."""
+    """Usage of one resource, and its limit (`None`: no limit)."""
 
     used: float = 0.0
     limit: float | None = None
@@ -107,7 +107,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """So much more of the four resources."""
+    """An increase of the four resources."""
 
     requests: int = 0
     tokens: int = 0
@@ -120,7 +120,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRequest:
-    """A worker asks for more than its task was given."""
+    """A worker's request for more budget."""
 
     wanted: Grant
     reason: str
@@ -128,19 +128,19 @@ class BudgetRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionRequest:
-    """A worker asks a person whether it may do something, and waits for that."""
+    """A worker's request for permission to do something; the worker waits for a person's answer."""
 
     tool: str
-    """Which it would call, by its name or its kind."""
+    """The tool that it would call, by name or kind."""
     what: str
-    """What it would do, in words that may follow `asks to`."""
+    """What it would do, in words that can follow `asks to`."""
     step: int = 0
-    """The attempt's last step by then."""
+    """The attempt's last step at that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What somebody other than the worker used of a model."""
+    """Usage of a model by anything other than the worker."""
 
     role: str
     """`supervisor`, `planner`, `reviewer` or `reflector`."""
@@ -151,7 +151,7 @@ class Spending:
 
 
 SESSION = "session "
-"""What the source of a run begins with that is a session of an agent started elsewhere."""
+"""Prefix of the source of a run that is a session of an agent started elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,24 +161,24 @@ class Run:
     id: int
     started_at: datetime
     source: str
-    """The task file as it was named, for people."""
+    """Name of the task file, for people."""
     settings: str
     """The configuration in force as JSON, so that a resumed run keeps it."""
     keeper: Keeper = Keeper.PROCESS
 
     @property
     def of_session(self) -> bool:
-        """Whether it is a session of an agent that somebody else started, and Midwatch watched."""
+        """Whether it is a session of an agent that somebody else started and Midwatch watched."""
         return self.source.startswith(SESSION)
 
 
 EMBEDDED = "{}"
-"""The specification of a task that came without a task file."""
+"""The specification of a task without a task file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One task as the journal knows it. `name` is the id that its owner wrote in the task file."""
+    """A task in the journal. `name` is the id that its owner wrote in the task file."""
 
     id: int
     run: int
@@ -187,11 +187,11 @@ class Task:
     spec: str
     """The task's whole specification as JSON, so that a run resumes without its file."""
     project: str = ""
-    """What lessons, guidelines and facts of it belong to; empty if nothing is learned from it."""
+    """Project of its lessons, guidelines and facts; empty if nothing is learned from it."""
 
     @property
     def embedded(self) -> bool:
-        """Whether it came without a task file: of an agent that Midwatch did not start."""
+        """Whether it has no task file: its agent was not started by Midwatch."""
         return self.spec == EMBEDDED
 
 
