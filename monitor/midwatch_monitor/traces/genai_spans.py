@@ -177,10 +177,12 @@ class SpanSession(SessionReader):
         )
         parts = {part["type"].text for each in answers for part in each["parts"]}
         reasons = {each.text for each in has["gen_ai.response.finish_reasons"]}
-        if not _CALLED & (parts | reasons):
-            yield self._calls.number(step)
-        else:
+        # One that tells neither what it said nor why it ended may have called what follows.
+        silent = not (step.text or parts or reasons or span["failed"])
+        if silent or _CALLED & (parts | reasons):
             self._answer = ModelAnswer(key=key, step=step)
+        else:
+            yield self._calls.number(step)
 
     def _tool(self, span: JsonNode) -> Step:
         has, at, key = span["attributes"], span["end"].time, _key(span)
