@@ -1,1 +1,1 @@
-"""What is decided about an attempt, by a policy, a model or an answer to the worker."""
+"""Decisions about attempts, by the policy or a model, and answers to worker requests."""

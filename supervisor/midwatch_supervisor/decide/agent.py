@@ -1,4 +1,4 @@
-"""The supervisor agent: a model decides within the policy; where it fails, the policy decides."""
+"""The supervisor agent: a model decides within the policy; if it fails, the policy decides."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -53,10 +53,10 @@ REQUESTS = 8
 """Model requests that one try may take: enough to look a few times, and then to answer."""
 
 CORRECTIONS = 2
-"""How often within one try an unusable answer is handed back with the reason."""
+"""How often within one try the model may correct an unusable answer."""
 
 _HOPELESS = (ModelRequestRejectedError, ModelQuotaExceededError, UsageLimitExceeded, UserError)
-"""Errors that stay the same however often the model is asked: the next answer is the policy's."""
+"""Errors that no retry can remove, so the policy answers at once."""
 
 INSTRUCTIONS = f"""\
 You supervise an AI worker that its monitor reports as possibly stuck. Find the one cause, then
@@ -100,18 +100,18 @@ the evidence at hand does not decide it."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A decision, and what it took."""
+    """A decision, with its cost and a fault of the model, if any."""
 
     decision: Decision
     spending: Spending | None = None
-    """`None` where no model answered."""
+    """`None` if no model answered."""
     fault: Fault | None = None
-    """An answer of the model that could not be used."""
+    """Set if the model gave an answer that could not be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply(Generic[T]):
-    """What a model answered at last, or why it did not."""
+    """The final answer of a model, or the reason why there is none."""
 
     answer: T | None = None
     reason: str = ""
@@ -120,7 +120,7 @@ class ModelReply(Generic[T]):
 
 
 class Supervisor:
-    """Answers escalations and requests of workers with a model; without one, by the policy."""
+    """Answers escalations and worker requests with a model, or without one by the policy."""
 
     def __init__(
         self,
@@ -136,11 +136,11 @@ class Supervisor:
         self._judge = None if model is None else _agent(model, RequestVerdict, RULING)
 
     async def decide(self, context: DecisionContext, evidence: AttemptEvidence) -> Decided:
-        """The decision of one escalation; a fault of the model never raises.
+        """Decide about an escalation; a fault of the model never raises.
 
-        A passing fault is tried again, all tries together take at most `timeout_seconds`, and
-        then the policy table decides, with the fault in the rationale. It decides as well once
-        the decisions about the attempt have taken `max_requests`.
+        Transient faults are retried, for at most `timeout_seconds` altogether. After that, or once
+        the decisions about the attempt have used `max_requests`, the policy table decides, with the
+        fault in the rationale.
         """
         if self._agent is None:
             return Decided(decision=choose(context))
@@ -156,9 +156,9 @@ class Supervisor:
     async def rule(
         self, asked: OpenRequest, context: DecisionContext, evidence: AttemptEvidence
     ) -> RequestRuling:
-        """The answer to what a worker asks for; a fault of the model never raises.
+        """Answer a worker request; a fault of the model never raises.
 
-        What the caps refuse, no model is asked about.
+        The model is not asked about a request that the caps refuse.
         """
         ruled = by_policy(asked, context)
         if self._judge is None or asked.reason_to_refuse(context):
@@ -186,7 +186,7 @@ class Supervisor:
         try:
             async with deadline:
                 answer = await self._try(agent, before, context, evidence, used)
-        except Exception as error:  # whatever a provider's client raises, the policy can answer
+        except Exception as error:  # the policy answers, whatever a provider's client raises
             late = f"no answer within {self._settings.timeout_seconds:g} s"
             why = late if deadline.expired() else _fault(error)
             refused = isinstance(error, UnexpectedModelBehavior) and not deadline.expired()
@@ -205,7 +205,7 @@ class Supervisor:
         evidence: AttemptEvidence,
         used: list[Sequence[ModelMessage]],
     ) -> T:
-        """Ask until there is an answer; the messages of every try go into `used`."""
+        """Ask until there is an answer; append the messages of every try to `used`."""
         settings, blocks = self._settings, DataBlocks.with_new_code()
         chars = max(MIN_CHARS, settings.max_evidence_chars // 2)
         shown = replace(context, diff=await _diff(evidence))
@@ -235,7 +235,7 @@ class Supervisor:
 
 
 async def _diff(evidence: AttemptEvidence) -> str:
-    """The diff, or why there is none to see: no decision waits for git."""
+    """Return the diff, or why it cannot be read: no decision waits for git."""
     try:
         return await evidence.diff()
     except WorkspaceError as error:
@@ -261,7 +261,7 @@ def _agent(model: Model, output: type[T], instructions: str) -> Agent[Inquiry, T
 
 
 def _choices(context: DecisionContext) -> str:
-    """What may be chosen for each diagnosis, and what there is to choose from."""
+    """Describe the actions allowed for each diagnosis, and the models and workers on offer."""
     lines: dict[str, list[str]] = {}
     for diagnosis in Diagnosis:
         may = ", ".join(action.value for action in allowed_actions(context, diagnosis))
@@ -296,11 +296,11 @@ def _spending_of(model: str, used: Sequence[Sequence[ModelMessage]]) -> Spending
 
 
 def _passing(error: BaseException) -> bool:
-    # A cancellation or an interrupt is no fault of the model: it goes through at once.
+    # A cancellation or an interrupt is no fault of the model, so it is not retried.
     return isinstance(error, Exception) and not isinstance(error, _HOPELESS)
 
 
 def _fault(error: Exception) -> str:
-    # The cause says what the last answer had wrong, where the error only says "too often".
+    # The cause says what was wrong with the last answer; the error only says "too often".
     cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
     return cut(f"{type(error).__name__}: {error}{cause}", 600)

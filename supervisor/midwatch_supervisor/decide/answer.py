@@ -1,4 +1,4 @@
-"""The answers of the supervisor's model: their schema, what makes them usable, what they become."""
+"""The answers of the supervisor's model: their schema, checks, and the resulting decisions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from midwatch_tools.data_blocks import DataBlocks, cut, escape
 
 @dataclass(slots=True, kw_only=True)
 class Inquiry:
-    """One try at a decision: what it is about, and how much may still be shown."""
+    """One try at a decision: its subject, and how much evidence may still be shown."""
 
     context: DecisionContext
     evidence: AttemptEvidence
@@ -34,10 +34,13 @@ class Inquiry:
     room: int
     """Characters of evidence that the tools may still return."""
     urged: bool = False
-    """Whether it was asked once for the steps that the diagnosis rests on."""
+    """Whether the model was already asked once for the steps that support the diagnosis."""
 
     def show(self, name: str, text: str) -> str:
-        """A tool's answer as a data block, counted against what may still be shown."""
+        """Return a tool's answer as a data block, and deduct its length from `room`.
+
+        Raises ToolFailed if hardly any room is left.
+        """
         if self.room < MIN_CHARS // 4:
             raise ToolFailed("No more evidence can be shown: decide on what you have.")
         room = max(0, self.room - len(self.blocks.frame(name, "")))
@@ -76,11 +79,11 @@ def checkpoints(ctx: RunContext[Inquiry]) -> str:
 
 
 LOOKING = (timeline, output, diff, checkpoints)
-"""The tools."""
+"""The tools with which the model looks at evidence."""
 
 
 def require_known_steps(context: DecisionContext, *numbers: int) -> None:
-    """Raise ModelRetry for numbers that no step has."""
+    """Raise ModelRetry for numbers of steps that do not exist."""
     unknown = sorted({number for number in numbers if not 1 <= number <= context.last_step})
     if unknown:
         names, last = ", ".join(map(str, unknown)), context.last_step
@@ -102,7 +105,7 @@ class GrantAnswer(BaseModel):
 
     @property
     def word(self) -> Grant:
-        """The same as a word of the journal."""
+        """The same as a `Grant` of the journal."""
         return Grant(**self.model_dump())
 
 
@@ -165,7 +168,7 @@ class Answer(BaseModel):
 
 
 def check_answer(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
-    """The answer if it can be carried out; else ModelRetry with what is wrong with it."""
+    """Return the answer if it can be carried out; else raise ModelRetry with the reason."""
     context, action = ctx.deps.context, Action(answer.action)
     may = allowed_actions(context, answer.diagnosis)
     if action not in may:
@@ -184,9 +187,9 @@ def check_answer(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
 
 
 def decision_of(answer: Answer, context: DecisionContext, *, author: str) -> Decision:
-    """The decision that a checked answer becomes.
+    """Return the decision that a checked answer becomes.
 
-    Where it names no steps though it was asked for them, those of the first reading stand in.
+    If it names no steps although the model was asked for them, those of the first reading are used.
     """
     action = Action(answer.action)
     terms, cut = _terms(action, answer, context)
@@ -241,7 +244,7 @@ def _check_parts(answer: Answer, context: DecisionContext) -> None:
 
 
 def _terms(action: Action, answer: Answer, context: DecisionContext) -> tuple[Terms, str]:
-    """The terms, and what of them was cut, in words."""
+    """Return the terms, and in words what was cut from them."""
     table = terms_for(action, context, answer.diagnosis)
     match action:
         case Action.GRANT_BUDGET:
@@ -249,7 +252,7 @@ def _terms(action: Action, answer: Answer, context: DecisionContext) -> tuple[Te
         case Action.SWITCH_MODEL:
             return Terms(model=answer.model or table.model), ""
         case Action.RESTART:
-            # What it names is its own choice, to keep nothing included.
+            # The model's choice counts, even if it keeps nothing.
             worker = answer.worker or table.worker
             return Terms(worker=worker, keep=tuple(answer.keep), after=answer.after), ""
         case Action.SPLIT if answer.parts:
@@ -273,7 +276,7 @@ def _grant_terms(answer: Answer, context: DecisionContext, table: Terms) -> tupl
 
 
 def _part(part: PartAnswer, context: DecisionContext) -> Part:
-    """A part with the checks of its plan step: a model writes no commands that are then run."""
+    """Return a part with the checks of its plan step: a model must not write commands to run."""
     steps = context.plan.steps
     checks = steps[part.plan_step - 1].acceptance if part.plan_step else ()
     return Part(title=part.title, goal=part.goal, acceptance=checks)

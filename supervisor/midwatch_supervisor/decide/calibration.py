@@ -1,4 +1,4 @@
-"""What the journal knows of each model's stated confidence, read as the journal grows."""
+"""How far each model's stated confidence came true, read from the journal as it grows."""
 
 import asyncio
 import logging
@@ -27,14 +27,17 @@ from midwatch_monitor.records import (
 log = logging.getLogger(__name__)
 
 RECENT = 200
-"""Attempts of a model that count, the newest: more would hardly move its curve, a provider may
-change what stands behind a name, and reading stays short however long the journal is."""
+"""Newest attempts of a model that count.
+
+More would hardly change its curve, a provider may change the model behind a name, and reading stays
+short however long the journal is.
+"""
 
 
 class Calibrator:
-    """Follows how attempts ended and what they had said of themselves, over all runs.
+    """Follows how attempts of all runs ended, and what confidence they had stated.
 
-    The first question reads the journal, the later ones only what is new.
+    The first call reads the journal; later calls read only what is new.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -45,22 +48,22 @@ class Calibrator:
     def _forget(self) -> None:
         self._after = 0
         self._endings: dict[int, Ending | None] = {}
-        """Of the attempts that are over, by id."""
+        """Endings of finished attempts, by attempt id."""
         self._verdicts: dict[int, bool] = {}
-        """What people said of an attempt's result, the newest."""
+        """Whether people accepted an attempt's result, by attempt id; the newest verdict."""
         self._changed: set[int] = set()
-        """Attempts that are to be looked at."""
+        """Ids of attempts whose samples are to be updated."""
         self._names: dict[int, str] = {}
-        """Of tasks, by id."""
+        """Task names, by task id."""
         self._samples: dict[str, dict[int, Sample]] = defaultdict(dict)
-        """By model and attempt."""
+        """Samples by model and attempt id."""
         self._fitted: dict[str, Calibration | None] = {}
 
     async def samples(self) -> tuple[Sample, ...]:
-        """The newest finished attempts of each model, at most `RECENT`, in the order of their ids.
+        """Return the newest finished attempts of each model, at most `RECENT`, ordered by id.
 
-        Left out is what has no model, never reported, or was canceled without a person's verdict.
-        Raises JournalError.
+        Leaves out attempts that have no model, never reported, or were canceled without a person's
+        verdict. Raises JournalError.
         """
         async with self._lock:
             await self._catch_up()
@@ -68,7 +71,7 @@ class Calibrator:
             return tuple(sorted(found, key=lambda sample: sample.attempt))
 
     async def calibration(self, model: str) -> Calibration | None:
-        """The calibration of a model; `None` after too few attempts, or if it cannot be had."""
+        """Return the calibration of a model; `None` after too few attempts, or if reading fails."""
         try:
             async with self._lock:
                 await self._catch_up()
@@ -76,12 +79,12 @@ class Calibrator:
                     samples = self._samples.get(model, {})
                     self._fitted[model] = calibrate(tuple(samples.values()))
                 return self._fitted[model]
-        except Exception as error:  # whoever asks shows or decides something without it
+        except Exception as error:  # callers can do without it
             log.warning("the confidence of %s cannot be calibrated: %s", model, error)
             return None
 
     async def separation(self, model: str) -> Separation | None:
-        """How well a model's confidence parts success from failure; `None` as above."""
+        """Return how well a model's confidence separates success from failure; `None` as above."""
         try:
             async with self._lock:
                 await self._catch_up()
@@ -96,12 +99,12 @@ class Calibrator:
             async for entry in self._journal.all_entries(self._after, kinds=kinds):
                 self._take(entry)
                 self._after = entry.id
-            # The newest first: what is older than all that count need not be read.
+            # The newest first, because attempts older than all that count need not be read.
             for id in sorted(self._changed, reverse=True):
                 await self._sample(id)
                 self._changed.discard(id)
         except JournalError:
-            # An attempt may have been erased meanwhile; a new beginning does not know of it.
+            # An attempt may have been erased meanwhile; reading from the start skips it.
             self._forget()
             raise
 
@@ -120,7 +123,7 @@ class Calibrator:
 
     async def _sample(self, id: int) -> None:
         if id not in self._endings:
-            return  # it has a verdict, but works on
+            return  # it has a verdict but is not over
         succeeded = success(self._endings[id], accepted=self._verdicts.get(id))
         if succeeded is None:
             return

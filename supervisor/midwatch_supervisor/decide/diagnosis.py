@@ -1,4 +1,4 @@
-"""Which one cause the signs point to, and the failure that an attempt comes back to. Pure."""
+"""Finds the cause that the signs point to, and the failure that an attempt comes back to. Pure."""
 
 import re
 from collections import Counter
@@ -27,18 +27,18 @@ from midwatch_monitor.shell.claimed_edits import changing
 from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, was_in_vain
 
 _RECENT = 12
-"""Steps of work whose failures count: what failed before that is history."""
+"""Newest steps of work whose failures count."""
 _FRESH = 2
-"""Steps within which what the provider did is still its doing."""
+"""Steps for which a recent fault of the provider still counts as the cause."""
 _GONE = 0.9
-"""From this share on a budget is as good as gone; where `budget_burn` warns."""
+"""Share of the budget from which on it counts as used up; `budget_burn` warns there too."""
 _CHECKPOINTS = 5
-"""So many reports with less than half of the plan done, and little confidence, are too many."""
+"""Checkpoints after which low confidence in a plan less than half done means it is too much."""
 _TAIL = 4_000
 
 _DOUBTFUL = frozenset({"low_confidence", "declining_confidence"})
 _CALLS = frozenset({"explicit_escalation"})
-"""Who asks for help is heard, whatever got better meanwhile."""
+"""A worker that asks for help is never a false alarm, even if the work got better since."""
 _APPROACH = frozenset(
     {
         "repeated_edits",
@@ -53,7 +53,7 @@ _APPROACH = frozenset(
         "unsupported_claim",
     }
 )
-"""Rules whose condition is itself a sign of an approach that does not get there."""
+"""Rules whose alerts are signs that the approach does not work."""
 
 _MISSING = re.compile(
     r"ModuleNotFoundError|No module named\b|ImportError: cannot import\b|\bcommand not found\b"
@@ -78,11 +78,11 @@ _IMPOSSIBLE = re.compile(
 
 
 CauseSteps = tuple[int, ...] | None
-"""The steps by which a cause shows itself; `None` where it does not."""
+"""Steps that show a cause; `None` if the cause does not apply."""
 
 
 def diagnose(context: DecisionContext) -> Diagnosed:
-    """The first cause of the table that shows itself; `unknown` where none does."""
+    """Return the first cause of the table that applies, or `unknown`."""
     for cause, look in TABLE:
         steps = look(context)
         if steps is not None:
@@ -91,7 +91,7 @@ def diagnose(context: DecisionContext) -> Diagnosed:
 
 
 def _provider(context: DecisionContext) -> CauseSteps:
-    """The provider was asked again just now, or lets the attempt wait."""
+    """Check whether the provider was retried just now, or makes the attempt wait."""
     if context.fires("silence") and context.activity is Activity.RATE_LIMITED:
         return (context.last_step,)
     recent = [
@@ -103,12 +103,12 @@ def _provider(context: DecisionContext) -> CauseSteps:
 
 
 def _missing_dependency(context: DecisionContext) -> CauseSteps:
-    """The last failures say that something is not installed."""
+    """Check whether the last failures say that something is not installed."""
     return _last_failures(context, _lacks_program)
 
 
 def _environment(context: DecisionContext) -> CauseSteps:
-    """Something around the work stands in its way, or another attempt works on the same file."""
+    """Check for obstacles outside the work, or another attempt that edits the same file."""
     if blocked := context.fires("blocked_environment"):
         return _evidence(blocked)
     if any(each.elder for each in context.concurrent) and len(
@@ -119,7 +119,7 @@ def _environment(context: DecisionContext) -> CauseSteps:
 
 
 def _budget(context: DecisionContext) -> CauseSteps:
-    """The budget ends before the work does, and nothing else is wrong with the work."""
+    """Check whether the budget ends before the work, with nothing else wrong with the work."""
     others = [each for each in context.fires(*_APPROACH) if each.severity.alarm]
     burns = context.fires("budget_burn")
     if others or not (burns or share_used(context.budget) >= _GONE):
@@ -128,7 +128,7 @@ def _budget(context: DecisionContext) -> CauseSteps:
 
 
 def _wrong_worker(context: DecisionContext) -> CauseSteps:
-    """It lacks a tool, or a permission, that the work needs."""
+    """Check whether the worker lacks a tool or a permission that the work needs."""
     unknown = [
         step.number
         for step in _work(context)
@@ -143,7 +143,7 @@ def _wrong_worker(context: DecisionContext) -> CauseSteps:
 
 
 def _infeasible(context: DecisionContext) -> CauseSteps:
-    """The worker says so, with a cause that stays; or neither another plan nor a restart helped."""
+    """Check whether the worker reports a permanent obstacle, or replan and restart failed."""
     failed = {past.action for past in context.task_wide if was_in_vain(past)}
     if {Action.REPLAN, Action.RESTART} <= failed:
         return _evidence(context.alerts)
@@ -159,7 +159,7 @@ def _infeasible(context: DecisionContext) -> CauseSteps:
 
 
 def _needs_split(context: DecisionContext) -> CauseSteps:
-    """One plan step takes too long, or the plan as a whole does and nothing goes round."""
+    """Check whether a plan step takes too long, or the whole plan does without going in circles."""
     if long := context.fires("steps_on_plan_step"):
         return _evidence(long)
     if any(alert.severity.alarm for alert in context.fires(*_APPROACH)):
@@ -178,7 +178,7 @@ def _needs_split(context: DecisionContext) -> CauseSteps:
 
 
 def _false_alarm(context: DecisionContext) -> CauseSteps:
-    """The work got better since, or only the worker's own doubt fires while the checks pass."""
+    """Check whether the work got better since, or only doubt fires while the checks pass."""
     if not context.alerts or context.fires(*_CALLS):
         return None
     if all(context.track.improved_since(alert.step) for alert in context.alerts):
@@ -190,7 +190,7 @@ def _false_alarm(context: DecisionContext) -> CauseSteps:
 
 
 def _wrong_approach(context: DecisionContext) -> CauseSteps:
-    """What it does does not get there: it goes round, or comes back to the same failure."""
+    """Check whether the worker goes in circles, or comes back to the same failure."""
     found = context.fires(*_APPROACH)
     return _evidence(found) if found else None
 
@@ -206,10 +206,10 @@ TABLE: tuple[tuple[Diagnosis, Callable[[DecisionContext], CauseSteps]], ...] = (
     (Diagnosis.FALSE_ALARM, _false_alarm),
     (Diagnosis.WRONG_APPROACH, _wrong_approach),
 )
-"""In order, and the first that shows itself counts.
+"""In order; the first cause that applies counts.
 
-What lies outside the work comes first, because it looks like an approach that does not get there;
-what the worker cannot help comes before what it can.
+Causes outside the work come first, because they look like a wrong approach; causes that the worker
+cannot change come before those that it can.
 """
 
 
@@ -222,9 +222,9 @@ def _work(context: DecisionContext) -> list[Step]:
 
 
 def _last_failures(context: DecisionContext, tells: Callable[[Step], bool]) -> CauseSteps:
-    """The failures at the end that tell of one thing; none if the newest tells of another.
+    """Return the latest failures if `tells` accepts them; `None` if the newest one is another.
 
-    Nothing either where the work got better after it.
+    `None` too if the work got better since.
     """
     found: list[int] = []
     for step in reversed(_work(context)):
@@ -248,7 +248,7 @@ def _evidence(alerts: tuple[Alert, ...]) -> tuple[int, ...]:
 
 
 def _known_steps(steps: tuple[int, ...], context: DecisionContext) -> tuple[int, ...]:
-    """Each once, in order, as far as there is such a step; the newest where nothing is left."""
+    """Return the steps that exist, each once and in order; the newest step if none is left."""
     last = context.last_step
     found = sorted({number for number in steps if 1 <= number <= last})
     return tuple(found) or ((last,) if last else ())
@@ -256,32 +256,31 @@ def _known_steps(steps: tuple[int, ...], context: DecisionContext) -> tuple[int,
 
 _LONGEST = 160
 _RECENT_FAILURES = 10
-"""Calls that are looked at for what was refused of late."""
+"""Newest calls that are searched for refused ones."""
 _TEST = re.compile(r"^(?:-+ )?(?:FAIL|FAILED|ERROR):? (\S*[A-Za-z_]\S*)", re.MULTILINE)
 _ONLY_COUNTS = re.compile(r"FAILED \((?:failures|errors)=|=+ .*\b\d+ (?:failed|errors?)\b.*=$")
-"""A line at the end that says how many failed, and not what."""
+"""A final line that says how many tests failed, but not which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedFailure:
-    """A check that fails the same way each time it is run, or is asked for."""
+    """A check that fails in the same way each time it is run or called."""
 
     check: str
-    """The command, or the tool where there is none."""
+    """The command, or the tool if there is none."""
     told: str
-    """The test that fails, and the line that says how."""
+    """The failing test, and the line that says how it failed."""
     steps: tuple[int, ...]
-    """Those in which it was run: of what the gate turned away nobody knows how it would have gone.
-    """
+    """Steps in which it ran. Calls that the gate refused are left out: their result is unknown."""
     file: str
-    """The file that was edited most often meanwhile; empty where none was."""
+    """File that was edited most often meanwhile; empty if none was."""
 
 
 def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
-    """The newest failure among these steps, oldest first, if the worker came back to it.
+    """Return the newest failure in `steps`, oldest first, if the worker came back to it.
 
-    Nothing where the same check has passed since, or failed in another way. A call that was
-    refused because it failed before counts as coming back.
+    `None` if the same check has passed since, or failed in another way. A call that was refused
+    because it failed before counts as coming back.
     """
     acts = Normaliser()
     edited: Counter[str] = Counter()
@@ -316,15 +315,15 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """Calls of late that the gate turned away, so that nothing came of them."""
+    """Recent calls that the gate refused, so that they had no effect."""
 
     told: str
-    """What the newest one was told, cut short."""
+    """Text of the newest refusal, cut short."""
     steps: tuple[int, ...]
 
 
 def find_refused(steps: Sequence[Step]) -> Refused | None:
-    """The calls that were turned away among the last ones; nothing where it is a single one."""
+    """Return the refused calls among the newest ones; `None` if there are fewer than two."""
     calls = [step for step in steps if step.kind is StepKind.TOOL][-_RECENT_FAILURES:]
     turned = [step for step in calls if held_back(step)]
     if len(turned) < 2:
@@ -334,7 +333,7 @@ def find_refused(steps: Sequence[Step]) -> Refused | None:
 
 
 def _edited_files(step: Step) -> Sequence[str]:
-    """The files that a step edited, or meant to: the same content again leaves no trace."""
+    """Return the files that a step edited, or tried to: writing the same content leaves no edit."""
     own = [edit.path for edit in step.edits if edit.writer is Writer.WORKER]
     return own or [step.path] if step.path and changing(step.tool) else own
 

@@ -1,4 +1,4 @@
-"""What was done in a task, over all its attempts, what came of it, and what shows it."""
+"""What was done in a task over all its attempts, with its outcomes and the evidence."""
 
 import asyncio
 from collections.abc import Callable
@@ -53,23 +53,23 @@ KINDS: tuple[type[Record], ...] = (
     Spending,
     Alert,
 )
-"""The records that a history is folded from."""
+"""Records from which a history is folded."""
 
 
 @dataclass(slots=True, kw_only=True)
 class History:
-    """What was done in one task."""
+    """The interventions and alerts of one task."""
 
     interventions: Interventions = field(default_factory=Interventions)
     revisions: int = 0
-    """Revisions of the plan that workers proposed and that were approved."""
+    """Approved revisions of the plan that workers proposed."""
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
-    """As they last stood, in whichever attempt."""
+    """Newest state of each alert, from whichever attempt."""
     _asked: dict[int, int] = field(default_factory=dict[int, int])
 
     @classmethod
     async def read(cls, journal: Journal, task: int) -> "History":
-        """Fold what the journal says of the task."""
+        """Fold the journal's entries of the task."""
         history = cls()
         async for entry in journal.all_entries(task=task, kinds=KINDS):
             history.take(entry)
@@ -91,10 +91,10 @@ class History:
     def earlier(
         self, *, attempt: int | None = None, before: int | None = None
     ) -> tuple[InterventionState, ...]:
-        """The delivered acts of one attempt, or of those before one, oldest first.
+        """Return the delivered interventions of one attempt, or of those before one, oldest first.
 
-        Answers to what a worker asked for are none, nor is a pause, nor what a worker is told of
-        its own files when it goes on elsewhere.
+        Leaves out answers to worker requests, pauses, and notices to a worker that goes on on
+        another node.
         """
         return tuple(
             act
@@ -108,9 +108,9 @@ class History:
         )
 
     def rejected_actions(self, attempt: int) -> frozenset[Action]:
-        """What a person, or the time, did not let happen in an attempt since it last recovered.
+        """Return actions rejected by a person or a time limit since the attempt last recovered.
 
-        What a person issued in other words did happen.
+        An action that a person issued in other words for the same escalation was not rejected.
         """
         found: set[Action] = set()
         reworded = {
@@ -130,21 +130,21 @@ class History:
         return frozenset(found)
 
     def answered(self, petition: int) -> bool:
-        """Whether something that a worker asked for has its answer; a rejected one is none."""
+        """Whether a worker request has an answer that was not rejected."""
         return self.interventions.answer(petition) is not None
 
     def turned_down(self, petition: int) -> str | None:
-        """Who rejected the answer to what a worker asked for, and why; `None` if nobody did."""
+        """Return who rejected the answer to a worker request, and why; `None` if nobody did."""
         found = [act for act in self.interventions if act.intervention.petition == petition]
         return found[-1].rejection if found else None
 
     def requests_spent(self, attempt: int) -> int:
-        """Model requests that the supervisor took for one attempt."""
+        """Return the model requests that the supervisor used for one attempt."""
         return self._asked.get(attempt, 0)
 
     @property
     def grants(self) -> tuple[Grant, ...]:
-        """What was granted without a person, or is on its way."""
+        """Grants that no person ordered, delivered or under way."""
         return tuple(
             act.intervention.terms.grant
             for act in self.interventions
@@ -155,12 +155,12 @@ class History:
 
     @property
     def granted(self) -> Grant:
-        """All of that together."""
+        """Sum of these grants."""
         return reduce(together, self.grants, Grant())
 
     @property
     def approved(self) -> int:
-        """Revisions of the plan that workers proposed and that stand, or are on their way."""
+        """Revisions of the plan that workers proposed and that are approved or under way."""
         return self.revisions + sum(
             act.intervention.petition is not None
             and act.intervention.action is Action.REPLAN
@@ -170,36 +170,36 @@ class History:
 
     @property
     def models(self) -> frozenset[str]:
-        """The models that the task was switched to, or is about to be."""
+        """Models that the task was switched to, or is about to be."""
         acts = (act for act in self.interventions if not act.lost)
         return frozenset(act.intervention.terms.model for act in acts) - {""}
 
 
 _LESSONS = 5
-"""Analyses that the next attempt is given, the newest."""
+"""Newest analyses that the next attempt is given."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AttemptEvidence:
-    """One attempt as it stood when the journal was read: its state, and all of its steps."""
+    """One attempt as it was when the journal was read: its state, and all of its steps."""
 
     task: Task
     attempt: Attempt
     state: AttemptState
     masked: Callable[[str], str] = str
-    """A text without secrets, as the journal has it."""
+    """Masks secrets in text, as the journal does."""
     steps: list[Step] = field(default_factory=list[Step])
     analyses: list[Noted] = field(default_factory=list[Noted])
     checks: list[Acceptance] = field(default_factory=list[Acceptance])
     track: Track = field(default_factory=Track)
     revised_at: int = 0
-    """The last step before the plan was last written anew."""
+    """Last step before the plan was last rewritten."""
     node: str = ""
-    """The node of a fleet that has it; empty outside of one."""
+    """Fleet node that has the attempt; empty outside a fleet."""
 
     @classmethod
     async def read(cls, journal: Journal, attempt: Attempt) -> "AttemptEvidence":
-        """Fold everything that the journal says of the attempt."""
+        """Fold everything that the journal says about the attempt."""
         evidence = cls(
             task=await journal.task(attempt.task),
             attempt=attempt,
@@ -243,9 +243,9 @@ class AttemptEvidence:
 
     @property
     def delivered(self) -> tuple[InterventionState, ...]:
-        """The interventions that reached the attempt, with their outcomes.
+        """Interventions that reached the attempt, with their outcomes.
 
-        Answers to what the worker asked for are none.
+        Answers to worker requests are left out.
         """
         return tuple(
             each
@@ -255,7 +255,7 @@ class AttemptEvidence:
 
     @property
     def past(self) -> PastAttempt:
-        """What the next attempt should know of this one."""
+        """What the next attempt should know about this one."""
         notes = [step.checkpoint.notes for step in self.steps if step.checkpoint is not None]
         delivered = self.delivered
         last = next((each for each in reversed(delivered) if each.action is Action.RESTART), None)
@@ -281,13 +281,13 @@ class AttemptEvidence:
         return tuple(step for step in self.steps if first <= step.number <= last)
 
     def output(self, step: int) -> str:
-        """The output of one step; empty if there is no such step."""
+        """Return the output of one step, or an empty string if there is no such step."""
         return next((each.output for each in self.steps if each.number == step), "")
 
     async def diff(self) -> str:
-        """What the attempt has changed in its worktree; empty where there is no git.
+        """Return what the attempt has changed in its worktree; empty without git.
 
-        Raises WorkspaceError where its files are on another machine.
+        Raises WorkspaceError if its files are on another machine.
         """
         folder = Path(self.attempt.workspace)
         if self.node and (

@@ -1,4 +1,4 @@
-"""The policy table: what may be done, how often and how much, and what without a model. Pure."""
+"""The policy table: what is allowed, how often and how much, and what without a model. Pure."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -31,10 +31,10 @@ from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext
 from midwatch_supervisor.decide.diagnosis import find_refused, repeated_failure
 
 RESOURCES = ("requests", "tokens", "cost_usd", "minutes")
-"""The four resources, as every value about budgets names them."""
+"""The four resources, as named by every type about budgets."""
 _COUNTED = frozenset({"requests", "tokens"})
 _TIGHT = 0.75
-"""From this share on a resource counts as tight; where `budget_burn` gives its notice."""
+"""Share used from which on a resource counts as tight; `budget_burn` gives notice there too."""
 
 
 def meter(budget: Budget, resource: str) -> Meter:
@@ -48,7 +48,7 @@ def amount(grant: Grant, resource: str) -> float:
 
 
 def tight(budget: Budget) -> tuple[str, ...]:
-    """The resources that are nearly gone; where none is, the one that goes first."""
+    """Return the resources that are nearly used up, or else the one that is used most."""
     shares = {
         name: _share(meter(budget, name))
         for name in RESOURCES
@@ -59,10 +59,10 @@ def tight(budget: Budget) -> tuple[str, ...]:
 
 
 def room(given: BudgetSpec, granted: Grant, *, grants: int, policy: PolicySettings) -> Grant:
-    """The most that one more grant may add to each limit; empty where no more may be granted.
+    """Return the most that one more grant may add to each limit; empty if none is allowed.
 
-    All grants together add at most `grant_share` of what the task was given. What is left of that
-    is shared by the grants that are left, so that the first does not take it all.
+    All grants together add at most `grant_share` of the task's original limits. What is left of
+    that is divided by the number of grants left, so that the first does not take it all.
     """
     left = policy.max_grants - grants
     if left <= 0:
@@ -78,14 +78,14 @@ def room(given: BudgetSpec, granted: Grant, *, grants: int, policy: PolicySettin
 
 
 def _share_of(rest: float, grants: int, resource: str) -> float:
-    """One grant's part of the rest: a whole number where the resource is counted."""
+    """Return one grant's share of the rest; a whole number for requests and tokens."""
     if resource in _COUNTED:
         return min(ceil(rest / grants), floor(rest))
     return rest / grants
 
 
 def within(wanted: Grant, most: Grant) -> Grant:
-    """What is wanted, cut to what may be granted."""
+    """Return `wanted`, cut to `most`."""
     return grant_of({name: min(amount(wanted, name), amount(most, name)) for name in RESOURCES})
 
 
@@ -98,7 +98,7 @@ def together(one: Grant, other: Grant) -> Grant:
 
 
 def grant_of(amounts: dict[str, float]) -> Grant:
-    """A grant from amounts by resource; requests and tokens are whole, nothing is below 0."""
+    """Make a grant from amounts by resource; requests and tokens are whole, nothing is below 0."""
     above = {name: max(0.0, amounts.get(name, 0.0)) for name in RESOURCES}
     return Grant(
         requests=int(above["requests"]),
@@ -113,34 +113,35 @@ def _share(meter: Meter) -> float:
 
 
 ACTIONS: tuple[Action, ...] = get_args(Decidable)
-"""What a decision can be, in rising order of force."""
+"""Actions that a decision can take, in rising order of force."""
 
 CONFIDENCE_RULES = frozenset({"low_confidence", "declining_confidence"})
-"""What a worker says of its confidence is weak evidence: never the only ground for force."""
+"""Stated confidence is weak evidence, so these rules alone never justify force."""
 
 _GENTLE = frozenset({Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR})
 _TALK = frozenset({Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERATOR})
-"""What ends nothing and gives nothing away: it may be chosen before what stands before it."""
+"""Actions that end nothing and grant nothing; they need no earlier rung that failed."""
 _LAST = frozenset({Action.ASK_OPERATOR, Action.STOP})
 _FREE = frozenset({Action.OBSERVE, Action.ASK_OPERATOR})
 _LATE = _LAST | {Action.OBSERVE, Action.GRANT_BUDGET, Action.RESTART}
-"""What is left once a person must be called; a grant is itself the answer to a budget that goes.
+"""Actions left once a person must be called.
 
-An attempt that begins anew may do what a person would be asked for, as long as the task has one.
+A grant is itself the answer to a budget that runs out, and a restart, as long as the task has an
+attempt left, may do what a person would be asked for.
 """
 _FORCE = (Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR)
-"""What a decision that is not allowed may become: what needs no terms of its own."""
+"""Actions that may replace one that is not allowed: they need no terms of their own."""
 _MANY = 2
-"""A plan with fewer open plan steps cannot be split by the table."""
+"""Fewest open plan steps with which the table splits a task."""
 
 
 def order_for(
     rule: str, severity: Severity, diagnosis: Diagnosis, policy: PolicySettings
 ) -> tuple[Action, ...]:
-    """The rungs that an alert reaches, in order.
+    """Return the rungs that an alert reaches, in order.
 
-    Rows that name the rule come first, then the rule's own order, then rows for any rule, then
-    the ladder. A rule about stated confidence reaches nothing forceful, whatever a row says.
+    Rows that name the rule come first, then the rule's own order, then rows for any rule, then the
+    ladder. A rule about stated confidence never reaches forceful actions, whatever a row says.
     """
     rows = [row for row in policy.table if row.fits(rule, severity, diagnosis)]
     named = [row.actions for row in rows if row.rule is not None]
@@ -152,11 +153,11 @@ def order_for(
 
 
 def allowed_actions(context: DecisionContext, diagnosis: Diagnosis) -> tuple[Action, ...]:
-    """What may be done without asking anybody, in rising order of force; never empty.
+    """Return the actions allowed without a person, in rising order of force; never empty.
 
-    To observe and to ask a person are always allowed. What ends the attempt, gives it more or
-    puts another in its place is allowed once something before it in an order was in vain. Once a
-    cap is reached, only to ask a person remains, and to stop where an alert reaches that.
+    Observing and asking a person are always allowed. An action that ends the attempt, grants more
+    or switches the model must be the first rung of its order, or an earlier rung must have failed.
+    Once a cap is reached, only asking a person is left, and stopping if an alert's order has it.
     """
     reached = {Action.OBSERVE, Action.ASK_OPERATOR}
     for alert in context.alerts:
@@ -170,10 +171,9 @@ def allowed_actions(context: DecisionContext, diagnosis: Diagnosis) -> tuple[Act
 
 
 def choose(context: DecisionContext) -> Decision:
-    """The table's own answer: the next rung in the order of the worst alert's rule.
+    """Return the table's own decision: the next rung in the order of the worst alert's rule.
 
-    A rung that was tried without success since the last recovery is passed over; where none is
-    left, a person is asked.
+    Rungs that failed since the last recovery are skipped; if none is left, a person is asked.
     """
     reading = context.reading
     worst = _worst(context)
@@ -196,7 +196,7 @@ def choose(context: DecisionContext) -> Decision:
 
 
 def action_message(action: Action, context: DecisionContext, cause: Diagnosis, terms: Terms) -> str:
-    """What the table tells with an action: the worker, its successor or a person."""
+    """Return the table's message for an action: to the worker, its successor or a person."""
     work = tuple(alert for alert in context.alerts if alert.key.rule not in REPORTING)
     matter = wording.Matter(
         alerts=work or context.alerts,
@@ -211,10 +211,9 @@ def action_message(action: Action, context: DecisionContext, cause: Diagnosis, t
 
 
 def bound_decision(decision: Decision, context: DecisionContext) -> Decision:
-    """The decision if it is allowed, else the nearest allowed one of no greater force.
+    """Return the decision if it is allowed, else the nearest allowed one of no greater force.
 
-    The refusal stands in the rationale. Only where nothing so gentle is left (a cap is reached)
-    a person is asked instead.
+    The rationale then says what was refused. If a cap leaves nothing so gentle, a person is asked.
     """
     may = allowed_actions(context, decision.diagnosis)
     if decision.action in may:
@@ -243,8 +242,8 @@ def approval_needed(
 ) -> bool:
     """Whether an operator must approve a decision before it is delivered.
 
-    To observe touches nobody, and to ask a person is itself the question: neither ever waits.
-    With `acts`, somebody else started the worker: it is not stopped without a person.
+    Observing affects nobody, and asking a person is itself the question, so neither waits. If
+    `acts` is set, Midwatch did not start the worker, and stopping it always needs approval.
     """
     if action in _FREE:
         return False
@@ -254,7 +253,7 @@ def approval_needed(
 
 
 def _possible(context: DecisionContext, alert: Alert, diagnosis: Diagnosis) -> tuple[Action, ...]:
-    """The rungs of an alert for which there are means."""
+    """Return the rungs of an alert for which the task has the means."""
     if _kept(context, alert):
         return (Action.OBSERVE,)
     order = order_for(alert.key.rule, alert.severity, diagnosis, context.policy)
@@ -262,7 +261,7 @@ def _possible(context: DecisionContext, alert: Alert, diagnosis: Diagnosis) -> t
 
 
 def _kept(context: DecisionContext, alert: Alert) -> bool:
-    """Whether it is a conflict about a file that this attempt keeps: the other one yields."""
+    """Whether the alert is a conflict about a file that this attempt keeps and the other yields."""
     return _conflict(alert) and context.yields_to(alert.key.subject) is None
 
 
@@ -291,13 +290,13 @@ def _has_means(action: Action, context: DecisionContext, diagnosis: Diagnosis) -
 
 
 def _open(action: Action, order: tuple[Action, ...], context: DecisionContext) -> bool:
-    """Whether an order has come as far as an action: a rung before it was in vain."""
+    """Whether an action's turn has come: an earlier rung of its order failed."""
     before = order[: order.index(action)]
     return action in _TALK or not before or bool(context.in_vain.intersection(before))
 
 
 def _worst(context: DecisionContext) -> Alert | None:
-    """The most severe alert about the work, or else about reporting; of equals the first."""
+    """Return the most severe alert about the work, or else about reporting; the first of equals."""
     return max(
         context.alerts,
         key=lambda alert: (
@@ -322,22 +321,22 @@ def _rung(context: DecisionContext, worst: Alert | None) -> Action:
     if context.capped:
         left = [action for action in left if action in _LAST]
     elif Action.GRANT_BUDGET in left and context.then_used >= 1:
-        return Action.GRANT_BUDGET  # what is tried before it could not be judged any more
+        return Action.GRANT_BUDGET  # the outcome of an earlier rung could no longer be judged
     elif _late(context) and left[:1] not in ([Action.OBSERVE], [Action.GRANT_BUDGET]):
         left = [action for action in left if action in _LAST or action is Action.RESTART]
-    # That two change one file harms nobody before their work is merged.
+    # Two edits of one file do no harm before the work is merged.
     last = Action.OBSERVE if _conflict(worst) else Action.ASK_OPERATOR
     return next(iter(left), last)
 
 
 def _late(context: DecisionContext) -> bool:
-    """Whether a person must be called now, if what they say is to find some budget left."""
+    """Whether a person must be called now, so that some budget is left for their answer."""
     limit = context.policy.hand_over_at
     return limit < 1 and context.guided_in_vain and context.then_used > limit
 
 
 def _force(action: Action) -> int:
-    """The place in the order of force; what only a person does counts as none."""
+    """Return the place in the order of force; 0 for actions that only a person takes."""
     return ACTIONS.index(action) if action in ACTIONS else 0
 
 
@@ -347,7 +346,7 @@ def _past_words(past: InterventionState) -> str:
 
 
 def _history(context: DecisionContext, action: Action) -> str:
-    """What was tried, and what else speaks for the action that is taken."""
+    """Describe what was tried, and what else speaks for the chosen action."""
     if context.capped:
         return "a cap of the policy is reached"
     vain = [each for each in ACTIONS if each in context.in_vain - context.rejected]
@@ -365,7 +364,7 @@ def _history(context: DecisionContext, action: Action) -> str:
 
 
 ALL = ("**",)
-"""Every changed file."""
+"""Keeps every changed file."""
 
 _KEEPING = frozenset(
     {
@@ -376,15 +375,15 @@ _KEEPING = frozenset(
         Diagnosis.WRONG_WORKER,
     }
 )
-"""Causes that lie outside the work: it is worth taking over. Else it begins clean on purpose."""
+"""Causes outside the work, so the work is worth keeping. Otherwise a restart begins clean."""
 
 
 def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Terms:
-    """The terms of an action for which the context has the means."""
+    """Return the terms of an action for which the context has the means."""
     match action:
         case Action.GRANT_BUDGET:
             grant = context.means.grant
-            # Of the resource that is nearly gone, as much as may be.
+            # As much as allowed, of the resources that are nearly used up.
             return Terms(grant=only(grant, tight(context.budget)) or grant)
         case Action.SWITCH_MODEL:
             return Terms(model=next(iter(context.means.models), ""))
@@ -397,7 +396,7 @@ def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Ter
 
 
 def _elder(context: DecisionContext) -> ConcurrentEdit | None:
-    """The attempt to which this one yields a file, if its alerts are about nothing else."""
+    """Return the attempt to which this one yields a file, if all its alerts are such conflicts."""
     if not all(map(_conflict, context.alerts)):
         return None
     found = (context.yields_to(alert.key.subject) for alert in context.alerts)
@@ -405,7 +404,7 @@ def _elder(context: DecisionContext) -> ConcurrentEdit | None:
 
 
 def parts(plan: Plan, *, most: int) -> tuple[Part, ...]:
-    """The open plan steps as tasks of their own, in order; at most `most`, so some go together."""
+    """Return the open plan steps as tasks, in order; several share one if more than `most`."""
     steps = [step for step in plan.steps if step.state is PlanStepState.OPEN]
     count = min(most, len(steps))
     if not count:
@@ -416,7 +415,7 @@ def parts(plan: Plan, *, most: int) -> tuple[Part, ...]:
 
 def _restart(context: DecisionContext, cause: Diagnosis) -> Terms:
     rival = _elder(context)
-    if rival is not None:  # its work is built upon, so this one's is not brought along
+    if rival is not None:  # the next attempt builds on the rival's work instead
         return Terms(after=rival.task)
     workers = context.means.workers if cause is Diagnosis.WRONG_WORKER else ()
     return Terms(worker=next(iter(workers), ""), keep=ALL if cause in _KEEPING else ())

@@ -1,6 +1,6 @@
-"""What the supervisor is shown of an attempt, as text of a bounded length. Pure.
+"""What the supervisor's model is shown of an attempt, as text of a bounded length. Pure.
 
-All that came from the worker, its tools or its files stands in data blocks.
+Everything from the worker, its tools or its files is inside data blocks.
 """
 
 from collections.abc import Iterable
@@ -18,13 +18,13 @@ from midwatch_supervisor.present.text_line import in_brackets
 from midwatch_tools.data_blocks import DataBlocks, cut, escape
 
 MIN_CHARS = 1000
-"""The frame alone takes some hundred characters; the setting starts here too."""
+"""Fewest characters of a prompt, and of its setting: the frame alone takes some hundred."""
 
 
 def render(context: DecisionContext, max_chars: int, blocks: DataBlocks) -> str:
-    """The case as a prompt of at most `max_chars` characters (at least `MIN_CHARS`).
+    """Return the case as a prompt of at most `max_chars` characters (at least `MIN_CHARS`).
 
-    Where it is too long, the long parts lose their middle first, and every cut is marked.
+    If it is too long, the longest parts lose their middle first, and every cut is marked.
     """
     if max_chars < MIN_CHARS:
         raise ValueError(f"a case needs {MIN_CHARS} characters or more, not {max_chars}")
@@ -45,12 +45,13 @@ def render(context: DecisionContext, max_chars: int, blocks: DataBlocks) -> str:
 
 
 def describe_steps(steps: Iterable[Step], max_chars: int) -> str:
-    """Steps as text, each of at most `max_chars` characters."""
+    """Describe steps, each in at most `max_chars` characters."""
     return "\n".join(cut(_step(step), max_chars) for step in steps)
 
 
 def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], ...]:
-    # So that one endless output leaves room for the other steps: half of all is theirs.
+    # The steps get half of all, in equal shares, so that one long output does not crowd out the
+    # rest.
     each = max(200, max_chars // 2 // max(1, len(context.steps)))
     return (
         ("task", f"{context.title}\n{context.goal}"),
@@ -76,19 +77,19 @@ def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], .
 
 
 def _read(context: DecisionContext) -> str:
-    """The table's reading. Numbers and a known word only, so it may stand outside the data."""
+    """Return the table's reading. Only numbers and a known word, so it needs no data block."""
     steps = in_brackets(steps_text(context.reading.steps))
     return f"first reading of the signs, by rules: {context.reading.cause}{steps}\n"
 
 
 def _turned_down(context: DecisionContext) -> str:
-    """What a person did not let happen: a model that does not know proposes it again."""
+    """Describe rejected actions, so that the model does not propose them again."""
     names = ", ".join(sorted(action.value for action in context.rejected))
     return f", turned down: {len(context.rejected)} ({names})" if names else ""
 
 
 def _budget(context: DecisionContext) -> str:
-    """What is used of what there is, and whether it lasts at the rate so far."""
+    """Describe what is used of the budget, and whether it lasts at the rate so far."""
     words, ahead = budget_text(context.budget), outlook(context.budget, context.done)
     if ahead is None or ahead.done is None:
         return words
@@ -98,7 +99,7 @@ def _budget(context: DecisionContext) -> str:
 
 
 def _calibration_line(context: DecisionContext) -> str:
-    """What the confidence stated last is worth. Numbers only, so it may stand outside the data."""
+    """Return what the last stated confidence is worth. Numbers only, so it needs no data block."""
     stated = [step.checkpoint.confidence for step in context.checkpoints if step.checkpoint]
     if context.calibration is None or not stated:
         return ""
@@ -110,7 +111,7 @@ def _calibration_line(context: DecisionContext) -> str:
 
 
 def _shares(lengths: tuple[int, ...], room: int) -> tuple[int, ...]:
-    """How much of `room` each text gets: short ones all they need, long ones equally much."""
+    """Divide `room` among texts: short ones get all they need, long ones equal shares."""
     shares = [0] * len(lengths)
     left = max(0, room)
     for rank, index in enumerate(sorted(range(len(lengths)), key=lambda at: lengths[at])):

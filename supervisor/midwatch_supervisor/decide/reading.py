@@ -1,4 +1,4 @@
-"""Reads from the journal all that a decision about an attempt depends on."""
+"""Reads from the journal what a decision about an attempt depends on."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -30,14 +30,14 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.lookup import assignment_of
 
 _RECENT = 30
-"""Steps that a decision looks at; the rest is there for the asking."""
+"""Newest steps that a decision is shown; the model can ask for the others."""
 _LAG = 4
-"""Steps until what is decided now has arrived, and until its verdict has become an act."""
+"""Steps from a decision to its delivery, and from its verdict to the next act."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptReading:
-    """One attempt with its task, as they stood when the journal was read."""
+    """One attempt with its task, as they were when the journal was read."""
 
     task: TaskSpec
     evidence: AttemptEvidence
@@ -50,7 +50,7 @@ class AttemptReading:
     async def read(
         cls, journal: Journal, attempt: Attempt, task: TaskSpec, settings: Settings
     ) -> "AttemptReading":
-        """Read what the journal says of both."""
+        """Read the attempt and its task from the journal."""
         evidence = await AttemptEvidence.read(journal, attempt)
         history = await History.read(journal, attempt.task)
         attempts = await journal.attempts(attempt.task)
@@ -75,7 +75,7 @@ class AttemptReading:
         )
 
     def context(self, keys: Iterable[AlertKey], *, escalation: int = 0) -> DecisionContext:
-        """What a decision about some of the attempt's alerts depends on."""
+        """Return what a decision about some of the attempt's alerts depends on."""
         evidence, state, history = self.evidence, self.evidence.state, self.history
         asked, attempt = set(keys), evidence.attempt.id
         details = state.details
@@ -93,7 +93,7 @@ class AttemptReading:
             then_used=state.then_used(self.settings.monitor.outcome_after + _LAG),
             activity=state.activity,
             firing=state.firing,
-            # About these nothing was done so far, on purpose.
+            # Earlier decisions left these alone on purpose.
             observed=frozenset(key for each in state.observed.values() for key in each) & asked,
             steps=tuple(evidence.steps[-_RECENT:]),
             checkpoints=evidence.checkpoints,
@@ -113,14 +113,14 @@ class AttemptReading:
         return replace(context, reading=diagnose(context))
 
     def _alerts(self, keys: set[AlertKey]) -> tuple[Alert, ...]:
-        """The alerts as they stand, or as they stood in an attempt before this one."""
+        """Return the alerts as they are, or as they were in an earlier attempt."""
         found = tuple(alert for key, alert in self.evidence.state.alerts.items() if key in keys)
         earlier = (alert for key, alert in self.history.alerts.items() if key in keys)
-        # The steps of an earlier attempt are not this one's.
+        # Step numbers of an earlier attempt mean nothing in this one.
         return found or tuple(replace(each, evidence=(), step=0, since_step=0) for each in earlier)
 
     def open_request(self, id: int, request: Petition, done: float | None) -> OpenRequest:
-        """What the worker asks for, with what was said to it so far."""
+        """Return a worker request, with the limits on answers to it."""
         left = self.settings.plan.max_revisions - self.history.approved
         return OpenRequest(
             id=id,
@@ -142,9 +142,10 @@ def means_of(
     policy: PolicySettings,
     acts: tuple[Action, ...] | None = None,
 ) -> Means:
-    """The means of the newest of a task's attempts, which has `model` now.
+    """Return the means of a task's newest attempt, which now uses `model`.
 
-    A task that was not started from a task file has no other models or workers, and no parts.
+    A task that was not started from a task file has no other models or workers, and cannot be
+    split.
     """
     now = attempts[-1]
     had = {each.worker for each in attempts}
@@ -162,9 +163,9 @@ def means_of(
 async def concurrent(
     journal: Journal, attempt: Attempt, paths: Collection[str]
 ) -> tuple[ConcurrentEdit, ...]:
-    """The attempts of other tasks that changed one of the files, or mean to now.
+    """Return the attempts of other tasks that changed one of the files, or plan to now.
 
-    Only those of the same run and project that are not over; the one that began first counts as
+    Only attempts of the same run and project that are not over count. The one that began first is
     the elder.
     """
     own = await journal.task(attempt.task)
@@ -174,7 +175,7 @@ async def concurrent(
         if task.id == own.id or project_of(task) != project:
             continue
         attempts = await journal.attempts(task.id)
-        for other in attempts[-1:]:  # those before it are over
+        for other in attempts[-1:]:  # the earlier ones are over
             touched = await _touched_files(journal, other)
             found += [
                 ConcurrentEdit(path=path, task=task.name, elder=other.id < attempt.id)
@@ -185,7 +186,7 @@ async def concurrent(
 
 
 async def _touched_files(journal: Journal, attempt: Attempt) -> set[str]:
-    """What an attempt at work changed or means to change; nothing of one that is over."""
+    """Return the files that a running attempt changed or plans to change; none if it is over."""
     changed, meant = set[str](), set[str]()
     kinds = (Step, Change, Plan, AttemptTransition)
     async for entry in journal.all_entries(attempt=attempt.id, kinds=kinds):

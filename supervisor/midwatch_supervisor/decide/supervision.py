@@ -1,4 +1,4 @@
-"""Answers what is open in a run: escalations, what workers ask for, and questions left too long."""
+"""Answers what is open in a run: escalations, worker requests, and questions to persons."""
 
 import asyncio
 import logging
@@ -48,12 +48,12 @@ from midwatch_supervisor.decide.worker_requests import OpenRequest, RequestRulin
 from midwatch_supervisor.present.lookup import wanted_in
 
 AUTHOR = "timeout"
-"""Who acts where a person did not."""
+"""Author of acts taken because a person did not answer in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueQuestions:
-    """What is to be written now, and of which attempt."""
+    """A record to write because a person is late, and the attempt it is about."""
 
     task: int
     attempt: int
@@ -63,10 +63,10 @@ class DueQuestions:
 def overdue(
     run: RunState, person: PersonSettings, now: datetime, *, began: datetime
 ) -> tuple[DueQuestions, ...]:
-    """What the policy does in the place of the person; nothing while waiting has no limit.
+    """Return what the policy does in place of a late person; nothing if there is no time limit.
 
-    The time before this process `began` does not count: there was nobody to answer to. A stamp
-    knows nothing of the attempt's steps: its `step` is 0.
+    Time before this process `began` does not count, as nobody could be answered then. The `step` of
+    a stamp is 0, because the attempt's steps are not known here.
     """
     if not person.timeout_minutes:
         return ()
@@ -106,25 +106,25 @@ def _answer(asked: Question, person: PersonSettings, late: str) -> Intervention:
 log = logging.getLogger(__name__)
 
 _Key = tuple[str, int]
-"""What is to be answered: a kind of question, and its number."""
+"""A question: its kind and number."""
 _Answer = Callable[[Entry, int | None], Coroutine[Any, Any, None]]
 """Answers a question under a guard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answering:
-    """A question that is being answered, and under which guard."""
+    """A question that is being answered, and its guard."""
 
     task: asyncio.Task[None]
     guard: int | None
 
 
 class Supervision:
-    """Follows what is open in one run until it is told to stop.
+    """Answers what is open in one run, until it is cancelled.
 
-    What was stored is answered: what is still open after a crash is found again. It follows all of
-    the run, and answers what its guards let it; what is answered after they have changed is refused
-    by the journal, so that two who thought about one question give one answer.
+    It reads everything from the journal, so it finds what is still open after a crash. It follows
+    the whole run but answers only where its guards allow. The journal refuses an answer whose guard
+    has changed meanwhile, so that two processes never both answer one question.
     """
 
     def __init__(
@@ -139,9 +139,9 @@ class Supervision:
         hire: Callable[[Task], Supervisor] | None = None,
         calibrator: Calibrator | None = None,
     ) -> None:
-        """Decide with the supervisor that `hire` finds for a task; without it, by the policy.
+        """Decide with the supervisor that `hire` returns for a task, or without it by the policy.
 
-        Without guards, everything of the run is answered.
+        Without guards, everything in the run is answered.
         """
         self._journal = journal
         self._bus = bus
@@ -157,10 +157,10 @@ class Supervision:
         self._state = RunState()
         self._answering: dict[_Key, _Answering] = {}
         self._refused: dict[_Key, int] = {}
-        """Under which guard the journal took no answer: it takes none before that changes."""
+        """Guard under which the journal refused an answer; no other is tried until it changes."""
         self._hints: Subscription | None = None
         self._trouble = ""
-        """Why it could not look the last time."""
+        """Error of the last look; empty if it succeeded."""
 
     async def run(self) -> None:
         """Answer whatever is open, until cancelled."""
@@ -176,7 +176,7 @@ class Supervision:
             await self._answered_all()
 
     def _wake(self) -> None:
-        """Look soon, for a reason that no hint tells of."""
+        """Make the loop look soon, for a reason that causes no hint."""
         if self._hints is not None:
             self._hints.offer([Hint(entry=0, kind="answer")])
 
@@ -185,11 +185,11 @@ class Supervision:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _try_to_look(self) -> bool:
-        """Look; whether that succeeded."""
+        """Look, and return whether that succeeded."""
         try:
             await self._look()
-        except Exception as error:  # the watch may fail; the work must not
-            if str(error) != self._trouble:  # it tries twice a second, and an outage lasts
+        except Exception as error:  # a failure here must not stop the work
+            if str(error) != self._trouble:  # log an outage once, not at every try
                 known = isinstance(error, JournalError)
                 log.warning(
                     "the supervisor failed to look and tries again: %s", error, exc_info=not known
@@ -200,13 +200,13 @@ class Supervision:
         return True
 
     async def settle(self) -> None:
-        """Answer what is open now; each question is tried once."""
+        """Answer what is open now, trying each question once."""
         await self._look()
         await self._answered_all()
 
     async def _look(self) -> None:
         guards = self._guards.now()
-        # What is answered while this reads may not be in what it reads: it stays in hand till then.
+        # An answer stored during the reading may be missing from it, so its key is dropped later.
         answered = [key for key, each in self._answering.items() if each.task.done()]
         await self._read()
         person = self._settings.policy.person
@@ -234,13 +234,13 @@ class Supervision:
                 self._after = entry.id
 
     def _begin(self, key: _Key, entry: Entry, answer: _Answer, guards: Guards) -> None:
-        """Let a question be answered, unless that is under way already."""
+        """Start to answer a question, unless an answer is under way already."""
         if entry.attempt is None or not guards.holds(entry.attempt):
             return
         guard = guards.guard_of(entry.attempt)
         if (before := self._answering.get(key)) is not None:
             if before.guard != guard and not before.task.cancelling():
-                before.task.cancel()  # what it comes to would be refused; then it is asked anew
+                before.task.cancel()  # its result would be refused; the question is asked again
         elif self._may_answer(key, guard):
             task = asyncio.create_task(self._try(key, answer(entry, guard), guard))
             self._answering[key] = _Answering(task=task, guard=guard)
@@ -249,13 +249,13 @@ class Supervision:
         return guard is None or self._refused.get(key) != guard
 
     async def _try(self, key: _Key, work: Coroutine[Any, Any, None], guard: int | None) -> None:
-        """Do it; once it has ended, look whether it is to be done again."""
+        """Do the work, then wake the loop to look whether it must be done again."""
         seconds = 0.0
         try:
             await work
         except StaleIncarnationError as error:
             log.info("somebody else was first: %s", error)
-            if guard is None:  # the next look reads who it was; if not, nobody hurries
+            if guard is None:  # without a guard the next look finds the other answer
                 seconds = AGAIN_SECONDS
             else:
                 self._refused[key] = guard
@@ -298,7 +298,7 @@ class Supervision:
     async def _carry_out(
         self, escalation: Escalation, decision: Decision, acts: tuple[Action, ...] | None
     ) -> tuple[Record, ...]:
-        """What becomes of a decision, by the state of the attempt now that it is made."""
+        """Return the records of a decision, given the state of the attempt after it was made."""
         asked, why = await self._state_of(escalation)
         if why:
             refused = replace(decision, refused=why)
@@ -323,8 +323,10 @@ class Supervision:
         return decision, intervention, replace(asked, state=EscalationState.ANSWERED)
 
     async def _state_of(self, escalation: Escalation) -> tuple[Escalation, str]:
-        """The escalation as it stands now, with the alarms that have joined it meanwhile, and why
-        a decision about it comes too late; empty where it does not."""
+        """Return the escalation as it is now, and why a decision about it is too late.
+
+        It includes alerts that have joined meanwhile. The reason is empty if it is not too late.
+        """
         asked, over = escalation, False
         firing: set[AlertKey] = set()
         for record in await self._read_records(
@@ -340,12 +342,11 @@ class Supervision:
             return asked, "the attempt is over"
         if asked.state is not EscalationState.OPEN:
             return asked, "the question is closed"
-        # What joined meanwhile was not before the model: it is asked about next.
+        # The model did not see alerts that joined meanwhile; they are asked about next.
         resolved = not asked.silent and not firing.intersection(escalation.alerts)
         return asked, "what it answers has resolved" if resolved else ""
 
     async def _read_records(self, attempt: int, *kinds: type[Record]) -> list[Record]:
-        """All that the journal says of an attempt, of some kinds."""
         told = self._journal.all_entries(attempt=attempt, kinds=kinds)
         return [entry.record async for entry in told]
 
@@ -367,7 +368,7 @@ class Supervision:
             supervisor = await self._supervisor(entry.task)
             ruled = await supervisor.rule(asked, context, reading.evidence)
         extra = _extra(ruled.spending, ruled.fault)
-        if await self._settled(entry):  # by an operator or its end, while the model thought
+        if await self._settled(entry):  # an operator answered or it ended, while the model ran
             await self._write(entry.task, entry.attempt, extra, guard)
             return
         act = ruled.intervention(asked, needs_approval=self._held(asked, ruled))
@@ -382,7 +383,7 @@ class Supervision:
         return ended or later.answered(entry.id)
 
     def _held(self, asked: OpenRequest, ruled: RequestRuling) -> bool:
-        """Whether a person must approve an answer; not one that follows from their own refusal."""
+        """Whether a person must approve an answer; not if it repeats their own rejection."""
         if asked.turned_down is not None or self._settings.mode is Mode.OFF:
             return False
         action = ruled.intervention(asked, needs_approval=False).action
@@ -397,7 +398,8 @@ class Supervision:
             evidence = await AttemptEvidence.read(self._journal, attempt)
             record = replace(record, step=evidence.state.last_step)
         what = self._commit(due.task, due.attempt, (record,), guard)
-        # The person may have spoken just now; what came of that, the next look reads.
+        # The person may have answered just now; then this is not stored, and the next look reads
+        # it.
         entries = await self._journal.write(commit_unmoved, what, task=due.task, after=after)
         self._tell(entries or ())
         if entries:
@@ -406,7 +408,7 @@ class Supervision:
     async def _write(
         self, task: int, attempt: int, records: tuple[Record, ...], guard: int | None
     ) -> bool:
-        """Store these together; not where they answer what somebody else has answered."""
+        """Store these records together; return whether nobody else had answered before."""
         if not records:
             return True
         entries = await self._journal.answer(self._commit(task, attempt, records, guard))
@@ -426,5 +428,5 @@ class Supervision:
 
 
 def _extra(spending: Spending | None, fault: Fault | None) -> tuple[Record, ...]:
-    """What stands beside an answer: what it took, and what was wrong with it."""
+    """Return the cost of an answer, and the fault of its model, if any."""
     return tuple(record for record in (spending, fault) if record is not None)

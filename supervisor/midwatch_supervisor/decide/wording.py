@@ -1,4 +1,4 @@
-"""What the policy table says, made of the alerts' own summaries. Pure."""
+"""Messages of the policy table, built from the summaries of the alerts. Pure."""
 
 from dataclasses import dataclass, field
 
@@ -39,7 +39,7 @@ _LOOPS = frozenset(
         "missed_checkpoint",
     }
 )
-"""Rules about work that does not get on, or is not reported: a failure that stays explains them."""
+"""Rules about work that makes no progress or is not reported; a repeated failure explains them."""
 
 _BY_CAUSE = {
     Diagnosis.MISSING_DEPENDENCY: "Something that it needs is not there. Do not repeat the call: "
@@ -55,27 +55,27 @@ _BY_CAUSE = {
     Diagnosis.WRONG_WORKER: "You lack a tool or a permission for this. Do what you can do with "
     "what you have, and name what is missing.",
 }
-"""What to do where the cause says more than the rule."""
+"""Advice where the cause says more than the rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matter:
-    """What a message is about."""
+    """The subject of a message."""
 
     alerts: tuple[Alert, ...]
     cause: Diagnosis = Diagnosis.UNKNOWN
     earlier: tuple[str, ...] = ()
-    """What was done since the last recovery, for a person to read."""
+    """What was done since the last recovery, to be read by a person."""
     terms: Terms = field(default_factory=Terms)
     concurrent: tuple[ConcurrentEdit, ...] = ()
     failure: RepeatedFailure | None = None
-    """What the attempt comes back to, where that is known."""
+    """The failure that the attempt comes back to, if known."""
     refused: Refused | None = None
-    """What the gate turned away of late."""
+    """Calls that the gate refused recently."""
 
 
 def message(action: Action, matter: Matter) -> str:
-    """The text that goes with an action; empty for `observe`, never empty otherwise."""
+    """Return the text that goes with an action; empty only for `observe`."""
     seen = " ".join(_sentence(alert.summary or alert.key.rule) for alert in matter.alerts)
     seen = f"{_again(matter)}{seen or 'The attempt needs attention.'}"
     match action:
@@ -103,7 +103,7 @@ def message(action: Action, matter: Matter) -> str:
 
 
 def _with_terms(action: Action, seen: str, terms: Terms) -> str:
-    """The text of an action whose terms say most."""
+    """Return the text of an action that mainly states its terms."""
     match action:
         case Action.GRANT_BUDGET:
             return (
@@ -123,7 +123,7 @@ def _with_terms(action: Action, seen: str, terms: Terms) -> str:
 
 
 def advice(matter: Matter) -> str:
-    """What to do about the alerts, one sentence or two for each rule or the cause, none twice."""
+    """Return advice about the alerts, a sentence or two for each rule or the cause, none twice."""
     about = {alert.key.rule for alert in matter.alerts}
     if matter.cause in _BY_CAUSE and about != {"workspace_conflict"}:
         return _BY_CAUSE[matter.cause]
@@ -159,7 +159,7 @@ def _of(alert: Alert, matter: Matter) -> str:
 
 
 def _again(matter: Matter) -> str:
-    """What the attempt comes back to, in sentences before the alerts."""
+    """Describe what the attempt comes back to, in sentences that precede the alerts."""
     if not any(alert.key.rule in _LOOPS for alert in matter.alerts):
         return ""
     failed = "" if matter.failure is None else _failure(matter.failure)
@@ -190,7 +190,7 @@ def _anew(matter: Matter) -> str:
 
 
 def _cause(matter: Matter) -> str:
-    """The cause for a person; nothing where there is only a guess or none."""
+    """Name the cause for a person; empty if it is unknown or a false alarm."""
     unsaid = {Diagnosis.UNKNOWN, Diagnosis.FALSE_ALARM}
     cause = matter.cause.replace("_", " ")
     return "" if matter.cause in unsaid else f"What it looks like: {cause}. "
@@ -201,6 +201,6 @@ def _tried_words(earlier: tuple[str, ...]) -> str:
 
 
 def _sentence(text: str) -> str:
-    # The first letter stays as it is: a summary may begin with the name of a file.
+    # No capital letter: a summary may begin with the name of a file.
     text = " ".join(text.split())
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."

@@ -1,4 +1,4 @@
-"""What becomes of what a worker asks for: more budget, or another plan. Pure but for the schema."""
+"""Answers to worker requests: more budget, or another plan. Pure but for the schema."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -26,7 +26,7 @@ from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DATA_RULE
 
 _TIGHT = 75
-"""Percent used from which on no lag of the work is forgiven; also where nothing tells of it."""
+"""Percentage used from which on any lag of the work counts, as does unknown progress."""
 
 RULING = f"""\
 An AI worker asks for something, and you answer for its supervisor. It asks either for more budget,
@@ -56,22 +56,22 @@ class RequestVerdict(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRequest:
-    """What a worker asks for, and the caps that are its own."""
+    """A worker request, and the limits on answers to it."""
 
     id: int
-    """The journal id of what it asks with."""
+    """Journal id of the request."""
     request: Petition
     revisions_left: int = 0
     """Revisions of the plan that may still be approved in the task."""
     turned_down: str | None = None
-    """Who rejected an answer that granted it, and why."""
+    """Who rejected an answer that granted it, and why; `None` if nobody did."""
     done: float | None = None
-    """How much of the whole work is done, in percent; `None` where nothing tells."""
+    """Percentage of the whole work that is done; `None` if unknown."""
     slack: float = 0.0
-    """How many points the work may lag behind what is used, as the worker is told it."""
+    """Points by which the work may lag behind the percentage used, as the worker is told."""
 
     def reason_to_refuse(self, context: DecisionContext) -> str:
-        """Why it must be refused whatever anybody thinks of it; empty where it need not be."""
+        """Return why the request must be refused in any case; empty if it need not be."""
         if self.turned_down is not None:
             return f"it was rejected by {self.turned_down or 'an operator'}"
         if not isinstance(self.request, BudgetRequest):
@@ -87,9 +87,9 @@ class OpenRequest:
         return within(wanted, most) if wanted else only(most, tight(context.budget))
 
     def amount(self, context: DecisionContext, wanted: Grant | None = None) -> Grant:
-        """How much of the budget is given: what is wanted, cut to what may be granted.
+        """Return how much budget is granted: what is wanted, cut to what may be granted.
 
-        Who names no amount is given what may be granted of the tight resource.
+        If no amount is named, it is all that may be granted of the tight resources.
         """
         if not isinstance(self.request, BudgetRequest):
             return Grant()
@@ -99,7 +99,7 @@ class OpenRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRuling:
-    """The answer to a request, and what it took."""
+    """The answer to a request, and what it cost."""
 
     granted: bool
     grant: Grant = field(default_factory=Grant)
@@ -110,13 +110,13 @@ class RequestRuling:
     fault: Fault | None = None
 
     def intervention(self, asked: OpenRequest, *, needs_approval: bool) -> Intervention:
-        """The act by which the worker hears of it."""
+        """Return the intervention that gives the worker the answer."""
         wanted = asked.request
         plan: tuple[str, ...] = ()
         if not self.granted:
             action, message = Action.NUDGE, f"Refused: {self.reason}"
         elif isinstance(wanted, BudgetRequest):
-            # How much it is, the worker is told with the grant itself.
+            # The delivery of the grant tells the worker the amount.
             action, message = Action.GRANT_BUDGET, f"Granted: {self.reason}"
         else:
             action, message, plan = Action.REPLAN, f"Approved: {self.reason}", wanted.proposed
@@ -133,7 +133,7 @@ class RequestRuling:
 
 
 def by_policy(asked: OpenRequest, context: DecisionContext) -> RequestRuling:
-    """The policy's answer: within the caps; more budget only for work that moves and needs it."""
+    """Return the policy's answer: within the caps, more only for work that moves and needs it."""
     if closed := asked.reason_to_refuse(context):
         return RequestRuling(granted=False, reason=f"{closed}.")
     if not isinstance(asked.request, BudgetRequest):
@@ -149,7 +149,7 @@ def by_policy(asked: OpenRequest, context: DecisionContext) -> RequestRuling:
 
 
 def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> RequestRuling:
-    """More of what will not last; with the numbers that the worker sees too."""
+    """Grant more of what will not last, by the same numbers that the worker sees."""
     most = asked.amount(context)
     ahead = {
         name: found
@@ -169,13 +169,13 @@ def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> R
 
 
 def _ahead(asked: OpenRequest, budget: Budget, resource: str) -> Outlook | None:
-    """The outlook of one resource alone; `None` where nothing of it was given."""
+    """Return the outlook of one resource alone; `None` if it has no limit."""
     alone = Budget(**{resource: meter(budget, resource)})
     return outlook(alone, asked.done, slack=asked.slack)
 
 
 def _runs_short(ahead: Outlook) -> bool:
-    # Early on a lag is forgiven, as the worker is told; near the end it would be its end.
+    # Early on a lag is tolerated, as the worker is told; near the end it would end the work.
     if ahead.percent >= _TIGHT:
         return ahead.done is None or ahead.done < ahead.percent
     return not ahead.enough
@@ -202,7 +202,7 @@ def _number(value: float) -> str:
 def by_verdict(
     asked: OpenRequest, verdict: RequestVerdict, context: DecisionContext, *, author: str
 ) -> RequestRuling:
-    """The model's answer, within the same caps: it cannot raise them."""
+    """Return the model's answer within the same caps, which it cannot raise."""
     wanted = verdict.grant.word if verdict.grant else None
     return RequestRuling(
         granted=verdict.granted,

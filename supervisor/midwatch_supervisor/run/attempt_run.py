@@ -189,9 +189,7 @@ class AttemptRun:
         return working_transition(), *circumstances(plan, budget, self.resources.settings)
 
     async def _confidence(self) -> tuple[Change, ...]:
-        """Return a change that makes the rules ignore stated confidence, if it has proved
-        worthless.
-        """
+        """Return a change that makes the rules ignore stated confidence, if that is worthless."""
         found = await self.resources.calibrator.separation(self.attempt.model)
         useful = self.resources.settings.reflect.useful_confidence
         if found is None or not found.worthless(useful):
@@ -394,9 +392,7 @@ class AttemptRun:
     async def _wait_for_end(
         self, work: "asyncio.Task[Ended]", watch: AttemptWatch, recorder: Recorder
     ) -> Ended | tuple[ParkedQuestion, ...]:
-        """Wait until the work ends, or an intervention, the budget or a question must end it at
-        once.
-        """
+        """Wait until the work ends, or an intervention, the budget or a question must end it."""
         poll_seconds = self.resources.settings.monitor.poll_seconds
         inbox = Inbox(
             self.resources.journal, self.resources.bus, self.attempt.id, poll_seconds=poll_seconds
@@ -456,9 +452,7 @@ class AttemptRun:
     # -- the end ---------------------------------------------------------------------------
 
     async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> Ended:
-        """Store the end. If the worker did not end, claim the attempt again so that it cannot
-        write.
-        """
+        """Store the end. If the worker still runs, claim the attempt anew so it cannot write."""
         if ended.ending is Ending.DONE and (fault := await self._keep("By Midwatch,")):
             ended = replace(ended, ending=Ending.ERROR, reason=f"its work is on no branch: {fault}")
         elif ended.ending in _LEFT:

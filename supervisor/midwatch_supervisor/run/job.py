@@ -40,8 +40,7 @@ class Job:
     slot: bool = False
     """Whether it counts against the concurrency. A parked task does not, even after it goes on."""
     awaits: frozenset[str] = frozenset()
-    """Names of the tasks that it waits for now: dependencies, those of a restart, or its own parts.
-    """
+    """Names of the tasks that it waits for now: dependencies, its parts, or those of a restart."""
     attempt_run: AttemptRun | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -76,7 +75,7 @@ class Job:
         return self.assignment.parent == whole.name
 
     def sibling_of(self, other: "Job") -> bool:
-        """Whether both are parts of one task. Without git, each starts from the folder of the one
+        """Whether both are parts of one task. Without git, each copies the folder of the one
         before.
         """
         return bool(self.assignment.parent) and self.assignment.parent == other.assignment.parent

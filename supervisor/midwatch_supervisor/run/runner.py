@@ -143,9 +143,7 @@ class Runner:
         return bool(running) and not next_ones and all(job.parked for job in running)
 
     def _has_its_turn(self, job: Job) -> bool:
-        """Whether a job can go on by itself, even if it has not noticed yet that the others are
-        over.
-        """
+        """Whether a job can go on by itself, even if it has not noticed that yet."""
         if job.place is JobStage.BLOCKED:
             return all(self.jobs[name].place is JobStage.OVER for name in job.awaits)
         return job.place is JobStage.QUEUED
@@ -325,9 +323,7 @@ class Runner:
                 job.attempt_run = None
 
     def _budget_left(self, job: Job, last: AttemptEvidence) -> Budget:
-        """Return what the last attempt left of the budget, renewed if a person began the task
-        again.
-        """
+        """Return what the last attempt left of the budget, renewed if a person ordered another."""
         if not wanted_again([last]):
             return last.budget
         return renew(last.budget, budget_of(job.assignment.task, None))

@@ -85,9 +85,7 @@ class TaskAgents:
         return self._workers[key]
 
     def model_named(self, worker: str) -> Callable[[str], "Model"]:
-        """Return a function that finds a worker's model by name, and raises UsageError if it is
-        unknown.
-        """
+        """Return a function that finds a worker's model by name; UsageError if there is none."""
 
         def named(name: str) -> "Model":
             model = self._model(worker, name) if name in self.models(worker) else None
