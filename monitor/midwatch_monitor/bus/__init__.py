@@ -1,4 +1,4 @@
-"""The bus: hints that the journal has grown. It may lose any of them; then things are only late."""
+"""The bus: hints that the journal has grown. A lost hint only makes things late."""
 
 from midwatch_monitor.bus.local import (
     CAPACITY,

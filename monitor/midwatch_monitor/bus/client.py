@@ -1,6 +1,6 @@
-"""One connection to the broker, and what outlives it: the client id, the log of outages.
+"""A connection to the broker, and what outlives it: the client id and the log of outages.
 
-The one module that knows the MQTT client.
+The only module that knows the MQTT client.
 """
 
 import asyncio
@@ -27,54 +27,57 @@ from midwatch_monitor.errors import LinkError, LinkFault
 
 log = logging.getLogger(__name__)
 _client_log = logging.getLogger("midwatch.mqtt")
-"""For what the client itself says. Of an outage, `OutageLog` tells what matters."""
-_client_log.addHandler(logging.NullHandler())  # without one it would go to stderr, bare
+"""Messages of the MQTT client itself; `OutageLog` logs what matters of an outage."""
+_client_log.addHandler(logging.NullHandler())  # without a handler it would go to stderr
 _PATIENCE = 5.0
-"""Seconds that the broker has for one answer."""
+"""Seconds to wait for an answer of the broker."""
 _AT_ONCE = 64
-"""Messages that wait for their acknowledgement at the same time. The client looks through all of
-them at each new one."""
+"""Maximum messages awaiting acknowledgement; the client scans all of them for each new one."""
 _REFUSED = (134, 135)
-"""MQTT's reasons: bad user name or password, not authorised."""
+"""MQTT reason codes: bad user name or password, not authorised."""
 _REFUSED_AT_ONCE = (4, 5, *_REFUSED)
-"""The same of version 3 too, with which a broker answers only who comes: later on the client's own
-4 says that there is no connection."""
+"""Codes that refuse a new connection, including those of MQTT 3.
+
+On an established connection the client's own code 4 means that there is no connection.
+"""
 _ENDED = 128
-"""What the client says where the broker gave no reason."""
+"""The client's code if the broker gave no reason."""
 _TAKEN_OVER = 142
-"""Mosquitto says so from 2.0.15 on; older ones, as that of Debian 12, give no reason."""
+"""Sent by Mosquitto 2.0.15 and later; older ones, such as that of Debian 12, give no reason."""
 _ENDING = "it ended the connection"
 _SOON = 5.0
-"""Seconds. Some brokers end a connection without a reason when another client brings its id. Two
-such ends within this time mean that the other client reconnects as well."""
+"""Seconds within which two ends without a reason mean that another client uses our id.
+
+Some brokers give no reason when they end a connection because another client brings its id. A
+second such end this soon shows that the other client reconnects as well.
+"""
 _GUESSED = "so it seems: it ended two connections, one soon after the other, and said no reason"
 
 
 Hear = Callable[[str, bytes, Sequence[int]], None]
-"""Takes a message: its topic, its payload, and the numbers of the subscriptions that it matched."""
+"""Called with a message: its topic, its payload, and the numbers of the matching subscriptions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """The credentials of this client."""
+    """Credentials, session and last will of this client."""
 
     client: str
-    """The client id; empty for one that the broker makes up."""
+    """The client id; empty if the broker should assign one."""
     username: str
     password: str | None = field(repr=False)
     session_seconds: int
-    """How long the broker keeps what comes while we are away; 0 to begin anew each time."""
+    """How long the broker keeps messages while this client is away; 0 to begin anew each time."""
     will: tuple[str, bytes] | None = None
-    """The topic and the retained payload that the broker publishes once we no longer answer."""
+    """Topic and retained payload that the broker publishes once this client no longer answers."""
 
 
 class _Client(Client):
-    """Writes at once what is to be said, and lets the loop watch the socket only for what did not
-    fit.
+    """Writes messages at once; has the loop watch the socket only for what did not fit.
 
-    The client would have it watched from the next turn of the loop on and write in the one after.
-    That takes time, and by then the socket may be closed, which asyncio reports as an error of
-    ours, or its number belong to another.
+    The base class would have the loop watch the socket first and write one turn later. That takes
+    time, and by then the socket may be closed, which asyncio reports as our error, or its number
+    may belong to another socket.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -83,12 +86,14 @@ class _Client(Client):
 
     @property
     def accepted(self) -> bool:
-        """Whether the broker has let us in, whatever came then."""
+        """Whether the broker accepted the connection, whatever happened after that."""
         return self._connected.done() and self._connected.exception() is None
 
     async def __aenter__(self) -> Self:
-        """Connect. A connection that was ended as soon as it stood is none; the client would go on
-        without it, and forget why."""
+        """Connect, and raise MqttError if the connection ended as soon as it was established.
+
+        The base class would go on without the connection, and forget why it ended.
+        """
         ended = self._disconnected
         try:
             await super().__aenter__()
@@ -100,8 +105,10 @@ class _Client(Client):
         return self
 
     def send(self, topic: str, payload: bytes) -> asyncio.Future[None]:
-        """Publish (QoS 1) before this returns; its acknowledgement. The client's own way takes two
-        tasks for each message, and one more turn of the loop."""
+        """Publish with QoS 1 before this returns; return a future of the acknowledgement.
+
+        The base class needs two tasks and one more turn of the loop for each message.
+        """
         flight: asyncio.Future[None] = self._loop.create_future()
         info = self._client.publish(topic, payload, qos=1)
         if info.rc:
@@ -141,34 +148,34 @@ class _Client(Client):
 
         try:
             asyncio.get_running_loop()
-        except RuntimeError:  # it is in the thread that connects
+        except RuntimeError:  # called by the thread that connects
             self._loop.call_soon_threadsafe(write_all)
         else:
             write_all()
 
 
 class Link:
-    """A connection that stands. Every method raises LinkError once it does not."""
+    """An established connection. Every method raises LinkError once it is lost."""
 
     def __init__(self, client: _Client) -> None:
         self._client = client
 
     async def publish(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
-        """Say something; returns when the broker has it (QoS 1)."""
+        """Publish a message, and return once the broker has it (QoS 1)."""
         try:
             await self._client.publish(topic, payload, qos=1, retain=retain)
         except MqttError as error:
             raise _fault(error) from error
 
     def send(self, topic: str, payload: bytes) -> asyncio.Future[None]:
-        """Say something at once; done when the broker has it, or failed with a LinkError."""
+        """Publish at once; return a future that is done once the broker has it, or fails."""
         return self._client.send(topic, payload)
 
     async def subscribe(self, topic: str, *, number: int) -> None:
-        """Hear what is said there; what comes by it has this number, 1 or more.
+        """Subscribe to a topic; its messages carry `number`, which must be 1 or more.
 
-        What we say ourselves does not come back, except by a shared subscription, where the
-        protocol forbids to ask for that.
+        Our own messages do not come back, except by a shared subscription, for which the protocol
+        forbids that option.
         """
         options = SubscribeOptions(qos=1, noLocal=not topic.startswith("$share/"))
         properties = Properties(PacketTypes.SUBSCRIBE)
@@ -179,17 +186,17 @@ class Link:
             raise _fault(error) from error
 
     async def unsubscribe(self, topic: str) -> None:
-        """Hear nothing more of what is said there."""
+        """Unsubscribe from a topic."""
         try:
             await self._client.unsubscribe(topic)
         except MqttError as error:
             raise _fault(error) from error
 
     async def over(self) -> LinkError:
-        """Wait until the connection has ended; why it did."""
+        """Wait until the connection has ended, and return the reason."""
         try:
             async for _ in self._client.messages:
-                pass  # none is ever queued: what is heard is handed on at once
+                pass  # nothing is queued: `hear` gets messages at once
         except MqttError as error:
             return _fault(error)
         return LinkError(LinkFault.AWAY, "the connection ended")
@@ -197,10 +204,10 @@ class Link:
 
 @asynccontextmanager
 async def connect(settings: BrokerSettings, login: Login, hear: Hear) -> AsyncGenerator[Link]:
-    """Connect, and disconnect in the end. Raises LinkError where that cannot be done.
+    """Connect, and disconnect at the end of the block. Raises LinkError if that fails.
 
-    `hear` is called with every message and must not raise; its work keeps the connection waiting,
-    so that no more is read than it can follow.
+    `hear` is called with every message and must not raise. The connection waits for it, so no more
+    is read than it can process.
     """
     try:
         tls = await asyncio.to_thread(_tls, settings) if settings.url.startswith("mqtts:") else None
@@ -215,13 +222,16 @@ async def connect(settings: BrokerSettings, login: Login, hear: Hear) -> AsyncGe
     try:
         yield Link(client)
     finally:
-        with suppress(MqttError):  # it was lost already, for whatever reason
+        with suppress(MqttError):  # already lost
             await client.__aexit__(None, None, None)
 
 
 async def _connect(client: Client) -> None:
-    """Connect. The client does that in a thread which cannot be stopped, so who is cancelled
-    waits for it, a few seconds at most: else a connection would stay that nobody closes."""
+    """Connect.
+
+    The client connects in a thread that cannot be stopped, so a cancelled caller waits for it, a
+    few seconds at most; otherwise a connection would stay that nobody closes.
+    """
     entering = asyncio.ensure_future(client.__aenter__())
     try:
         await asyncio.shield(entering)
@@ -261,8 +271,8 @@ def _client(
         queue_type=_ear(hear),
         max_inflight_messages=_AT_ONCE,
         max_concurrent_outgoing_calls=_AT_ONCE,
-        # Else a message that follows another waits until the first was confirmed by the peer's
-        # kernel, which takes its time: 40 ms.
+        # Otherwise a message waits until the peer's kernel has acknowledged the one before, which
+        # takes 40 ms.
         socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
     )
     client.pending_calls_threshold = 2 * _AT_ONCE
@@ -270,7 +280,7 @@ def _client(
 
 
 def _ear(hear: Hear) -> type[asyncio.Queue[Message]]:
-    """A queue that hands everything on at once: none that grows, and no task for each message."""
+    """Return a queue class that passes messages on at once, without a task for each of them."""
 
     class Ear(asyncio.Queue[Message]):
         def put_nowait(self, item: Message) -> None:
@@ -287,7 +297,7 @@ def _tls(settings: BrokerSettings) -> ssl.SSLContext:
 
 
 class _TlsSocket(ssl.SSLSocket):
-    """The client leaves a socket open whose other end it does not trust."""
+    """Closes the socket if the handshake fails; the client would leave it open."""
 
     def do_handshake(self, block: bool = False) -> None:
         try:
@@ -311,13 +321,13 @@ def _fault(error: MqttError, *, stood: bool = True) -> LinkError:
 
 
 def address_of(settings: BrokerSettings) -> tuple[str, int]:
-    """The broker's host and port; the port defaults to 1883, with TLS to 8883."""
+    """Return the broker's host and port; the port defaults to 1883, with TLS to 8883."""
     parts = urlsplit(settings.url)
     return parts.hostname or "", parts.port or (8883 if parts.scheme == "mqtts" else 1883)
 
 
 def read_password(settings: BrokerSettings, environ: Mapping[str, str]) -> str | None:
-    """The password from its file, else from its environment variable; `None` if there is none.
+    """Return the password from its file, or else from its environment variable; `None` without one.
 
     Raises LinkError for a file that cannot be read; the error never quotes the file.
     """
@@ -333,9 +343,9 @@ def read_password(settings: BrokerSettings, environ: Mapping[str, str]) -> str |
 
 
 def pause(tries: int, longest: float) -> float:
-    """Seconds until the next try to connect, at most `longest`.
+    """Return the seconds until the next try to connect, at most `longest`.
 
-    Drawn at random, so that not all clients come back at once: up to 0.2 s after the first try, up
+    They are random, so that not all clients come back at once: up to 0.2 s after the first try, up
     to twice as long after each further one.
     """
     return random.uniform(0, min(longest, 0.2 * 2.0 ** min(tries - 1, 30)))
@@ -344,27 +354,29 @@ def pause(tries: int, longest: float) -> float:
 class ClientId:
     """The client id in use.
 
-    A broker ends the connection of a client whose id another one brings. If both reconnected by
-    that id, each would end the other's connection for ever, so this process gives the id up as soon
-    as another one uses it, and never takes it again.
+    A broker ends the connection of a client when another one brings the same id. If both
+    reconnected with that id, each would end the other's connection for ever. So this process gives
+    the id up as soon as another one uses it, and never takes it again.
     """
 
     def __init__(self, client: str, *, own: str) -> None:
         """Begin with `client`; `own` is an id that no other process has.
 
-        An empty `client` lets the broker assign ids, which are unique as well.
+        With an empty `client` the broker assigns ids, which are unique as well.
         """
         self.client = client
         self.kept = bool(client)
-        """Whether the broker should keep messages while this process is away. For an id that ends
-        with the process nobody would collect them."""
+        """Whether the broker should keep messages while this process is away.
+
+        Not for an id that ends with the process, because nobody would collect them.
+        """
         self._own = own
         self._ended = False
 
     def classify_loss(self, error: LinkError, *, after: float) -> LinkError:
-        """Classify a connection, or an attempt to connect, that ended `after` so many seconds.
+        """Return why a connection, or a try to connect, ended after `after` seconds.
 
-        The result says AWAY, REFUSED or, once, TAKEN_OVER: another process has the given id.
+        The fault is AWAY, REFUSED or, once, TAKEN_OVER if another process uses the given id.
         """
         ended = error.fault is LinkFault.ENDED
         guessed = ended and self._ended and after < _SOON
@@ -387,7 +399,7 @@ class OutageLog:
         *,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`seconds` is a clock that never goes back."""
+        """Begin without an outage; `seconds` is a clock that never goes back."""
         host, port = address_of(settings)
         self._address = f"{host}:{port}"
         self._source = settings.password_file or f"${settings.password_env}"
@@ -397,7 +409,7 @@ class OutageLog:
         self._reported: LinkFault | None = None
 
     def note_failure(self, error: LinkError) -> None:
-        """There is no connection, for this reason."""
+        """Log that there is no connection and why, unless that was logged before."""
         if error.fault is self._reported:
             return
         if self._reported is None:
@@ -422,7 +434,7 @@ class OutageLog:
             log.warning(message, self._address, error)
 
     def note_connection(self) -> None:
-        """There is a connection."""
+        """Log that the outage is over, if there was one."""
         if self._reported is not None:
             lasted = self._seconds() - self._began
             log.info("connected to the broker at %s again after %.0f s", self._address, lasted)

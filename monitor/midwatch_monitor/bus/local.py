@@ -13,7 +13,7 @@ from midwatch_monitor.records import Hint, NodeStatus
 T = TypeVar("T")
 
 CAPACITY = 1_000
-"""What waits for one listener; beyond that the oldest is dropped."""
+"""Items that wait for one listener; beyond that the oldest is dropped."""
 
 
 class Mailbox(Generic[T]):
@@ -29,7 +29,7 @@ class Mailbox(Generic[T]):
         """Items that were lost because nobody took them in time."""
 
     def offer(self, items: Collection[T]) -> None:
-        """Queue items in their order, in place of the oldest where there is no room."""
+        """Queue items in their order, dropping the oldest if there is no room."""
         if self.closed or not items:
             return
         self.dropped += max(0, len(self._waiting) + len(items) - self._capacity)
@@ -37,7 +37,7 @@ class Mailbox(Generic[T]):
         self._news.set()
 
     async def wait(self, seconds: float | None = None) -> list[T]:
-        """All that is there, else the next one; empty after `seconds` or once closed."""
+        """Return all waiting items, or wait for the next; empty after `seconds` or once closed."""
         try:
             async with asyncio.timeout(seconds):
                 await self._news.wait()
@@ -50,7 +50,7 @@ class Mailbox(Generic[T]):
         return items
 
     def close(self) -> None:
-        """Take nothing more, and wake whoever waits."""
+        """Accept nothing more, and wake the waiting listener."""
         self.closed = True
         self._news.set()
 
@@ -66,20 +66,20 @@ class Subscription(Mailbox[Hint]):
 
 
 class Audience:
-    """The subscribers of all hints, and those of the hints of one attempt.
+    """The subscribers to all hints, and those to the hints of one attempt.
 
-    With a thousand attempts in a process, each must not be woken by what the others do.
+    With a thousand attempts in a process, none must be woken by the hints of the others.
     """
 
     def __init__(self) -> None:
         self._boxes: dict[int | None, list[Subscription]] = {}
 
     def __len__(self) -> int:
-        """The attempts, and `None` for all, that somebody listened for at the last `listen`."""
+        """Return how many attempts, and `None` for all, had a subscriber at the last `listen`."""
         return len(self._boxes)
 
     def listen(self, attempt: int | None = None, *, capacity: int = CAPACITY) -> Subscription:
-        """A new queue of all hints, or of those that are about one attempt or about none."""
+        """Return a new queue of all hints, or of those about one attempt or about none."""
         box = Subscription(capacity)
         open_ = {of: [b for b in boxes if not b.closed] for of, boxes in self._boxes.items()}
         self._boxes = {of: boxes for of, boxes in open_.items() if boxes}
@@ -87,7 +87,7 @@ class Audience:
         return box
 
     def offer(self, hints: Collection[Hint]) -> None:
-        """Pass hints on, in their order, to those whom they concern."""
+        """Pass hints on, in their order, to the subscribers that they concern."""
         for box in self._boxes.get(None, ()):
             box.offer(hints)
         if len(self._boxes) == (None in self._boxes):
@@ -104,20 +104,22 @@ class Audience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGone:
-    """The broker says that a start of a node has left, or no longer answers. Only a hint as well:
-    its beats in the journal show whether it lives."""
+    """The broker's report that one start of a node has left, or no longer answers.
+
+    It is only a hint: the node's heartbeats in the journal show whether it lives.
+    """
 
     name: str
     boot: str
 
 
 class Departures(Mailbox[NodeGone]):
-    """Which nodes have gone, since the connection to the broker or before."""
+    """A queue of nodes that have gone, including those from before the connection to the broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusCounters:
-    """What became of the hints that were published since a bus was opened, by their numbers."""
+    """Numbers of hints published since the bus was opened, by what became of them."""
 
     sent: int = 0
     """Acknowledged by the broker."""
@@ -129,16 +131,16 @@ class BusCounters:
 
 
 class Bus(Protocol):
-    """Anything that carries hints."""
+    """A carrier of hints."""
 
     def publish(self, hint: Hint) -> None:
-        """Tell every subscriber. Never blocks and never raises."""
+        """Pass a hint to every subscriber. Never blocks and never raises."""
         ...
 
     def subscribe(self, attempt: int | None = None) -> Subscription:
-        """A new queue that gets every hint from now on, until it is closed.
+        """Return a new queue that gets every hint from now on, until it is closed.
 
-        With an attempt, only those that are about it, or about none.
+        With an attempt, it gets only the hints about that attempt or about none.
         """
         ...
 
@@ -148,22 +150,22 @@ class FleetBus(Bus, AbstractAsyncContextManager["FleetBus"], Protocol):
 
     @property
     def counters(self) -> BusCounters:
-        """What went through it."""
+        """Numbers of hints that went through it."""
         ...
 
     def claims(self) -> Subscription:
-        """A new queue of those hints that the broker gave to this process alone of its group.
+        """Return a new queue of hints that the broker gave to this process alone of its group.
 
-        They come a second time, to everybody, like all others.
+        Like all other hints, they also reach every subscriber.
         """
         ...
 
     def departures(self) -> Departures:
-        """A new queue of the nodes that the broker says have gone."""
+        """Return a new queue of the nodes that the broker reports gone."""
         ...
 
     def say(self, status: NodeStatus) -> None:
-        """What everybody shall know of this node. Never blocks and never raises."""
+        """Announce the status of this node to everybody. Never blocks and never raises."""
         ...
 
 
@@ -171,29 +173,29 @@ class LocalBus:
     """The bus within one process."""
 
     counters = BusCounters()
-    """Nothing is sent anywhere."""
+    """All zero: nothing is sent anywhere."""
 
     def __init__(self) -> None:
         self._audience = Audience()
 
     def publish(self, hint: Hint) -> None:
-        """Tell every subscriber, if there is any."""
+        """Pass a hint to every subscriber."""
         self._audience.offer((hint,))
 
     def subscribe(self, attempt: int | None = None) -> Subscription:
-        """A new queue that gets every hint, or those of one attempt, until it is closed."""
+        """Return a new queue that gets every hint, or those of one attempt, until it is closed."""
         return self._audience.listen(attempt)
 
     def claims(self) -> Subscription:
-        """A queue that stays empty: without a broker nobody hands out turns."""
+        """Return a queue that stays empty: without a broker nobody hands out turns."""
         return Subscription()
 
     def departures(self) -> Departures:
-        """A queue that stays empty: without a broker only the journal tells who is gone."""
+        """Return a queue that stays empty: without a broker only the journal shows who is gone."""
         return Departures()
 
     def say(self, status: NodeStatus) -> None:
-        """Nobody listens."""
+        """Do nothing: nobody listens."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -211,10 +213,10 @@ def bus_for(
     share: str = "",
     session: bool = True,
 ) -> FleetBus:
-    """The bus of a process: over the broker of the settings, else within the process."""
+    """Return the bus of a process: over the broker of the settings, or within the process."""
     if not settings.broker.url:
         return LocalBus()
-    from midwatch_monitor.bus.mqtt import MqttBus  # dear, and only who has a broker needs it
+    from midwatch_monitor.bus.mqtt import MqttBus  # slow to import
 
     return MqttBus(
         settings, name=name, status=status, environ=environ, share=share, session=session

@@ -1,6 +1,6 @@
 """The bus between machines: hints and liveness over an MQTT broker, which may be away.
 
-Nothing that comes from there is believed: it says where to look, and the journal says what is so.
+Its messages only tell where to look; what happened is read from the journal.
 """
 
 import asyncio
@@ -43,31 +43,31 @@ from midwatch_monitor.records import Hint, NodeState, NodeStatus
 log = logging.getLogger(__name__)
 
 FOR_ALL, FOR_US = 1, 2
-"""The numbers of our subscriptions: what everybody hears, and what one of a group does."""
+"""Numbers of our subscriptions: to what everybody gets, and to what one member of a group gets."""
 _STEADY = 5.0
-"""Seconds: a connection that was lost sooner was none, and the next pause is longer."""
+"""Seconds. A connection lost sooner counts as a failed try, and the next pause is longer."""
 _CLOSE_SECONDS = 3.0
-"""Seconds to say goodbye."""
+"""Seconds to send what waits and to leave."""
 
 
 class Receiver:
-    """Everybody who listens in this process. What cannot be read is passed over."""
+    """Passes messages on to the listeners of this process; unreadable ones are ignored."""
 
     def __init__(self, topics: Topics, *, limit: int) -> None:
         self._topics = topics
         self._limit = limit
         self.hints = Audience()
         self.claims = Audience()
-        """Those who listen for what is ours alone."""
+        """Listeners for the hints that this process alone gets."""
         self.departures: list[Departures] = []
         self.holder = ""
-        """Who we are: our own last will, from a connection that we lost, is no news."""
+        """Our own name as a holder: our last will, from a connection that we lost, is ignored."""
 
     def hear(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
-        """Take one message. Never raises."""
+        """Take in one message. Never raises."""
         try:
             self._take(topic, payload, subscriptions)
-        except Exception:  # one message must not end the connection that all others come by
+        except Exception:  # one message must not end the connection
             log.exception("a message from the broker could not be taken")
 
     def _take(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
@@ -92,28 +92,28 @@ class Receiver:
 
 
 class Outbox(Mailbox[Hint]):
-    """The hints that wait to be sent."""
+    """Hints that wait to be sent."""
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def put_back(self, hints: Sequence[Hint]) -> None:
-        """Let hints wait again that were taken and not sent: they are older than all others."""
+        """Queue hints again that could not be sent; they are older than all others."""
         surplus = max(0, len(hints) + len(self) - self._capacity)
         self.dropped += surplus
         self._waiting.extendleft(reversed(hints[surplus:]))
         self.ring()
 
     def ring(self) -> None:
-        """Wake whoever waits, though there may be nothing."""
+        """Wake the sender, even if there is nothing to send."""
         self._news.set()
 
 
 class MqttBus:
-    """Carries hints to every process of the fleet, and tells who is gone.
+    """Carries hints to every process of the fleet, and reports which nodes are gone.
 
     Belongs to the thread of one event loop. Entering returns at once: it connects in the
-    background and for ever, and what is published meanwhile waits, up to `max_waiting`.
+    background, again and again, and hints published meanwhile wait, up to `max_waiting`.
     """
 
     def __init__(
@@ -126,11 +126,11 @@ class MqttBus:
         share: str = "",
         session: bool = True,
     ) -> None:
-        """With a `status` the fleet knows this process as a node, and hears when it dies.
+        """Create a bus; with a `status` this process is a node, and the fleet is told if it dies.
 
         `share` names a group whose members each get a part of the hints as `claims`. Without a
-        `session` the broker keeps nothing for this process while it is away: for consoles, of
-        which several may have the same name. Raises UsageError for a name that topics cannot hold.
+        `session` the broker keeps nothing for this process while it is away: for consoles, of which
+        several may have the same name. Raises UsageError if the name cannot stand in a topic.
         """
         if not is_topic_name(name) or (status and status.name != name):
             raise UsageError(f"{name!r} is no name for a node: letters, digits, and . _ - in it")
@@ -158,7 +158,7 @@ class MqttBus:
 
     @property
     def counters(self) -> BusCounters:
-        """What went through it."""
+        """Numbers of hints that went through it."""
         return BusCounters(
             sent=self._sent,
             waiting=len(self._outbox) + self._under_way,
@@ -167,32 +167,32 @@ class MqttBus:
         )
 
     def publish(self, hint: Hint) -> None:
-        """Tell those in this process at once, and all others soon. Never blocks, never raises."""
+        """Pass a hint on, in this process at once, to all others soon. Never blocks or raises."""
         self._receiver.hints.offer((hint,))
         self._outbox.offer((hint,))
 
     def subscribe(self, attempt: int | None = None) -> Subscription:
-        """A new queue that gets every hint of this process and of others, until it is closed.
+        """Return a new queue that gets every hint of all processes, until it is closed.
 
-        With an attempt, only those that are about it, or about none.
+        With an attempt, it gets only the hints about that attempt or about none.
         """
         return self._receiver.hints.listen(attempt, capacity=self._settings.max_waiting)
 
     def claims(self) -> Subscription:
-        """As in the protocol. Nothing comes without a `share`."""
+        """Return a queue as in the protocol; it stays empty without a `share`."""
         return self._receiver.claims.listen(capacity=self._settings.max_waiting)
 
     def departures(self) -> Departures:
-        """A new queue of the nodes that the broker says have gone.
+        """Return a new queue of the nodes that the broker reports gone.
 
-        At every connection it says it again of those who left before and did not come back.
+        At every connection the broker reports again those that left before and did not come back.
         """
         open_ = [box for box in self._receiver.departures if not box.closed]
         self._receiver.departures = [*open_, departures := Departures()]
         return departures
 
     def say(self, status: NodeStatus) -> None:
-        """Let the broker keep and tell this of us, now and at every connection."""
+        """Have the broker keep and announce this status, now and at every connection."""
         self._status = status
         self._receiver.holder = status.holder
         self._outbox.ring()
@@ -202,7 +202,7 @@ class MqttBus:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Send what waits and leave, if that can be done soon."""
+        """Send what waits and leave, within `_CLOSE_SECONDS`."""
         task, self._task = self._task, None
         self._leaving.set()
         self._outbox.ring()
@@ -228,14 +228,14 @@ class MqttBus:
                 await self._pause(pause(tries, self._settings.max_wait_seconds))
 
     async def _visit(self) -> LinkError | None:
-        """One connection, from its beginning to its end; why it ended, unless we left."""
+        """Use one connection until it ends, and return why it did; `None` if we left."""
         try:
             login = await asyncio.to_thread(self._login)
             async with connect(self._settings, login, self._receiver.hear) as link:
                 return await self._talk(link)
         except LinkError as error:
             return error
-        except Exception:  # whatever it is, the work goes on without hints, and the bus tries again
+        except Exception:  # the work goes on without hints
             log.exception("the bus failed and tries again")
             return LinkError(LinkFault.AWAY, "the bus failed")
         finally:
@@ -261,7 +261,7 @@ class MqttBus:
         return self._topics.status(self._name), encode_status(replace(status, state=state))
 
     async def _talk(self, link: Link) -> LinkError | None:
-        """Say and hear what there is, until the connection ends or it is time to leave."""
+        """Send and receive until the connection ends or it is time to leave."""
         over = asyncio.create_task(link.over())
         sending = asyncio.create_task(self._send(link))
         try:
@@ -270,7 +270,7 @@ class MqttBus:
                 return over.result()
             error = sending.exception()
             if isinstance(error, LinkError) and over.done():
-                return over.result()  # it knows why
+                return over.result()  # it has the reason
             return sending.result()
         finally:
             over.cancel()
@@ -278,7 +278,11 @@ class MqttBus:
             await asyncio.wait({over, sending})
 
     async def _arrive(self, link: Link) -> None:
-        """The status first: what is said of an earlier start of us is over."""
+        """Publish the status, then subscribe.
+
+        The status comes first, because it replaces what the broker kept of an earlier start of this
+        node.
+        """
         self._said = None
         await self._say(link)
         await link.subscribe(self._topics.statuses, number=FOR_ALL)
@@ -289,7 +293,7 @@ class MqttBus:
         self._outage.note_connection()
 
     async def _send(self, link: Link) -> None:
-        """Send what waits; what comes meanwhile grows into the next batch."""
+        """Send what waits; hints that come meanwhile make up the next batch."""
         await self._arrive(link)
         while not self._leaving.is_set() or len(self._outbox):
             await self._send_batch(link, await self._outbox.wait())
@@ -297,8 +301,10 @@ class MqttBus:
         await self._leave(link)
 
     async def _send_batch(self, link: Link, hints: Sequence[Hint]) -> None:
-        """Return once the broker has these hints. Of a batch that fails all wait again: twice is
-        better than lost."""
+        """Return once the broker has these hints.
+
+        If a batch fails, all of its hints wait again: twice is better than lost.
+        """
         self._under_way = len(hints)
         flights: list[asyncio.Future[None]] = []
         sent = 0
@@ -313,10 +319,10 @@ class MqttBus:
         finally:
             self._under_way = 0
         self._sent += sent
-        self._outbox.dropped += len(hints) - sent  # what no message can say
+        self._outbox.dropped += len(hints) - sent  # hints that fit into no message
 
     def _messages(self, hints: Sequence[Hint]) -> Iterator[tuple[str, bytes, int]]:
-        """Topic, payload and number of hints of each message, attempt by attempt."""
+        """Yield topic, payload and number of hints of each message, attempt by attempt."""
         groups: dict[int | None, list[Hint]] = defaultdict(list)
         for hint in hints:
             groups[hint.attempt].append(hint)
@@ -332,7 +338,10 @@ class MqttBus:
             self._said = status
 
     async def _leave(self, link: Link) -> None:
-        """Say that we go. The group's part must come to those who are there."""
+        """Announce that this process leaves.
+
+        It leaves its group first, so that the group's hints go to the remaining members.
+        """
         if self._share:
             await link.unsubscribe(self._topics.turns(self._share))
         if self._status is not None:

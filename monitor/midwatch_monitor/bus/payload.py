@@ -1,6 +1,7 @@
-"""The topics of a fleet, and the messages there as bytes. Every message is validated first.
+"""The topics of a fleet, and its messages as bytes. Every message is validated first.
 
-Hints go as an array of arrays, `[entry, kind, task, step, note]`: the attempt stands in the topic.
+Hints are sent as an array of arrays, `[entry, kind, task, step, note]`; the topic names the
+attempt.
 """
 
 import re
@@ -15,7 +16,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from midwatch_monitor.records import Hint, NodeStatus
 
 _ROOT = "midwatch/v1"
-"""The version is that of the payloads: what cannot read them must not hear them."""
+"""Contains the version of the payloads, so that a process gets only payloads that it can read."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
 _ATTEMPT = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 
@@ -28,33 +29,33 @@ class Topics:
 
     @property
     def statuses(self) -> str:
-        """Covers the status of every node."""
+        """Topic filter for the status of every node."""
         return self.status("+")
 
     @property
     def events(self) -> str:
-        """Covers the hints of every attempt."""
+        """Topic filter for the hints of every attempt."""
         return f"{_ROOT}/{self.fleet}/attempts/+/events"
 
     def turns(self, group: str) -> str:
-        """The same hints, each for one member of a group only."""
+        """Return the topic filter that gives each hint to only one member of a group."""
         return f"$share/{group}/{self.events}"
 
     def status(self, node: str) -> str:
-        """Where a node says how it is."""
+        """Return the topic of a node's status."""
         return f"{_ROOT}/{self.fleet}/nodes/{node}/status"
 
     def events_of(self, attempt: int | None) -> str:
-        """Where the hints of an attempt are; those of none have the number 0."""
+        """Return the topic of an attempt's hints; those about no attempt have the number 0."""
         return f"{_ROOT}/{self.fleet}/attempts/{attempt or 0}/events"
 
     def node_of(self, topic: str) -> str | None:
-        """Whose status is said there; `None` for another topic."""
+        """Return the node whose status a topic carries; `None` for another topic."""
         name = self._between(topic, "nodes", "status")
         return name if is_topic_name(name) else None
 
     def attempt_of(self, topic: str) -> int | None:
-        """Of which attempt the hints are, 0 for those of none; `None` for another topic."""
+        """Return the attempt whose hints a topic carries, 0 for none; `None` for another topic."""
         number = self._between(topic, "attempts", "events")
         return int(number) if _ATTEMPT.fullmatch(number) else None
 
@@ -66,21 +67,21 @@ class Topics:
 
 
 def is_topic_name(name: str) -> bool:
-    """Whether it can stand in a topic, and in a topic of nobody else."""
+    """Return whether a name can be one level of a topic, without wildcards."""
     return _NAME.fullmatch(name) is not None
 
 
 MAX_STATUS = 8_192
-"""Bytes of a node's status."""
+"""Maximum bytes of a node's status."""
 _MAX_NOTE = 160
 _MAX_WORD = 80
 _MAX_LABELS = 64
 _MAX_SLOTS = 1_000_000
 _ROW = 64
-"""Bytes that a hint takes at most as a rule; a longer message is cut again."""
+"""Bytes that a hint usually takes at most; a message that is too long is split again."""
 
 _UNSEEN = "\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
-"""What a terminal acts on, or shows as if it were not there."""
+"""Characters that a terminal interprets, or does not show."""
 _VISIBLE = re.compile(f"[^{_UNSEEN}]*")
 
 _Id = Annotated[int, Field(ge=0, lt=2**63)]
@@ -94,8 +95,11 @@ _Row = tuple[
 
 
 def encode_hints(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]]:
-    """Hints of one attempt as messages of at most `limit` bytes, 1,024 or more, each with what it
-    says. What no message can say is left out."""
+    """Return messages of at most `limit` bytes, each with the hints in it.
+
+    The hints must be of one attempt, and the limit 1,024 or more. Hints that fit into no message
+    are left out.
+    """
     length = max(1, limit // _ROW)
     pieces = [hints[start : start + length] for start in range(0, len(hints), length)]
     return [message for piece in pieces for message in _split(piece, limit)]
@@ -108,7 +112,7 @@ def _split(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint
     ]
     try:
         payload = to_json(rows)
-    except PydanticSerializationError:  # half a surrogate pair where a kind should be
+    except PydanticSerializationError:  # a lone surrogate in a kind
         payload = b""
     if payload and len(payload) <= limit:
         return [(payload, hints)]
@@ -124,7 +128,7 @@ def _note(note: str) -> str:
 
 
 def decode_hints(payload: bytes, attempt: int | None) -> list[Hint] | None:
-    """The hints in a message about an attempt; `None` where it is no such message."""
+    """Return the hints in a message about an attempt, or `None` if the message is not valid."""
     try:
         rows = _rows().validate_json(payload)
     except ValidationError:
@@ -138,12 +142,12 @@ def _rows() -> TypeAdapter[list[_Row]]:
 
 
 def encode_status(status: NodeStatus) -> bytes:
-    """A node's status as a message."""
+    """Return a node's status as a message."""
     return _statuses().dump_json(status)
 
 
 def decode_status(payload: bytes, node: str) -> NodeStatus | None:
-    """What a node says of itself; `None` where it is no status, or that of another node."""
+    """Return the status that a node sent, or `None` if it is not valid or of another node."""
     if len(payload) > MAX_STATUS:
         return None
     try:
