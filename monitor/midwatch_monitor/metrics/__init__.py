@@ -1,1 +1,1 @@
-"""Figures of finished and running tasks, folded from the journal. Pure."""
+"""Figures about finished and running tasks, folded from the journal. Pure."""

@@ -1,4 +1,4 @@
-"""How soon trouble was noticed, what interventions did, and who was disturbed for nothing. Pure."""
+"""Figures about detection, interventions, and alarms on attempts that succeeded. Pure."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,14 +21,14 @@ from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.task import interventions
 
 REMEMBERED = 5_000
-"""Steps of an attempt whose request is remembered; older trouble counts as if it began there."""
+"""Steps of an attempt whose request is remembered; older onsets count from the oldest of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionFigures:
     """Model requests from the onset of trouble to its alarm, both included: 1 is at once.
 
-    The *onset* is the earliest step that the alarm rests on: the first of its evidence, or the
+    The *onset* is the earliest step that the alarm is based on: the first of its evidence, or the
     step at which its condition began to hold, whichever is earlier. It is where the rule counts
     from, and not what a person would call the first mistake. An alarm is an alert that fires as a
     warning or critical; a notice that rises later counts from its own onset to the rise.
@@ -36,22 +36,25 @@ class DetectionFigures:
 
     requests: Distribution = field(default_factory=Distribution)
     rules: tuple[tuple[str, Distribution], ...] = ()
-    """Of those that alarmed, by name."""
+    """Distributions of the rules that raised an alarm, by name."""
     unknown: int = 0
-    """Alarms without an onset: their rule names no step, as it watches a meter, the time or other
-    attempts, or the steps do not say which request they came from."""
+    """Alarms without a known onset.
+
+    Their rule names no step, because it watches a meter, the time or other attempts, or the steps
+    do not say which request they came from.
+    """
 
 
 @dataclass(slots=True)
 class _AttemptSteps:
-    """The requests of an attempt's newest steps, and what alarms now."""
+    """The requests of an attempt's newest steps, and its current alarms."""
 
     requests: deque[int] = field(default_factory=lambda: deque[int](maxlen=REMEMBERED))
     last_step: int = 0
     alarming: set[AlertKey] = field(default_factory=set[AlertKey])
 
     def request(self, step: int) -> int:
-        """The request that a step came from, or the nearest that is remembered; 0 is unknown."""
+        """Return the request of a step, or of the nearest remembered one; 0 if unknown."""
         if not self.requests:
             return 0
         place = len(self.requests) - 1 - (self.last_step - step)
@@ -59,15 +62,15 @@ class _AttemptSteps:
 
 
 class AlarmCounts:
-    """Follows steps, alerts and the decisions on them."""
+    """Follows steps, alerts and the decisions about them."""
 
     def __init__(self) -> None:
         self.alarmed: set[int] = set()
-        """The attempts in which anything ever alarmed."""
+        """Attempts that ever had an alarm."""
         self.false_alarms: set[int] = set()
-        """Those of which a decision said that the alarm was false."""
+        """Attempts with a decision that called the alarm false."""
         self.refused = 0
-        """Decisions that were turned down."""
+        """Number of decisions that were refused."""
         self._attempts: dict[int, _AttemptSteps] = defaultdict(_AttemptSteps)
         self._rules: dict[str, Counter[int]] = defaultdict(Counter[int])
         self._unknown = 0
@@ -117,17 +120,17 @@ OUTCOMES = ("recovered", "no_effect", "made_worse", "not_judged")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """How some interventions were judged."""
+    """Numbers of interventions by outcome."""
 
     recovered: int = 0
     no_effect: int = 0
     made_worse: int = 0
     not_judged: int = 0
-    """Too new, or the attempt ended in a way that leaves no verdict."""
+    """Too new, or the attempt ended in a way that allows no verdict."""
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """In the order of `OUTCOMES`."""
+        """The numbers in the order of `OUTCOMES`."""
         return self.recovered, self.no_effect, self.made_worse, self.not_judged
 
     @property
@@ -136,29 +139,30 @@ class Outcomes:
 
     @property
     def rate(self) -> Share:
-        """The recovered ones of those that were judged."""
+        """Share of the judged interventions that recovered."""
         return Share(hits=self.recovered, of=self.delivered - self.not_judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryFigures:
-    """What came of the delivered interventions that answered an alert.
+    """Outcomes of the delivered interventions that answered an alert.
 
-    One that answered alerts of several rules counts under each of them, so that the sum over the
-    rules may exceed the total; a rate says what followed, not what would have been without it.
+    An intervention that answered alerts of several rules counts under each of them, so the sum over
+    the rules may exceed the total. A rate says what followed, not what would have happened without
+    the intervention.
     """
 
     total: Outcomes = Outcomes()
     by: Mapping[str, Mapping[str, Outcomes]] = field(default_factory=dict[str, dict[str, Outcomes]])
-    """By `rule`, `action`, `diagnosis` and `actor`, each by name."""
+    """Outcomes by `rule`, `action`, `diagnosis` and `actor`, each by name."""
     unprompted: int = 0
-    """Delivered ones that answered no alert: what a person said, or what a worker asked for."""
+    """Delivered interventions without an alert: by an operator, or answers to worker requests."""
     refused: int = 0
-    """Decisions that were turned down."""
+    """Number of decisions that were refused."""
 
 
 def recovery(attempts: Iterable[AttemptState], refused: int) -> RecoveryFigures:
-    """What came of the interventions on some attempts."""
+    """Return the outcomes of the interventions on some attempts."""
     delivered = [each for each in interventions(attempts) if each.delivered]
     groups = {kind: defaultdict[str, list[InterventionState]](list) for kind in _GROUPS}
     answering = [each for each in delivered if each.intervention.answers]
@@ -182,7 +186,7 @@ _GROUPS = ("rule", "action", "diagnosis", "actor")
 
 
 def _names(state: InterventionState) -> dict[str, set[str]]:
-    """Under which names an intervention counts, by group."""
+    """Return the names under which an intervention counts, by group."""
     issued = state.intervention
     return {
         "rule": {key.rule for key in issued.answers},
@@ -209,28 +213,28 @@ _NO_ATTEMPTS = Share(hits=0, of=0)
 class DisturbanceFigures:
     """Alarms and interventions on attempts that succeeded.
 
-    Whether an attempt would have succeeded by itself, nobody knows of a real run. What is counted
-    as *in vain* are attempts that succeeded though no intervention on them was judged to have
-    helped: they most likely needed none. Those that an intervention did help may have needed none
-    either, so this is a lower bound.
+    In a real run nobody knows whether an attempt would have succeeded by itself. *In vain* counts
+    attempts that succeeded although no intervention on them was judged to have helped: they most
+    likely needed none. Attempts that an intervention helped may have needed none either, so this is
+    a lower bound.
     """
 
     alarmed: Share = _NO_ATTEMPTS
-    """Attempts that succeeded: those with a warning or a critical alert at any time."""
+    """Share of the successful attempts with a warning or a critical alert at any time."""
     disturbed: Share = _NO_ATTEMPTS
-    """Those on which an intervention that answers an alert was delivered; observing is none."""
+    """Share with a delivered intervention that answers an alert; observing does not count."""
     in_vain: Share = _NO_ATTEMPTS
-    """Those disturbed, and no intervention helped."""
+    """Share that was disturbed, without any intervention that helped."""
     false_alarms: Share = _NO_ATTEMPTS
-    """Those of which a decision said that the alarm was false."""
+    """Share with a decision that called the alarm false."""
     interventions: int = 0
-    """Delivered to attempts that succeeded."""
+    """Interventions delivered to attempts that succeeded."""
     interventions_in_vain: int = 0
-    """Of these, those to the attempts that were disturbed in vain."""
+    """Of these, the ones on attempts that were disturbed in vain."""
 
 
 def disturbance(attempts: Iterable[AttemptState], alarms: AlarmCounts) -> DisturbanceFigures:
-    """What was done to attempts that succeeded."""
+    """Return alarms and interventions on attempts that succeeded."""
     found = {each.id: _interruptions(each) for each in attempts if success_of(each)}
     disturbed = [each for each in found.values() if each]
     vain = [each for each in disturbed if not any(it.outcome is Outcome.RECOVERED for it in each)]
@@ -249,7 +253,7 @@ def disturbance(attempts: Iterable[AttemptState], alarms: AlarmCounts) -> Distur
 
 
 def _interruptions(attempt: AttemptState) -> Sequence[InterventionState]:
-    """What the worker noticed of the answers to alerts."""
+    """Return the delivered interventions that answer alerts and that the worker noticed."""
     return [
         each
         for each in interventions((attempt,))

@@ -1,8 +1,8 @@
-"""How far a model's stated confidence can be trusted: what came of it so far. Pure.
+"""How far a model's stated confidence can be trusted, judged by its results so far. Pure.
 
-For people and for the supervisor to read; the rules compare what was reported. Confidences are in
-percent, rates and errors go from 0 to 1. A model's attempts are fitted by isotonic regression: the
-success rate may only rise with the stated confidence, and nothing else is assumed of it.
+For people and for the supervisor to read; the rules compare the confidence as reported. Confidences
+are in percent, rates and errors go from 0 to 1. A model's attempts are fitted by isotonic
+regression: the success rate may only rise with the stated confidence, and nothing else is assumed.
 """
 
 from collections import defaultdict
@@ -15,31 +15,31 @@ from midwatch_monitor.records import Ending, Origin
 from midwatch_monitor.state.attempt import AttemptState
 
 MIN_ATTEMPTS = 5
-"""Finished attempts of a model below which nothing is claimed."""
+"""Finished attempts of a model below which no calibration is made."""
 
 PRIOR_ATTEMPTS = 5.0
-"""How many attempts at the model's own success rate are mixed into each level of the curve.
+"""Number of attempts at the model's own success rate that are mixed into each level of the curve.
 
-A level that stands on five attempts is believed half; one lucky attempt moves hardly anything.
+A level based on five attempts counts half, and a single lucky attempt has little effect.
 """
 
 BINS = 10
-"""Of equal width, over which the calibration error is taken: the usual number."""
+"""Number of bins, of equal width, for the calibration error: the usual number."""
 
 _DUST = 1e-9
-"""What subtracting a task may leave of a weight that is zero; a real one is far above."""
+"""Largest rounding error that subtracting a task may leave of a weight; real weights are larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A finished attempt: what it said of itself, and whether it succeeded."""
+    """A finished attempt: its stated confidences, and whether it succeeded."""
 
     attempt: int
     task: str
-    """Its name: the same task in another run tells little that is new."""
+    """Name of its task: the same task in another run adds little information."""
     model: str
     confidences: tuple[int, ...]
-    """Of its checkpoints, in percent; at least one."""
+    """Confidences of its checkpoints, in percent; at least one."""
     succeeded: bool
 
 
@@ -52,20 +52,22 @@ class Level:
     """Included."""
     rate: float
     weight: float
-    """In attempts; an attempt that reported in several ranges is spread over them."""
+    """Weight in attempts; an attempt that reported in several ranges is spread over them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What a model's stated confidence was worth: its success rate, rising with what was said."""
+    """The success rate of a model as a function of its stated confidence; it never falls."""
 
     attempts: int
-    """That it was fitted to."""
+    """Number of attempts that it was fitted to."""
     levels: tuple[Level, ...]
 
     def rate(self, confidence: int) -> float:
-        """The success rate at a stated confidence; between two levels on the line from one to the
-        other, outside of them the nearest one's.
+        """Return the success rate at a stated confidence.
+
+        Between two levels it is interpolated linearly; outside of them it is that of the nearest
+        level.
         """
         before = self.levels[0]
         for level in self.levels:
@@ -78,7 +80,7 @@ class Calibration:
         return before.rate
 
     def percent(self, confidence: int) -> int:
-        """The success rate at a stated confidence, in whole percent."""
+        """Return the success rate at a stated confidence, in whole percent."""
         return round(100 * self.rate(confidence))
 
 
@@ -87,20 +89,20 @@ class Separation:
     """Whether a model states more confidence in attempts that succeed than in those that fail."""
 
     area: float
-    """How often, of one that succeeded and one that failed: 0.5 is chance."""
+    """How often a successful attempt has more confidence than a failed one; 0.5 is chance."""
     interval: Interval
 
     def worthless(self, useful: float) -> bool:
-        """Whether it is shown to be worth nothing: it may well be chance, and cannot be useful.
+        """Return whether the confidence is worthless: it may be chance, and cannot be useful.
 
-        That it may be chance is not enough, for with few attempts it always may.
+        That it may be chance is not enough, because with few attempts it always may.
         """
         return self.interval.low <= 0.5 and self.interval.high < useful
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """What is known of one model; without a calibration there were too few attempts."""
+    """What is known about one model. Without a calibration there were too few attempts."""
 
     model: str
     attempts: int
@@ -111,31 +113,32 @@ class TrackRecord:
     error_before: float | None = None
     """The expected calibration error of the stated confidence."""
     error_after: float | None = None
-    """Of the calibrated one, each task judged by a curve that was fitted without it.
+    """The same of the calibrated confidence, each task judged by a curve fitted without it.
 
-    `None` also where all attempts are of one task.
+    `None` also if all attempts are of one task.
     """
     separation: Separation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What a checkpoint stated, the rate that follows from it, and what came of the attempt."""
+    """A stated confidence, the success rate that follows from it, and the attempt's success."""
 
     stated: int
-    """In percent."""
+    """Stated confidence in percent."""
     rate: float
     succeeded: bool
     weight: float = 1.0
-    """In attempts."""
+    """Weight in attempts."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Tally:
-    """What a set of attempts said and achieved, by stated confidence.
+    """Weights of a set of attempts, and of the successful ones, by stated confidence.
 
-    Every checkpoint counts, as the question is asked at every point of an attempt; the weights of
-    an attempt's checkpoints sum up to one, or the talkative ones would decide.
+    Every checkpoint counts, because the question is asked at every point of an attempt. The weights
+    of an attempt's checkpoints sum up to one; otherwise attempts with many checkpoints would
+    decide.
     """
 
     attempts: int = 0
@@ -144,7 +147,7 @@ class _Tally:
     won: dict[int, float] = field(default_factory=lambda: defaultdict[int, float](float))
 
     def add(self, samples: Iterable[Sample], sign: int = 1) -> None:
-        """Count samples in, or with a sign of -1 out again."""
+        """Add samples, or remove them with a sign of -1."""
         for sample in samples:
             self.attempts += sign
             self.succeeded += sign * sample.succeeded
@@ -155,10 +158,10 @@ class _Tally:
 
 
 def success(ending: Ending | None, *, accepted: bool | None = None) -> bool | None:
-    """Whether an attempt that is over succeeded; `None` if that cannot be said.
+    """Return whether an attempt that is over succeeded, or `None` if that is unknown.
 
-    A person's verdict on the result wins over how it ended. What was canceled, or not checked,
-    proves nothing.
+    A person's verdict takes precedence over how it ended. A canceled or unchecked attempt proves
+    nothing.
     """
     if accepted is not None:
         return accepted
@@ -168,7 +171,7 @@ def success(ending: Ending | None, *, accepted: bool | None = None) -> bool | No
 
 
 def success_of(attempt: AttemptState) -> bool | None:
-    """Whether an attempt succeeded; `None` if it is not over, or nobody can say."""
+    """Return whether an attempt succeeded; `None` if it is not over, or if that is unknown."""
     if not attempt.transition.lifecycle.over:
         return None
     verdict = attempt.verdict
@@ -178,7 +181,7 @@ def success_of(attempt: AttemptState) -> bool | None:
 
 
 def calibrate(samples: Sequence[Sample]) -> Calibration | None:
-    """The calibration of one model; `None` for fewer than `MIN_ATTEMPTS` attempts."""
+    """Return the calibration of one model, or `None` for fewer than `MIN_ATTEMPTS` attempts."""
     if len(samples) < MIN_ATTEMPTS:
         return None
     tally = _Tally()
@@ -187,9 +190,9 @@ def calibrate(samples: Sequence[Sample]) -> Calibration | None:
 
 
 def separation(samples: Sequence[Sample]) -> Separation | None:
-    """How well one model's confidence parts success from failure; `None` where one is missing.
+    """Return how well one model's confidence separates success from failure; `None` without either.
 
-    An attempt has the mean of what it said. Attempts at the same task tell little that is new, so
+    An attempt counts with its mean confidence. Attempts at the same task add little information, so
     the interval counts the tasks.
     """
     parts = [[each for each in samples if each.succeeded is ok] for ok in (True, False)]
@@ -200,7 +203,7 @@ def separation(samples: Sequence[Sample]) -> Separation | None:
 
 
 def track_records(samples: Iterable[Sample]) -> tuple[TrackRecord, ...]:
-    """What is known of each model, in the order of their names."""
+    """Return what is known about each model, in the order of their names."""
     models: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         models[sample.model].append(sample)
@@ -208,13 +211,15 @@ def track_records(samples: Iterable[Sample]) -> tuple[TrackRecord, ...]:
 
 
 def expected_error(predictions: Iterable[Prediction]) -> float:
-    """The expected calibration error: how far rates were from what came of them, on average.
+    """Return the expected calibration error: the mean distance of rates from results.
 
-    Over `BINS` bins of equal width, each with its weight. It has no meaning without predictions.
-    The bins are of the stated confidence, for calibrated rates too: so before and after are told
-    of the same bins. And a curve that was fitted without an attempt is lower where that attempt
-    succeeded; in bins of its rates successes and failures would part, and a good calibration would
-    look bad.
+    It is taken over `BINS` bins of equal width, each with its weight, and needs at least one
+    prediction.
+
+    The bins are those of the stated confidence, even for calibrated rates, so that the errors
+    before and after calibration refer to the same bins. Also, a curve fitted without an attempt is
+    lower if that attempt succeeded; bins by its rates would separate successes from failures, and
+    make a good calibration look bad.
     """
     weights, gaps = [0.0] * BINS, [0.0] * BINS
     for each in predictions:
@@ -224,7 +229,7 @@ def expected_error(predictions: Iterable[Prediction]) -> float:
 
 
 def bin_of(confidence: int) -> int:
-    """The place of a stated confidence among the `BINS`."""
+    """Return the index of the bin of a stated confidence."""
     return max(0, min(confidence * BINS // 100, BINS - 1))
 
 
@@ -275,7 +280,7 @@ def _predictions(samples: Iterable[Sample], rate: Callable[[int], float]) -> lis
 
 
 def _fit(tally: _Tally) -> Calibration:
-    # The rule of succession: five successes of five do not make a sixth certain.
+    # The rule of succession: five successes out of five do not make a sixth certain.
     usual = (tally.succeeded + 1) / (tally.attempts + 2)
     observed = _merge_violators(
         Level(low=said, high=said, rate=tally.won[said] / weight, weight=weight)
@@ -290,7 +295,7 @@ def _fit(tally: _Tally) -> Calibration:
 
 
 def _merge_violators(levels: Iterable[Level]) -> list[Level]:
-    """The levels with neighbours merged until rates only rise: pool adjacent violators."""
+    """Return the levels with neighbours merged until rates only rise: pool adjacent violators."""
     pooled: list[Level] = []
     for level in levels:
         merged = level
@@ -307,7 +312,7 @@ def _merge_levels(lower: Level, higher: Level) -> Level:
 
 
 def _shrink(level: Level, usual: float) -> Level:
-    """The level drawn toward the usual rate."""
+    """Return the level with its rate moved toward the usual rate."""
     weight = level.weight + PRIOR_ATTEMPTS
     rate = (level.rate * level.weight + usual * PRIOR_ATTEMPTS) / weight
     return Level(low=level.low, high=level.high, rate=rate, weight=weight)

@@ -1,4 +1,4 @@
-"""What came of what is learned: all figures of it together, and the fold that makes them."""
+"""All figures about learning, and the fold that computes them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -49,11 +49,11 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.usage import Usage, spent_usage
 
 QUIET = 10
-"""Reviews in a row that changed nothing, from which they are said to change little."""
+"""Number of reviews in a row without a change from which reviews are said to change little."""
 
 
 class Worth(StrEnum):
-    """What the reviews so far say of reviewing."""
+    """What the reviews so far say about the worth of reviewing."""
 
     NONE = "no review has worked yet"
     EARLY = "too few reviews to tell"
@@ -63,45 +63,45 @@ class Worth(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactFigures:
-    """Facts and their reviews. A review that failed or was skipped is not one that found nothing.
+    """Facts and their reviews. A failed or skipped review is not one that found nothing.
 
-    What is counted of reviews is counted of those that worked.
+    Numbers about reviews count only the reviews that worked.
     """
 
     facts: int = 0
     ended: int = 0
-    """Of those, the ones that were replaced, removed or retired."""
+    """Facts that were replaced, removed or retired."""
     unreviewed: int = 0
-    """Of those that stand, the ones that are shared though nobody looked at them."""
+    """Live facts that are shared without a review."""
     pending: int = 0
-    """Of those that stand, the ones that wait for a review."""
+    """Live facts that wait for a review."""
     reviews: int = 0
     fallbacks: int = 0
-    """Reviews that failed; every fact of theirs was kept."""
+    """Reviews that failed; all of their facts were kept."""
     skipped: int = 0
-    """Reviews that were switched off, or had no model."""
+    """Reviews that were switched off or had no model."""
     looked_at: int = 0
-    """Facts."""
+    """Number of facts that were reviewed."""
     modified: int = 0
     removed: int = 0
     missed: int = 0
-    """Facts that the review added."""
+    """Facts that a review added."""
     conflicts: int = 0
     unanswered: int = 0
     """Facts that an answer left out; they were kept."""
     quiet: int = 0
-    """The newest reviews in a row that changed nothing."""
+    """Number of the newest reviews in a row that changed nothing."""
     cost: Usage = field(default_factory=Usage)
-    """Of the models that reviewed, failed reviews among them."""
+    """Usage of the reviewing models, including failed reviews."""
 
     @property
     def changes(self) -> int:
-        """All that reviews changed."""
+        """Number of all changes by reviews."""
         return self.modified + self.removed + self.missed + self.conflicts
 
     @property
     def worth(self) -> Worth:
-        """Whether the review is worth its cost, as far as one can say."""
+        """Whether reviews are worth their cost, as far as known."""
         if not self.reviews:
             return Worth.NONE
         if self.quiet >= QUIET:
@@ -116,11 +116,11 @@ class Reviews:
         self._states: dict[int, FactState] = {}
         self._ended: set[int] = set()
         self._reviews: list[tuple[datetime, int, FactReview]] = []
-        """With when and in which order they were met: tasks come one after the other."""
+        """Reviews with time and entry id, for sorting: tasks are read one after the other."""
         self._skipped = Counter[ReviewState]()
         self._spent: dict[tuple[int | None, datetime], Usage] = defaultdict(Usage)
         self._asked: set[tuple[int | None, datetime]] = set()
-        """The attempts and moments of reviews: what was spent is committed with its review."""
+        """Attempt and time of each review, to find its spending, which is in the same commit."""
 
     def observe(self, entry: Entry) -> None:
         match entry.record:
@@ -170,11 +170,11 @@ class Reviews:
 
 
 _COUNTS = ("modified", "removed", "missed", "conflicts", "unanswered")
-"""What a review counts."""
+"""The numbers that a review counts."""
 
 
 def _quiet(reviews: list[FactReview]) -> int:
-    """How many reviews in a row, the newest among them, changed nothing."""
+    """Return how many of the newest reviews in a row changed nothing."""
     for count, review in enumerate(reversed(reviews)):
         if review.modified or review.removed or review.missed or review.conflicts:
             return count
@@ -183,39 +183,39 @@ def _quiet(reviews: list[FactReview]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderFigures:
-    """What became of the attempts under one version, by the verdicts of one origin.
+    """Acceptance of the attempts under one version of guidelines, by the verdicts of one origin.
 
-    Other things changed with the versions: a difference between two need not come from them.
+    Other things changed between versions too: a difference between two need not come from them.
     """
 
     guidelines: int
-    """By journal id."""
+    """Journal id of the version."""
     version: int
-    """Within its project; 0 where the version is not among what is counted."""
+    """Number within its project; 0 if the version is not among the entries counted."""
     origin: Origin
     accepted: Share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidelinesFigures:
-    """Reflections on finished attempts, and the versions that came of them."""
+    """Reflections on finished attempts, and the versions that they produced."""
 
     reflections: int = 0
     skipped: int = 0
-    """Of those, the ones that had too little to ask about."""
+    """Reflections that had too little to ask about."""
     failed: int = 0
     insights: int = 0
-    """Lessons that came of them."""
+    """Number of lessons that they produced."""
     versions: int = 0
     approved: int = 0
     rejected: int = 0
     rolled_back: int = 0
-    """Versions, by what was done about them; one that was approved may be rolled back later."""
+    """Versions that were rolled back; they may have been approved before."""
     under: tuple[UnderFigures, ...] = ()
 
 
 class Versions:
-    """Follows reflections and versions."""
+    """Follows reflections and versions of guidelines."""
 
     def __init__(self) -> None:
         self._reflections: list[Reflection] = []
@@ -234,7 +234,7 @@ class Versions:
                 pass
 
     def figures(self, under: Mapping[int, Sequence[int]], verdicts: Verdicts) -> GuidelinesFigures:
-        """How it stands; `under` are the attempts by the version that they worked under."""
+        """Return the figures so far; `under` maps versions to the attempts under them."""
         acts = Counter(act for _, act in self._acts)
         return GuidelinesFigures(
             reflections=len(self._reflections),
@@ -274,14 +274,14 @@ KINDS: tuple[type[Record], ...] = (
     Reflection,
     Spending,
 )
-"""The records that say something of what is learned."""
+"""Records about learning."""
 METERS: tuple[type[Record], ...] = (Change,)
-"""What tells the tokens of the workers besides. There are many of them: a few for each step."""
+"""Records with the workers' tokens, needed besides. There are many: a few for each step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningFigures:
-    """What is known of how learning goes."""
+    """All figures about learning."""
 
     acceptance: tuple[AcceptanceFigures, ...]
     lessons: LessonFigures
@@ -293,7 +293,7 @@ class LearningFigures:
     spending: SpendingFigures
 
     def __bool__(self) -> bool:
-        """Whether there is anything to tell."""
+        """Return whether there is anything to report."""
         return bool(
             self.acceptance
             or self.lessons != LessonFigures()
@@ -303,10 +303,10 @@ class LearningFigures:
 
 
 class LearningTally:
-    """Takes the entries of tasks and answers what came of what is learned.
+    """Takes the entries of tasks and computes the figures about learning.
 
-    The entries of a task come in their order and from its first; those of several tasks may be
-    mixed. `KINDS` are enough; without the `METERS` no worker's tokens are known.
+    The entries of a task must come in order and from its first; those of several tasks may be
+    mixed. `KINDS` are enough; without the `METERS` the workers' tokens are unknown.
     """
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
@@ -328,9 +328,9 @@ class LearningTally:
             self.observe(entry)
 
     def meet(self, task: Task, *, whole: str = "") -> None:
-        """A task whose entries come; unmet ones count as different from all others.
+        """Add a task before its entries; a task not added counts as different from all others.
 
-        `whole` names the task that it is a part of: lots are drawn for all parts together.
+        `whole` names the task that it is a part of: one group is drawn for all parts together.
         """
         self._same[task.id] = (task.project, whole or task.name)
 
@@ -343,7 +343,7 @@ class LearningTally:
             fold.observe(entry)
 
     def figures(self) -> LearningFigures:
-        """How it stands."""
+        """Return the figures so far."""
         tasks = self._tasks.values()
         groups = cohorts(tasks, self._lesson_use)
 

@@ -1,4 +1,4 @@
-"""Accepted results, the lessons that were given, and whether lessons help."""
+"""Figures about accepted results and given lessons, and whether lessons help."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.records.verdict import verdict_of
 
 BUCKETS = 10
-"""Parts of equal size into which the attempts are cut for the learning curve."""
+"""Number of parts of equal size into which the learning curve divides the attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,26 +46,28 @@ class Week:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """Attempts that followed one another."""
+    """Consecutive attempts."""
 
     first: int
     last: int
-    """By journal id, included."""
+    """The last attempt, included; like `first`, a journal id."""
     accepted: Share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceFigures:
-    """What the verdicts of one origin say. Verdicts of two origins never stand in one rate."""
+    """The verdicts of one origin. No rate mixes verdicts of two origins."""
 
     origin: Origin
     accepted: Share
-    """Of all attempts on which there is such a verdict."""
+    """Share of the attempts with such a verdict that were accepted."""
     weeks: tuple[Week, ...] = ()
-    """Those with a verdict, by when that was given, oldest first."""
+    """The weeks with a verdict, by the time of the verdict, oldest first."""
     curve: tuple[Bucket, ...] = ()
-    """The judged attempts in the order in which they began, in ten parts as equal as can be; the
-    first parts are larger by one where they do not divide, and of fewer than ten each is a part.
+    """The judged attempts in the order in which they began, in ten parts of equal size.
+
+    If they do not divide evenly, the first parts are larger by one; fewer than ten attempts make
+    one part each.
     """
 
 
@@ -75,7 +77,7 @@ class _Verdict(NamedTuple):
 
 
 class Verdicts:
-    """Follows verdicts: for each attempt and origin the newest counts, and that alone."""
+    """Follows verdicts. For each attempt and origin only the newest counts."""
 
     def __init__(self) -> None:
         self._newest: dict[Origin, dict[int, _Verdict]] = {origin: {} for origin in Origin}
@@ -86,12 +88,12 @@ class Verdicts:
             self._newest[verdict.origin][entry.attempt] = _Verdict(entry.at, verdict.accepted)
 
     def share(self, attempts: Iterable[int], origin: Origin) -> Share:
-        """Of these attempts the accepted ones, of those with a verdict of that origin."""
+        """Return the share of accepted attempts, out of those with a verdict of this origin."""
         verdicts = self._newest[origin]
         return _share([verdicts[attempt] for attempt in attempts if attempt in verdicts])
 
     def figures(self) -> tuple[AcceptanceFigures, ...]:
-        """How it stands, for each origin of which there is a verdict."""
+        """Return the figures of each origin that has a verdict."""
         return tuple(
             _figures(origin, verdicts) for origin, verdicts in self._newest.items() if verdicts
         )
@@ -129,12 +131,12 @@ def _buckets(verdicts: Mapping[int, _Verdict]) -> Iterable[Bucket]:
 
 
 MIN_USES = 3
-"""Judged uses of a lesson below which nothing is verdicts of its worth."""
+"""Judged uses of a lesson below which nothing is said about its effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonEffect:
-    """What became of the attempts that were given one lesson, by the verdicts of one origin."""
+    """Acceptance of the attempts that were given one lesson, by the verdicts of one origin."""
 
     lesson: int
     origin: Origin
@@ -143,29 +145,29 @@ class LessonEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonFigures:
-    """Lessons and their use. An attempt counts by the last thing that it was given."""
+    """Lessons and their use. An attempt counts by the last recall that was recorded for it."""
 
     lessons: int = 0
     obsolete: int = 0
-    """Of those, the ones that were retired or archived."""
+    """Lessons that were retired or archived."""
     insights: int = 0
-    """Of those, the ones that come from a look back at several attempts."""
+    """Lessons that come from a reflection on several attempts."""
     classes: tuple[tuple[str, int], ...] = ()
-    """Failure classes of the lessons from one rejected or failed attempt, the commonest first."""
+    """Failure classes of lessons from one rejected or failed attempt, the most frequent first."""
     ratings: Distribution = field(default_factory=Distribution)
     """The last rating of each lesson that a person rated."""
     recalls: int = 0
     """Attempts that were given anything, or that are compared."""
     given: int = 0
-    """Of those, the ones that were given a lesson."""
+    """Of those, the attempts that were given a lesson."""
     uses: int = 0
-    """Lessons given, each counted once in each attempt."""
+    """Lessons given, each counted once per attempt."""
     methods: tuple[tuple[Method, int], ...] = ()
-    """The uses by why the lesson was found."""
+    """Uses by the reason why the lesson was found."""
     effects: tuple[LessonEffect, ...] = ()
-    """Of lessons with at least three judged uses; the most useful first."""
+    """Effects of lessons with at least three judged uses, the most useful first."""
     seconds: float | None = None
-    """How long it took to find what these attempts were given: the median; `None` of none."""
+    """Median time to find what an attempt was given; `None` without attempts."""
     longest: float | None = None
 
 
@@ -195,11 +197,11 @@ class LessonUse:
                 pass
 
     def recall(self, attempt: int) -> Recall | None:
-        """What an attempt was given; `None` if nothing was, and nothing is compared."""
+        """Return what an attempt was given, or `None` if nothing was recorded."""
         return self._recalls.get(attempt)
 
     def under(self) -> dict[int, list[int]]:
-        """The attempts that worked under each version of the guidelines, by its id."""
+        """Return the attempts that worked under each version of the guidelines, by version id."""
         found: dict[int, list[int]] = {}
         for attempt, recall in self._recalls.items():
             if recall.guidelines is not None:
@@ -228,7 +230,7 @@ class LessonUse:
         )
 
     def _uses(self) -> dict[tuple[int, int], Method]:
-        """Why each lesson was given to each attempt."""
+        """Return why each lesson was given to each attempt, by lesson and attempt."""
         return {
             (used.lesson, attempt): used.method
             for attempt, recall in self._recalls.items()
@@ -252,14 +254,14 @@ def _effects(uses: dict[tuple[int, int], Method], verdicts: Verdicts) -> tuple[L
 
 
 MIN_TASKS = 10
-"""Different tasks in each of two groups below which nothing is verdicts of their difference."""
+"""Different tasks in each of two groups below which nothing is said about their difference."""
 
 Same = Callable[[int], Hashable]
-"""What is equal for the same task in several runs: lots are drawn for a task once and for all."""
+"""Returns a key that is equal for the same task in several runs, whose group is drawn only once."""
 
 
 class ComparisonResult(StrEnum):
-    """What a comparison says."""
+    """The result of a comparison."""
 
     NONE_GIVEN = "nothing to tell: none of them was given a lesson"
     FEW = "not enough to tell: fewer than 10 different tasks in a group"
@@ -270,47 +272,47 @@ class ComparisonResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonFigures:
-    """Treatment against control, by the verdicts of one origin.
+    """Treatment group against control group, by the verdicts of one origin.
 
-    Only first attempts count: what follows them depends on what became of them. A task in the
-    treatment group counts also where no lesson was found for it.
+    Only first attempts count, because later ones depend on how the first ended. A task of the
+    treatment group counts even if no lesson was found for it.
     """
 
     origin: Origin
     treatment: Share
-    """The accepted of the different tasks among the judged: in several runs, the newest counts."""
+    """Accepted tasks among the different judged tasks; if run several times, the newest counts."""
     control: Share
     difference: Interval | None
-    """Of the rates, treatment minus control; `None` where a group is empty."""
+    """Difference of the rates, treatment minus control; `None` if a group is empty."""
     answer: ComparisonResult
 
 
 class Cohort(StrEnum):
-    """Which tasks are told together."""
+    """Tasks that are reported together."""
 
     TREATMENT = "treatment"
     CONTROL = "control"
     GIVEN = "given lessons"
-    """Nothing was compared, and the first attempt was given a lesson."""
+    """No comparison was made, and the first attempt was given a lesson."""
     BARE = "given none"
-    """Nothing was compared, and the first attempt was given no lesson."""
+    """No comparison was made, and the first attempt was given no lesson."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffortFigures:
-    """What the tasks of one cohort took that are over and were not canceled."""
+    """Effort of the tasks of one cohort that are over and were not canceled."""
 
     cohort: Cohort
     tasks: int
     attempts: float
-    """A task, the mean."""
+    """Mean number of attempts per task."""
     tokens: float
-    """Of its workers a task, the mean."""
+    """Mean number of the workers' tokens per task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavingFigures:
-    """Treatment minus control, of what a task took."""
+    """Difference in effort per task, treatment minus control."""
 
     what: str
     """`attempts` or `tokens`."""
@@ -321,11 +323,11 @@ class SavingFigures:
 
 @dataclass(slots=True)
 class TaskAttempts:
-    """How one task went, in the words of the figures."""
+    """The attempts and the lifecycle of one task."""
 
     id: int
     attempts: list[int] = field(default_factory=list[int])
-    """In the order in which they began."""
+    """Journal ids in the order in which the attempts began."""
     lifecycle: Lifecycle = Lifecycle.SUBMITTED
 
     def observe(self, entry: Entry) -> None:
@@ -339,7 +341,7 @@ class TaskAttempts:
 def comparisons(
     tasks: Iterable[TaskAttempts], lesson_use: LessonUse, verdicts: Verdicts, same: Same
 ) -> tuple[ComparisonFigures, ...]:
-    """Treatment against control, for each origin of which there is a verdict in either."""
+    """Return treatment against control, for each origin with a verdict in either group."""
     first: dict[Group, list[TaskAttempts]] = {group: [] for group in Group}
     for task in tasks:
         recall = lesson_use.recall(task.attempts[0]) if task.attempts else None
@@ -372,13 +374,13 @@ def comparisons(
 
 
 def _newest(tasks: Iterable[TaskAttempts], same: Same) -> Collection[TaskAttempts]:
-    """Each task once, as it went last: one lot is one draw, however often the task was run."""
+    """Return each task once, in its newest run: its group is drawn once for all of its runs."""
     ordered = sorted(tasks, key=lambda task: task.id)
     return {same(task.id): task for task in ordered}.values()
 
 
 def _given(tasks: Iterable[TaskAttempts], lesson_use: LessonUse) -> bool:
-    """Whether the first attempt of any of them was given a lesson."""
+    """Return whether the first attempt of any of these tasks was given a lesson."""
     recalls = (lesson_use.recall(task.attempts[0]) for task in tasks)
     return any(recall is not None and recall.lessons for recall in recalls)
 
@@ -396,7 +398,7 @@ def _answer(apart: Interval | None, tasks: int, *, given: bool) -> ComparisonRes
 def cohorts(
     tasks: Iterable[TaskAttempts], lesson_use: LessonUse
 ) -> dict[Cohort, list[TaskAttempts]]:
-    """The tasks that are over and were not canceled, by what their first attempt was given."""
+    """Return the tasks that are over and not canceled, by what their first attempt was given."""
     found: dict[Cohort, list[TaskAttempts]] = defaultdict(list)
     for task in tasks:
         if task.attempts and task.lifecycle.over and task.lifecycle is not Lifecycle.CANCELED:
@@ -405,7 +407,7 @@ def cohorts(
 
 
 def _cohort(recall: Recall | None) -> Cohort:
-    """By what a first attempt was given; without a record of it, that was nothing."""
+    """Return the cohort for what a first attempt was given; no record means that it was nothing."""
     if recall is not None and recall.group is not Group.NONE:
         return Cohort.TREATMENT if recall.group is Group.TREATMENT else Cohort.CONTROL
     return Cohort.GIVEN if recall is not None and recall.lessons else Cohort.BARE
@@ -414,7 +416,7 @@ def _cohort(recall: Recall | None) -> Cohort:
 def efforts(
     tasks: Mapping[Cohort, Sequence[TaskAttempts]], tokens: Callable[[int], int]
 ) -> tuple[EffortFigures, ...]:
-    """What the tasks of each cohort took."""
+    """Return the effort of the tasks of each cohort."""
     return tuple(
         EffortFigures(
             cohort=cohort,
@@ -433,7 +435,7 @@ def savings(
     same: Same,
     lesson_use: LessonUse,
 ) -> tuple[SavingFigures, ...]:
-    """Treatment minus control of what a task took; nothing where lots were not drawn for both."""
+    """Return the savings per task, treatment minus control; empty unless both groups have tasks."""
     treatment, control = (
         _newest(tasks.get(each, ()), same) for each in (Cohort.TREATMENT, Cohort.CONTROL)
     )

@@ -1,4 +1,4 @@
-"""What came of trying again, with and without an analysis of the failure before."""
+"""Results of retries, with and without an analysis of the failure before."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ from midwatch_monitor.rules.memory import Memory
 from midwatch_monitor.state.task import TaskState
 
 _ACTS = 64
-"""Failed acts of an attempt that are remembered, as many as the rules compare."""
+"""Failed acts that are remembered per attempt, as many as the rules compare."""
 _NONE = Share(hits=0, of=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryComparison:
-    """How many tries succeeded, of those after an analysis and of those without one."""
+    """Shares of retries that succeeded, after an analysis and without one."""
 
     analysed: Share = _NONE
     unanalysed: Share = _NONE
@@ -27,50 +27,50 @@ class RetryComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryFigures:
-    """Tries again.
+    """Figures about retries.
 
     A retry of an *act* is the same call, as the rules compare calls, after it failed; it succeeds
-    if it does not fail again, and is analysed if the worker wrote an analysis between the failure
-    and the retry, or in the retry's own turn. A retry of a *task* is an attempt after its first
-    that is over; it is analysed if the worker wrote one before its first work. Nobody drew lots
-    for who writes an analysis: the difference of the two shares need not come from it.
+    if it does not fail again. It is analysed if the worker wrote an analysis between the failure
+    and the retry, or in the retry's own turn. A retry of a *task* is a finished attempt after the
+    first; it is analysed if the worker wrote an analysis before its first work. It is not random
+    who writes an analysis, so the difference of the two shares need not come from it.
     """
 
     acts: RetryComparison = RetryComparison()
     attempts: RetryComparison = RetryComparison()
     causes: tuple[tuple[Cause, int], ...] = ()
-    """What the workers' analyses said, by cause."""
+    """Number of the workers' analyses by cause."""
     provider: int = 0
-    """Analyses that Midwatch itself wrote, of a model that was asked again."""
+    """Number of Midwatch's own analyses, of a model that was asked again."""
     held_back: int = 0
-    """Calls that were refused until something was said first. They are no retries."""
+    """Calls that were refused until the worker explained itself; they are not retries."""
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """One attempt's failures, and what was said of them."""
+    """The failures of one attempt, and its analyses."""
 
     failures: Memory = field(default_factory=lambda: Memory(_ACTS))
-    """By act: one more than the analyses when it failed; 0 if it passed when it was last done."""
+    """By act: number of analyses at its failure plus one; 0 if it passed when it was last done."""
     analyses: int = 0
     request: int = 0
-    """The newest; 0 while none is known."""
+    """The newest request; 0 while none is known."""
     tries: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
-    """Retries of this request: the analyses at the failure, and whether it passed.
+    """Retries in this request: the number of analyses at the failure, and whether the retry passed.
 
-    Calls of one turn end in any order, so its analysis may come after its retry.
+    Calls of one turn end in any order, so the analysis may come after the retry.
     """
     began: int | None = None
-    """The request of the first work."""
+    """The request of the first work; `None` before it."""
     prepared: bool = False
-    """Whether an analysis came before any work, or in its turn."""
+    """Whether an analysis came before the first work, or in the same turn."""
 
     def close_request(self) -> Counter[tuple[bool, bool]]:
-        """The retries of this request: whether they were analysed, and whether they passed."""
+        """Return how many retries of this request were analysed or not, and passed or not."""
         return Counter((self.analyses > before, passed) for before, passed in self.tries)
 
     def explain(self) -> None:
-        """The worker wrote an analysis."""
+        """Count an analysis by the worker."""
         self.analyses += 1
         same_turn = self.began is not None and 0 < self.request == self.began
         self.prepared = self.prepared or self.began is None or same_turn
@@ -82,7 +82,7 @@ class Retries:
     def __init__(self) -> None:
         self._attempts: dict[int, _Attempt] = defaultdict(_Attempt)
         self._retries = Counter[tuple[bool, bool]]()
-        """By whether an analysis came before, and whether it passed."""
+        """Number of retries, by whether an analysis came before and whether the retry passed."""
         self._causes = Counter[Cause]()
         self._provider = 0
         self._held_back = 0
@@ -124,7 +124,7 @@ class Retries:
             attempt.failures.put(action, attempt.analyses + 1 if fails else 0)
 
     def figures(self, tasks: Iterable[TaskState]) -> RetryFigures:
-        """How it stands."""
+        """Return the figures so far."""
         acts = sum(
             (each.close_request() for each in self._attempts.values()), Counter(self._retries)
         )

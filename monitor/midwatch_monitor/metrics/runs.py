@@ -1,4 +1,4 @@
-"""What came of tasks: all figures of them together, and the fold that makes them. Pure."""
+"""All figures about tasks, and the fold that computes them. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,34 +29,34 @@ from midwatch_monitor.state.task import TaskState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFigures:
-    """What came of one task so far."""
+    """Figures of one task so far."""
 
     task: int
-    """Its journal id."""
+    """Journal id of the task."""
     lifecycle: Lifecycle
-    """As that of its attempt while one is under way."""
+    """Lifecycle of its attempt while one is under way, otherwise that of the task."""
     stands: AttemptStatus
-    """Where it stands, in a word for people."""
+    """Its status as a word for people."""
     accepted: bool | None = None
-    """What stands of the verdicts on its result; `None` where nobody spoke one."""
+    """Whether its result was accepted, by the verdict that counts; `None` without a verdict."""
     reason: str = ""
     attempts: int = 0
     interventions: int = 0
-    """Delivered to any of its attempts."""
+    """Number of interventions delivered to its attempts."""
     recovered: int = 0
-    """Of those, the ones that helped."""
+    """Number of those that helped."""
     passed: int = 0
     total: int = 0
-    """Its acceptance checks, as they were counted last."""
+    """Number of its acceptance checks; like `passed`, as last counted."""
     seconds: float | None = None
-    """From its first attempt to its end, waiting included; `None` while it is not over."""
+    """Time from its first attempt to its end, including waits; `None` while it is not over."""
     usage: Usage = field(default_factory=Usage)
-    """Of its workers."""
+    """Usage of its workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What is known of some tasks."""
+    """All figures about some tasks."""
 
     tasks: tuple[TaskFigures, ...]
     detection: DetectionFigures
@@ -69,16 +69,16 @@ class Figures:
 
 
 class RunMetrics:
-    """Takes the entries of tasks and answers their figures.
+    """Takes the entries of tasks and computes their figures.
 
-    The entries of a task come in their order and from its first; those of several tasks may be
+    The entries of a task must come in order and from its first; those of several tasks may be
     mixed. Steps are not kept.
     """
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._run = RunState()
         self._moved_at: dict[int, datetime] = {}
-        """By task: when its state changed last."""
+        """Time of the last change of state, by task."""
         self._alarms = AlarmCounts()
         self._retries = Retries()
         self._claims = ClaimCounts()
@@ -95,7 +95,7 @@ class RunMetrics:
             self._moved_at[entry.task] = entry.at
 
     def figures(self) -> Figures:
-        """How it stands."""
+        """Return the figures so far."""
         tasks = self._run.tasks
         attempts = [each for task in tasks.values() for each in task.attempts.values()]
         ended = [each for each in attempts if each.transition.lifecycle.over]

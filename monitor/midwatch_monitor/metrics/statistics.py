@@ -12,7 +12,7 @@ _Z = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Where a figure lies with 95 % confidence."""
+    """A 95 % confidence interval."""
 
     low: float
     high: float
@@ -25,12 +25,12 @@ class Share:
 
     @property
     def rate(self) -> float:
-        """From 0 to 1; 0 of none is 0."""
+        """From 0 to 1; 0 if `of` is 0."""
         return self.hits / self.of if self.of else 0.0
 
     @property
     def interval(self) -> Interval:
-        """Wilson's score interval, which holds for few hits and few runs too."""
+        """Wilson's score interval, which also holds for few hits and few cases."""
         if not self.of:
             return Interval(low=0.0, high=1.0)
         spread = _Z * sqrt(self.rate * (1 - self.rate) / self.of + _Z**2 / (4 * self.of**2))
@@ -41,10 +41,10 @@ class Share:
 
 
 def difference(first: Share, second: Share) -> Interval | None:
-    """The first rate minus the second, as a 95 % interval; `None` where one of them is of none.
+    """Return the 95 % interval of the first rate minus the second; `None` if one has no cases.
 
-    Newcombe's interval out of Wilson's of each rate, which holds for few cases and for rates of 0
-    and 1 too. Both ends are from -1 to 1.
+    Newcombe's interval from Wilson's for each rate, which also holds for few cases and for rates of
+    0 and 1. Both ends are from -1 to 1.
     """
     if not (first.of and second.of):
         return None
@@ -56,9 +56,9 @@ def difference(first: Share, second: Share) -> Interval | None:
 
 
 def mean_difference(first: Sequence[float], second: Sequence[float]) -> Interval | None:
-    """The first mean minus the second, as a 95 % interval; `None` with fewer than two in one.
+    """Return the 95 % interval of the first mean minus the second; `None` with too few values.
 
-    Welch's: the two may vary differently, and be of different size.
+    Each sample needs at least two. Welch's interval: the samples may differ in variance and size.
     """
     if min(len(first), len(second)) < 2:
         return None
@@ -74,11 +74,11 @@ def mean_difference(first: Sequence[float], second: Sequence[float]) -> Interval
 def area_under_curve(
     successes: Sequence[float], failures: Sequence[float], *, of: tuple[int, int]
 ) -> tuple[float, Interval] | None:
-    """How often a success has the higher score of a success and a failure, a tie counting half.
+    """Return how often a success has a higher score than a failure; a tie counts half.
 
-    This is the area under the ROC curve: 0.5 where the score separates nothing. The interval is
-    that of Hanley and McNeil (Radiology 143, 1982, p. 29). `of` says how many of each are counted
-    as independent; `None` where that is none.
+    This is the area under the ROC curve: 0.5 if the score separates nothing. The interval is that
+    of Hanley and McNeil (Radiology 143, 1982, p. 29). `of` says how many successes and failures
+    count as independent. Returns `None` if either number is 0.
     """
     one, other = of
     if not (one and other):
@@ -93,7 +93,7 @@ def area_under_curve(
 
 
 def _quantile(freedom: float) -> float:
-    """Student's quantile of a 95 % interval, by the first terms of its expansion around 1.96.
+    """Return Student's quantile of a 95 % interval, by the first terms of its expansion at 1.96.
 
     Within 0.01 of the tables from 4 degrees of freedom up.
     """
@@ -107,25 +107,25 @@ def _quantile(freedom: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """Whole numbers with how often each occurred."""
+    """Whole numbers, and how often each occurred."""
 
     counts: tuple[tuple[int, int], ...] = ()
     """Pairs of a number and how often it occurred, by rising number."""
 
     @property
     def of(self) -> int:
-        """How many there are in all."""
+        """Number of values."""
         return sum(count for _, count in self.counts)
 
     @property
     def median(self) -> float | None:
-        """The middle one, or the mean of the two in the middle; `None` of none."""
+        """The middle value, or the mean of the two in the middle; `None` without values."""
         if not self.of:
             return None
         return (self._at((self.of - 1) // 2) + self._at(self.of // 2)) / 2
 
     def between(self, low: int, high: int | None) -> int:
-        """How many are from `low` to `high`, both included; `None` has no upper end."""
+        """Return how many values are from `low` to `high`, both included; `None`: no upper end."""
         return sum(
             count
             for value, count in self.counts
@@ -141,5 +141,5 @@ class Distribution:
 
 
 def distribution(counts: Counter[int]) -> Distribution:
-    """The distribution that was counted."""
+    """Return the distribution of these counts."""
     return Distribution(counts=tuple(sorted(counts.items())))

@@ -27,23 +27,23 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.usage import Usage, WorkerUsage, spent_usage
 
 RESERVATIONS = 200
-"""The newest that are kept by their words; all are counted."""
+"""Number of newest reservations kept with their text; all are counted."""
 _CHECKS = 1_000
-"""Checks of an attempt that are told apart; a task has a handful."""
+"""Maximum acceptance checks followed per attempt; a task usually has a handful."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSum:
-    """Plan steps over some plans."""
+    """Numbers of plans and plan steps."""
 
     plans: int = 0
     done: int = 0
     skipped: int = 0
     open: int = 0
     closed: int = 0
-    """Plans of which no plan step was left open."""
+    """Plans without an open plan step."""
     flagged: int = 0
-    """Plan steps that were finished with a reservation."""
+    """Plan steps that were finished under a reservation."""
     revisions: int = 0
 
     @property
@@ -52,70 +52,70 @@ class PlanSum:
 
     @property
     def rate(self) -> Share:
-        """The plan steps that were done."""
+        """Share of the plan steps that were done."""
         return Share(hits=self.done, of=self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Why something was taken as done with a flag. In the worker's words."""
+    """The reservation under which something was accepted as done, in the worker's words."""
 
     task: int
     plan_step: int
-    """0 for the task as a whole."""
+    """Number of the plan step; 0 for the whole task."""
     goal: str
     flag: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFigures:
-    """Plans as they stood last; attempts without a plan are left out."""
+    """Plans in their last state. Attempts without a plan are left out."""
 
     attempts: PlanSum = PlanSum()
-    """Of every attempt that is over."""
+    """Plans of all attempts that are over."""
     tasks: PlanSum = PlanSum()
-    """Of the last attempt of every task that is over: what it came to."""
+    """Plans of the last attempt of each task that is over."""
     accepted: int = 0
-    """Claims that something is done, which were taken; those with a reservation among them."""
+    """Accepted claims that something is done, including those with a reservation."""
     reserved: int = 0
     refused: int = 0
-    """Claims that were turned down for want of evidence."""
+    """Claims that were refused because they lacked evidence."""
     reservations: tuple[Reservation, ...] = ()
-    """The newest, oldest first."""
+    """The newest reservations, oldest first."""
 
 
 class Source(StrEnum):
     """Where a confidence was stated."""
 
     CHECKPOINT = "checkpoint"
-    """In the attempt's last report through `reflect`."""
+    """In the attempt's last checkpoint."""
     COMPLETION = "completion"
-    """In its last claim that something is done, as it was lowered for want of evidence."""
+    """In its last claim that something is done, as lowered for lack of evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """The attempts that stated a confidence in one range, in percent."""
+    """Attempts that stated a confidence in one range, in percent."""
 
     low: int
     high: int
     """Included."""
     attempts: Share
-    """Those that succeeded."""
+    """Share of these attempts that succeeded."""
     checks: Share
-    """The acceptance checks that Midwatch ran on them and that passed, each counted once."""
+    """Share of their acceptance checks that passed, each counted once, as run by Midwatch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceFigures:
-    """One source's confidences against what came of them. Every attempt counts once."""
+    """Confidences of one source compared with the results. Every attempt counts once."""
 
     source: Source
     attempts: int = 0
     error: float | None = None
-    """The expected calibration error of what was stated, from 0 to 1; `None` of no attempt."""
+    """Expected calibration error of the stated confidence, from 0 to 1; `None` without attempts."""
     bins: tuple[Bin, ...] = ()
-    """Those that hold an attempt, by rising confidence."""
+    """Bins with at least one attempt, by rising confidence."""
 
 
 class ClaimCounts:
@@ -125,9 +125,9 @@ class ClaimCounts:
         self._counts = Counter[str]()
         self._reservations = deque[Reservation](maxlen=RESERVATIONS)
         self._stated: dict[int, int] = {}
-        """By attempt: the confidence of its last claim."""
+        """Confidence of the last claim, by attempt."""
         self._checks: dict[int, dict[str, bool]] = defaultdict(dict)
-        """By attempt and check: whether it passed when it was run last."""
+        """Whether each check passed in its last run, by attempt and check."""
 
     def observe(self, entry: Entry) -> None:
         match entry.record:
@@ -142,7 +142,7 @@ class ClaimCounts:
 
     def _claim(self, entry: Entry, claim: Completion) -> None:
         if claim.plan_step and entry.attempt is not None:
-            # That of the whole task is made of the checks themselves.
+            # The confidence of the whole task is derived from the checks themselves.
             self._stated[entry.attempt] = claim.confidence
         self._counts["accepted" if claim.accepted else "refused"] += 1
         if claim.accepted and claim.flag:
@@ -154,7 +154,7 @@ class ClaimCounts:
             )
 
     def plans(self, ended: Iterable[AttemptState], final: Iterable[AttemptState]) -> PlanFigures:
-        """How it stands.
+        """Return the figures of plans and claims.
 
         Args:
             ended: Every attempt that is over.
@@ -170,7 +170,7 @@ class ClaimCounts:
         )
 
     def confidence(self, attempts: Iterable[AttemptState]) -> tuple[ConfidenceFigures, ...]:
-        """How it stands, for each source. Attempts whose success nobody knows are left out."""
+        """Return the figures of each source, without attempts whose success is unknown."""
         ended = [(each, ok) for each in attempts if (ok := success_of(each)) is not None]
         return tuple(self._figures(source, ended) for source in Source)
 
@@ -203,7 +203,10 @@ class ClaimCounts:
 
 
 def _sum(plans: Iterable[Plan]) -> PlanSum:
-    """Of those that somebody wrote: where nobody did, the task itself is the one plan step."""
+    """Return the sum of the plans that somebody wrote.
+
+    Without a written plan the task itself is the only plan step.
+    """
     written = [
         plan
         for plan in plans
@@ -223,19 +226,19 @@ def _sum(plans: Iterable[Plan]) -> PlanSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingFigures:
-    """What workers used, and what was used on their behalf."""
+    """Usage of the workers, and usage on their behalf."""
 
     workers: Usage = field(default_factory=Usage)
     roles: tuple[tuple[str, Usage], ...] = ()
-    """The supervisor, the planner and the others, by name. The policy uses no model."""
+    """Usage of the supervisor, the planner and other roles, by name. The policy uses no model."""
 
     @property
     def around(self) -> Usage:
-        """All that was not the workers'."""
+        """All usage that was not the workers'."""
         return sum((usage for _, usage in self.roles), Usage())
 
     def share(self, usage: Usage) -> float | None:
-        """Tokens as a share of the workers', from 0 up; `None` where the workers used none."""
+        """Return tokens as a share of the workers', from 0 up; `None` if the workers used none."""
         return usage.tokens / self.workers.tokens if self.workers.tokens else None
 
 
@@ -244,7 +247,7 @@ class ModelUse:
 
     def __init__(self) -> None:
         self._workers: dict[int, WorkerUsage] = defaultdict(WorkerUsage)
-        """By task."""
+        """Usage of the workers, by task."""
         self._roles: dict[str, Usage] = defaultdict(Usage)
 
     def observe(self, entry: Entry) -> None:
@@ -257,7 +260,7 @@ class ModelUse:
                 pass
 
     def of(self, task: int) -> Usage:
-        """What a task's workers used."""
+        """Return the usage of a task's workers."""
         return self._workers[task].used if task in self._workers else Usage()
 
     def figures(self) -> SpendingFigures:

@@ -71,8 +71,7 @@ class KnownFact:
     fact: Fact
     state: FactState
     live: bool = True
-    """Whether it is valid: not replaced, removed or retired. A waiting fact is valid but unshared.
-    """
+    """Whether it is neither replaced, removed nor retired. A waiting fact is live but unshared."""
     ended: FactAct | None = None
     """The act that ended it: replaced, removed or retired; `None` while it is live."""
     instead: int | None = None
