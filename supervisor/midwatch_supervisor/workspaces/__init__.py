@@ -1,1 +1,1 @@
-"""Where attempts work: worktrees, their changes, merges and snapshots."""
+"""Workspaces of attempts: worktrees, their changes, merges and snapshots."""

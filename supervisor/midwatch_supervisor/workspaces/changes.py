@@ -1,4 +1,4 @@
-"""What is in a workspace, and what its attempt has changed, read without touching anything."""
+"""What is in a workspace, and what its attempt has changed. Reads only."""
 
 import asyncio
 import posixpath
@@ -30,9 +30,10 @@ MAX_NAMES = 300
 
 
 async def list_files(workspace: Workspace) -> str:
-    """The files of a workspace, one a line; of many the first ones in order.
+    """Return the files of a workspace, one a line, at most the first `MAX_NAMES` in order.
 
-    In git those that git knows or would know. Raises WorkspaceError with what git said.
+    In git these are the tracked files and the new ones that it does not ignore. Raises
+    WorkspaceError with what git said.
     """
     if workspace.worktree is not None:
         known = (await git(workspace.worktree, "ls-files", "-z")).split("\0")
@@ -44,15 +45,15 @@ async def list_files(workspace: Workspace) -> str:
 
 
 MAX_CHARS = 200_000
-"""Characters of a diff that are kept: nobody reads more of it at once."""
+"""Characters of a diff that are kept; nobody reads more at once."""
 _MAX_NEW = 100
 """New files that are shown with their content."""
 
 
 async def changes(workspace: Workspace) -> str | None:
-    """The work in a workspace as a diff, committed or not; `None` where there is no git.
+    """Return the work in a workspace as a diff, committed or not; `None` without git.
 
-    No lock is taken and the index stays as it is: a worker may use git at the same moment.
+    Takes no lock and leaves the index alone, because a worker may use git at the same moment.
     Raises WorkspaceError with what git said.
     """
     if workspace.worktree is None:
@@ -67,7 +68,7 @@ async def changes(workspace: Workspace) -> str | None:
 
 
 async def diff_from(workspace: Workspace, source: Path | None) -> str:
-    """The same; without git against the folder that it was copied from, as that is now."""
+    """Return the same; without git the diff against the source folder as it is now."""
     found = await changes(workspace)
     if found is not None:
         return found
@@ -84,7 +85,7 @@ def _folder_diff(source: Path | None, folder: Path) -> str:
 
 
 async def file_changes(workspace: Workspace, source: Path | None) -> tuple[FileChange, ...]:
-    """The files that are other than at a workspace's beginning, as `diff_from` shows them."""
+    """Return the files that differ from the workspace's beginning, as `diff_from` shows them."""
     worktree = workspace.worktree
     if worktree is None:
         return await asyncio.to_thread(
@@ -98,13 +99,15 @@ async def file_changes(workspace: Workspace, source: Path | None) -> tuple[FileC
 
 
 _MAX_BYTES = 1_000_000
-"""Without git, of a larger file the content is not compared line by line."""
+"""Size in bytes above which, without git, a file is not compared line by line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """One file that is other than in the folder that it was copied from, with its lines; `None`
-    where it has none to show."""
+    """A file that differs from the folder it was copied from.
+
+    Its lines are `None` if they cannot be shown.
+    """
 
     name: str
     old: list[str] | None
@@ -112,7 +115,7 @@ class ChangedFile:
 
     @property
     def change(self) -> FileChange:
-        """By how many lines."""
+        """Numbers of added and removed lines."""
         if self.old is None or self.new is None:
             return FileChange(name=self.name, binary=True)
         lines = [*unified_diff(self.old, self.new, n=0)][2:]
@@ -124,7 +127,7 @@ class ChangedFile:
 
     @property
     def text(self) -> str:
-        """As git shows it."""
+        """The diff in git's format."""
         head = f"diff --git a/{self.name} b/{self.name}\n"
         if self.old is None or self.new is None:
             return f"{head}(binary, or too large to be shown)\n"
@@ -136,7 +139,7 @@ class ChangedFile:
 
 
 def changed_in(source: Path | None, folder: Path) -> Iterator[ChangedFile]:
-    """The files that are not the same in both, by name; without a source all that there are."""
+    """Yield the files that differ between both, by name; without a source all files."""
     names = set(names_below(folder)) | set(names_below(source) if source else ())
     for name in sorted(names):
         old = _content(source, name) if source else b""
@@ -146,12 +149,12 @@ def changed_in(source: Path | None, folder: Path) -> Iterator[ChangedFile]:
 
 
 def new_file(folder: Path, name: str) -> FileChange:
-    """A file that was not there before."""
+    """Return the change that a new file is."""
     return ChangedFile(name=name, old=[], new=_lines(_content(folder, name))).change
 
 
 def names_below(folder: Path) -> Iterator[str]:
-    """The files below a folder without rubbish, by their names there."""
+    """Yield the names of the files below a folder, without rubbish."""
     for entry in entries_below(folder, hidden=IGNORED):
         name = Path(entry.path).relative_to(folder).as_posix()
         if not entry.is_dir(follow_symlinks=False) and not is_rubbish(name):
@@ -159,7 +162,7 @@ def names_below(folder: Path) -> Iterator[str]:
 
 
 def _content(folder: Path, name: str) -> bytes | None:
-    """Empty where there is no such file; `None` for one that is too large."""
+    """Return the content of a file: empty if there is none, `None` if it is too large."""
     path = folder / name
     if path.is_symlink():
         return bytes(path.readlink())
@@ -186,7 +189,7 @@ NUMSTAT = ("--numstat", "--no-renames", "-z")
 
 
 def numstat(said: str) -> tuple[FileChange, ...]:
-    """What `git diff` says with the options above."""
+    """Parse the output of `git diff` with the `NUMSTAT` options."""
     rows = (row.split("\t", 2) for row in said.split("\0") if row)
     return tuple(
         FileChange(name=name, binary=True)
@@ -197,17 +200,19 @@ def numstat(said: str) -> tuple[FileChange, ...]:
 
 
 async def _since(worktree: Worktree) -> tuple[str, ...]:
-    """Since which commit an attempt's work is looked at, and the paths of git that leave out
-    rubbish which its worker has committed."""
+    """Return the commit from which an attempt's work counts, and pathspecs for the comparison.
+
+    The pathspecs leave out rubbish that its worker has committed.
+    """
     base = await base_commit(worktree)
     left_out = await committed_rubbish(worktree, base)
     return (base, *without(left_out))
 
 
 async def base_commit(worktree: Worktree) -> str:
-    """The commit that a worktree's attempt began with.
+    """Return the commit that a worktree's attempt began with.
 
-    Raises WorkspaceError, also where the worktree is no longer the one that was made.
+    Raises WorkspaceError, also if the worktree is no longer the one that was made.
     """
     worktree.require_branch()
     known = await git(worktree, "reflog", "show", "--format=%H %gs", "HEAD")
@@ -215,7 +220,7 @@ async def base_commit(worktree: Worktree) -> str:
 
 
 async def changed_names(worktree: Worktree) -> tuple[str, ...]:
-    """The files that are other than at a worktree's beginning, committed or not, by name."""
+    """Return the files that differ from a worktree's beginning, committed or not."""
     base, *paths = await _since(worktree)
     tracked = await git(worktree, "diff", "--no-renames", "--name-only", "-z", base, "--", *paths)
     new = await new_names(worktree)
@@ -223,8 +228,10 @@ async def changed_names(worktree: Worktree) -> tuple[str, ...]:
 
 
 async def left_behind(workspace: Workspace, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of these files that are there, and that no merge takes: new, and ignored by git or
-    rubbish. None where there is no git."""
+    """Return those of these files that exist but that no merge takes.
+
+    They are new, and ignored by git or rubbish. Without git there are none.
+    """
     worktree = workspace.worktree
     inside = [each for each in map(posixpath.normpath, names) if not each.startswith(("/", ".."))]
     there = [each for each in inside if await asyncio.to_thread((workspace.folder / each).is_file)]
@@ -238,7 +245,7 @@ async def left_behind(workspace: Workspace, names: Iterable[str]) -> tuple[str, 
 
 
 def begin(reflog: Iterable[str]) -> str:
-    """The commit that an attempt began with: its branch's start and what was merged into it then.
+    """Return the commit that an attempt began with: its branch's start, with what was merged first.
 
     Takes git's reflog as lines `<commit> <what>`, newest first; empty if there is none.
     """
@@ -279,10 +286,10 @@ def _new_file(folder: Path, name: str, room: int) -> str:
 async def changed_files(
     journal: Journal, attempt: Attempt, workspace: Workspace, *, bare: bool
 ) -> list[str]:
-    """The files that an attempt changed or deleted, by name.
+    """Return the files that an attempt changed or deleted.
 
-    git says it where there is git. In a copy it is what was seen of the worker's edits, and in
-    a workspace that began empty (`bare`) every file there is.
+    With git, git says which. In a copy they are the recorded edits of the worker, and in a
+    workspace that began empty (`bare`) all files there are.
     """
     if workspace.worktree is not None:
         return list(await changed_names(workspace.worktree))
@@ -298,19 +305,19 @@ async def changed_files(
 async def records(
     journal: Journal, attempt: Attempt, kinds: Sequence[type[Record]]
 ) -> AsyncIterator[Record]:
-    """All that the journal holds of an attempt in these kinds, in order."""
+    """Yield the journal's records of an attempt of these kinds, in order."""
     async for entry in journal.all_entries(attempt=attempt.id, kinds=kinds):
         yield entry.record
 
 
 def match_names(names: Iterable[str], globs: Sequence[str]) -> tuple[str, ...]:
-    """The names that paths or globs mean; a folder means all that is in it, `**` everything."""
+    """Return the names that paths or globs match; a folder matches all in it, `**` everything."""
     return tuple(name for name in names if any(_means(glob, name) for glob in globs))
 
 
 def _means(glob: str, name: str) -> bool:
     path = glob.removeprefix("./").removesuffix("/")
-    # Here `*` reaches over slashes too: whoever names too much keeps too much, and loses nothing.
+    # `*` matches slashes too: keeping too much loses nothing.
     return (
         name == path
         or name.startswith(f"{path}/")
@@ -322,10 +329,10 @@ def _means(glob: str, name: str) -> bool:
 async def take_over_files(
     old: Workspace, new: Workspace, names: Sequence[str], *, number: int
 ) -> tuple[str, ...]:
-    """Bring what attempt `number` did to these files into the workspace of the next; which were.
+    """Apply what attempt `number` did to these files to the next workspace; return those applied.
 
-    In git each file's change is applied, so that what the new workspace has from elsewhere stays. A
-    file whose change does not fit there any more is left out; the old branch still holds it.
+    With git each file's change is applied as a patch, so that what the new workspace has from
+    elsewhere stays. A file whose patch does not fit is left out; the old branch still has it.
     """
     if old.worktree is None or new.worktree is None:
         for name in names:
@@ -346,10 +353,10 @@ async def _apply(old: Worktree, new: Worktree, name: str, base: str, patch: Path
         *(f"--output={patch}", base, "HEAD", "--", f":(literal){name}"),
     )
     try:
-        # An empty patch, of a file that ended as it began, is refused too.
+        # git refuses an empty patch too, of a file that ended as it began.
         await git(new, "apply", "--3way", str(patch))
     except WorkspaceError:
-        with suppress(WorkspaceError):  # what the new workspace never had needs no mending
+        with suppress(WorkspaceError):  # the new workspace may never have had it
             await git(
                 *(new, "restore", "--source=HEAD", "--staged", "--worktree"),
                 *("--", f":(literal){name}"),

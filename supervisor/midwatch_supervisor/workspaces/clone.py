@@ -23,17 +23,17 @@ from midwatch_supervisor.workspaces.workspace import (
 from midwatch_tools.git import ask_git, git, is_repository
 
 _LOOK_SECONDS = 0.05
-"""How often one who waits for another's clone looks again."""
+"""Seconds between two tries for the lock of a clone."""
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _TRIES, _TRY_SECONDS, _LONGEST_SECONDS = 6, 30.0, 8.0
-"""How often a repository is asked, how long that may take in all, and the longest pause."""
+"""Tries of a network command, the seconds for all of them, and the longest pause."""
 _PASSING = re.compile(
     r"timed out|could not resolve|name resolution|connection (refused|reset|closed)|early eof"
     r"|failed to connect|couldn't connect|unreachable|no route to host|hung up|rpc failed"
     r"|unexpected disconnect|returned error: (408|429|5\d\d)",
     re.IGNORECASE,
 )
-"""What git, curl and ssh say of networks and servers that may be better in a moment."""
+"""Errors of git, curl and ssh about networks and servers that may pass in a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +41,17 @@ class WorktreeOrigin:
     """Where an attempt's worktree comes from on this node."""
 
     folder: Path | None
-    """A repository, a folder to copy, or nothing."""
+    """A repository, a folder to copy, or `None`."""
     base: str = ""
-    """The commit to start from; empty for what is checked out there."""
+    """Commit to start from; empty for the one that is checked out in `folder`."""
 
 
 async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> WorktreeOrigin:
-    """What the worktrees of a task are made from.
+    """Return what the worktrees of a task are made from.
 
-    That is its workspace itself; for a git URL, and for every repository in a `fleet`, an up to
-    date clone below `home`. Raises WorkspaceError where the commit to start from cannot be had,
-    UnreachableError where that is this machine's fault, or the network's.
+    That is its workspace itself; for a git URL, and for every repository in a `fleet`, it is an
+    up-to-date clone below `home`. Raises WorkspaceError if the commit to start from cannot be had,
+    and UnreachableError if this machine or the network is the reason.
     """
     folder = assignment.workspace
     cloned = assignment.origin or (fleet and (assignment.base or _versioned(folder)))
@@ -70,21 +70,21 @@ def _versioned(folder: Path | None) -> bool:
 
 
 def clone_of(source: str, home: Path) -> Path:
-    """Where the clone of a repository is: `clones/shop-1f3a09c2` below `home`."""
+    """Return the path of a repository's clone: `clones/shop-1f3a09c2` below `home`."""
     name = source.rstrip("/").removesuffix(".git").rpartition("/")[2].rpartition(":")[2]
     digest = hashlib.blake2b(source.encode(), digest_size=4).hexdigest()
     return home / CLONES / f"{_NAME.sub('-', name) or 'repository'}-{digest}"
 
 
 async def _clone_once(clone: Path, source: str) -> None:
-    """Clone a repository unless that is done; a killed process leaves no half of one."""
+    """Clone a repository unless that is done; a killed process leaves no partial clone."""
     if is_repository(clone):
         return
     part = clone.with_name(f"{clone.name}.part")
 
     async def ask() -> str:
         await asyncio.to_thread(shutil.rmtree, part, ignore_errors=True)
-        # Not in a folder: its configuration has no say in where the URL leads.
+        # Not in a folder, whose git configuration could redirect the URL.
         command = ("clone", "--quiet", "--no-checkout", source, str(part))
         return await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS, network=True)
 
@@ -92,27 +92,27 @@ async def _clone_once(clone: Path, source: str) -> None:
         await _patiently(ask)
     except TimeoutError as error:
         raise UnreachableError(f"{source} is not cloned: {error}") from error
-    except WorkspaceError as error:  # it names the source, without a password in it
+    except WorkspaceError as error:  # its text names the source, without a password
         raise UnreachableError(str(error)) from error
     part.rename(clone)
 
 
 async def _newest(clone: Path) -> str:
-    """What is checked out at the origin now."""
+    """Return the commit that is checked out at the origin now."""
     await _fetch(clone, "--quiet", "origin", "HEAD")
     return (await git(clone, "rev-parse", "FETCH_HEAD")).strip()
 
 
 async def fetch(repository: Path, commit: str) -> None:
-    """See to it that a repository has a commit of its origin.
+    """Make sure that a repository has a commit of its origin.
 
-    Nothing is asked of the origin where the commit is there already. Raises UnreachableError where
-    the origin does not answer, and WorkspaceError where it has no such commit.
+    Asks the origin only if the commit is missing. Raises UnreachableError if the origin does not
+    answer, and WorkspaceError if it has no such commit.
     """
     if await has(repository, commit):
         return
     said, answered = "", False
-    # A commit that no branch of the origin leads to can still be asked for by its name.
+    # A commit that no branch leads to can still be fetched by its hash.
     for wanted in ((), (commit,)):
         try:
             await _fetch(repository, "--quiet", "origin", *wanted)
@@ -138,7 +138,7 @@ async def has(repository: Path, commit: str) -> bool:
 
 
 async def _fetch(repository: Path, *wanted: str) -> None:
-    """Fetch from elsewhere, with patience."""
+    """Fetch from the origin; temporary errors are retried."""
     try:
         await _patiently(lambda: fetch_into(repository, *wanted, seconds=NETWORK_SECONDS))
     except (TimeoutError, WorkspaceError) as error:
@@ -146,7 +146,7 @@ async def _fetch(repository: Path, *wanted: str) -> None:
 
 
 async def _patiently(ask: Callable[[], Awaitable[str]]) -> None:
-    """Ask git, and again where that fails for a passing reason; raises what it said last."""
+    """Run a git command; retry it after temporary errors, and raise the last one."""
     tries = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(_passes),
         wait=tenacity.wait_random_exponential(multiplier=1, max=_LONGEST_SECONDS),
@@ -159,20 +159,20 @@ async def _patiently(ask: Callable[[], Awaitable[str]]) -> None:
 
 
 def _passes(error: BaseException) -> bool:
-    """Whether git may succeed in a moment; who did not answer for minutes is not asked again."""
+    """Whether an error of git may pass in a moment; a timeout took minutes and does not count."""
     return isinstance(error, WorkspaceError) and _PASSING.search(str(error)) is not None
 
 
 @asynccontextmanager
 async def _alone(clone: Path) -> AsyncGenerator[None]:
-    """Keep all others, in other processes too, from making or fetching a clone.
+    """Hold the lock of a clone, so that no other process makes or fetches it meanwhile.
 
-    Cloning may take long; no thread waits for it, for there are few.
+    No thread waits for the lock: cloning may take long, and threads are few.
     """
     clone.parent.mkdir(parents=True, exist_ok=True)
     lock = os.open(clone.with_name(f"{clone.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        while not try_lock(lock):  # noqa: ASYNC110 — another process has no event to set
+        while not try_lock(lock):  # noqa: ASYNC110 — another process cannot set an event
             await asyncio.sleep(_LOOK_SECONDS)
         yield
     finally:

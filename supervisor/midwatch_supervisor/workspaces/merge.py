@@ -33,32 +33,32 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """A branch, and where it is to go."""
+    """A branch, and where it is to be merged."""
 
     home: Path
-    """The worktree that takes the branch."""
+    """Worktree that takes the branch."""
     branch: str
     into: str
-    """The branch that is checked out there."""
+    """Branch that is checked out there."""
     commits: int = 0
-    """How many `into` lacks; 0 where everything is merged already."""
+    """Number of commits that `into` lacks; 0 if everything is merged already."""
     tip: str = ""
-    """The commit that is merged: the branch's last, or all of them as one without `left_out`."""
+    """Commit that is merged: the branch's last, or all in one without `left_out`."""
     files: tuple[FileChange, ...] = ()
-    """What the merge brings."""
+    """Files that the merge changes."""
     left_out: tuple[str, ...] = ()
-    """What the worker committed and is no part of the work: caches, and what git ignores here."""
+    """Committed files that are no part of the work: caches, and what git ignores here."""
     begun: str = ""
-    """The commit that the branch began with; empty where nobody knows."""
+    """Commit that the branch began with; empty if unknown."""
     lent: tuple[str, ...] = ()
-    """What was put into the repository only to be looked at."""
+    """Refs put into the repository only for this plan."""
 
 
 async def plan_merge(workspace: Workspace, source: Path | None) -> Merge:
-    """The merge of the branch of a worktree into what is checked out where it came from.
+    """Plan to merge a worktree's branch into what is checked out where it came from.
 
-    That is `source`, else the repository's main worktree. Changes nothing. Raises UsageError
-    where the worktree has uncommitted changes, or no branch is checked out where it is to go.
+    That is `source`, else the repository's main worktree. Changes nothing. Raises UsageError if the
+    worktree has uncommitted changes, or if no branch is checked out at the target.
     """
     try:
         listed = await git(workspace.at, "worktree", "list", "--porcelain")
@@ -73,9 +73,9 @@ async def plan_merge(workspace: Workspace, source: Path | None) -> Merge:
 
 
 async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Path) -> Merge:
-    """The merge of a branch that another node finished, fetched into the repository at `home`.
+    """Fetch a branch that another node finished into `home`, and plan its merge.
 
-    Raises UsageError where it cannot be had, or where `home` has another branch with that name.
+    Raises UsageError if it cannot be fetched, or if `home` has another branch with that name.
     """
     into = await _branch(home)
     place, ref = branch.removeprefix(BRANCHES), f"refs/heads/{branch}"
@@ -94,7 +94,7 @@ async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Pa
 
 
 async def plan_cloned(workspace: Workspace, home: Path) -> Merge:
-    """The merge of the branch of a worktree of our own clone, fetched into another one at `home`.
+    """Fetch the branch of a worktree of our own clone into `home`, and plan its merge.
 
     Raises UsageError as `plan_fetched` does.
     """
@@ -113,13 +113,13 @@ async def plan_cloned(workspace: Workspace, home: Path) -> Merge:
 
 
 async def give_back(merge: Merge) -> None:
-    """Remove what was put into the repository only to be looked at."""
+    """Remove the refs that were put into the repository only for the plan."""
     for ref in merge.lent:
         await git(merge.home, "update-ref", "-d", ref)
 
 
 async def _give(home: Path, ref: str, tip: str, *, instead_of: str) -> None:
-    """Let a branch lead to a commit, unless it leads to somebody else's work."""
+    """Set a branch to a commit; raise UsageError if it has somebody else's work."""
     there = await commit_at(home, ref)
     if there and there not in {tip, instead_of}:
         name = ref.removeprefix("refs/heads/")
@@ -128,16 +128,16 @@ async def _give(home: Path, ref: str, tip: str, *, instead_of: str) -> None:
 
 
 async def _require_clean(at: Path | Worktree) -> None:
-    # Files that git does not know are in nobody's way; where they are, the merge says so.
+    # Untracked files do not matter; if one is in the way, the merge says so.
     if await git(at, "status", "--porcelain", "--untracked-files=no"):
         folder = at if isinstance(at, Path) else at.folder
         raise UsageError(f"{folder} has uncommitted changes; commit or stash them first")
 
 
 async def _require_room(merge: Merge) -> None:
-    """Raise UsageError where the merge would lose what its owner has not committed.
+    """Raise UsageError if the merge would destroy uncommitted work of the owner.
 
-    git puts a file in the place of a folder that holds nothing but what it ignores.
+    git replaces a folder by a file if everything in it is ignored.
     """
     await _require_clean(merge.home)
     for names in chunk([each.name for each in merge.files]):
@@ -151,7 +151,7 @@ async def _require_room(merge: Merge) -> None:
 
 
 async def _with_files(merge: Merge) -> Merge:
-    """The same, with what it brings and what is left out of it."""
+    """Return the merge with the files that it changes and those it leaves out."""
     home = merge.home
     tip = await commit_at(home, f"refs/heads/{merge.branch}")
     commits = int(await git(home, "rev-list", "--count", f"HEAD..{tip}"))
@@ -168,8 +168,10 @@ async def _with_files(merge: Merge) -> Merge:
 
 
 async def has_content(home: Path, tip: str, names: Sequence[str]) -> bool:
-    """Whether these files are in what is checked out as they are in a commit, however they came
-    there: put on top of others, or all as one."""
+    """Whether the checked out commit has these files as another commit has them.
+
+    How they got there, rebased or squashed, does not matter.
+    """
     for some in chunk(names):
         literal = (f":(literal){name}" for name in some)
         if await git(home, "diff", "--name-only", "HEAD", tip, "--", *literal):
@@ -178,9 +180,10 @@ async def has_content(home: Path, tip: str, names: Sequence[str]) -> bool:
 
 
 async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) -> str:
-    """A commit of all that lies between two, without some paths: not in its history either.
+    """Squash all between two commits into one, without some paths, not even in its history.
 
-    Made apart from the owner's files, for a merge would write over those that git ignores there.
+    It uses an index of its own: a merge in the owner's files would overwrite those that git
+    ignores.
     """
     git_dir = Path((await git(home, "rev-parse", "--absolute-git-dir")).strip())
     with TemporaryDirectory(prefix="midwatch-") as scratch:
@@ -196,7 +199,7 @@ async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) ->
 
 
 async def merge_branch(merge: Merge) -> None:
-    """Do it. Raises UsageError, with nothing changed, for what stands in its way."""
+    """Merge. Raises UsageError, with nothing changed, if something prevents it."""
     await _require_room(merge)
     await _merge(merge.home, merge)
     try:
@@ -206,9 +209,9 @@ async def merge_branch(merge: Merge) -> None:
 
 
 async def _leave_trace(merge: Merge) -> None:
-    """Remember where the branch began and ended, when it was merged, and into what.
+    """Record where the branch began and ended, when it was merged, and into what.
 
-    A commit of its own, which no branch has: the beginning and the end are its parents.
+    The record is a commit on no branch; its parents are the beginning and the end.
     """
     if not merge.begun or not merge.branch.startswith(BRANCHES):
         return
@@ -222,18 +225,18 @@ async def _leave_trace(merge: Merge) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastMerge:
-    """What is remembered of a branch that was merged, and may be gone."""
+    """What is recorded of a merged branch, which may be gone."""
 
     home: Path
-    """The repository that took it."""
+    """Repository that took it."""
     into: str
     begun: str
-    """The commit that it began with."""
+    """Commit that it began with."""
     tip: str
 
 
 async def merged_before(home: Path, branch: str) -> PastMerge | None:
-    """What was merged here of a branch; `None` if nothing was."""
+    """Return what was merged here from a branch, or `None` if nothing was."""
     trace = TRACES + branch.removeprefix(BRANCHES)
     begun, tip = await commit_at(home, f"{trace}^1"), await commit_at(home, f"{trace}^2")
     if not tip:
@@ -244,7 +247,7 @@ async def merged_before(home: Path, branch: str) -> PastMerge | None:
 
 
 async def rehearse(merge: Merge) -> None:
-    """Do it in a worktree that is thrown away. Raises UsageError for what stands in its way."""
+    """Try the merge in a temporary worktree. Raises UsageError if something prevents it."""
     await _require_room(merge)
     with TemporaryDirectory(prefix="midwatch-") as folder:
         trial = Path(folder) / "trial"
@@ -254,7 +257,7 @@ async def rehearse(merge: Merge) -> None:
                 await finish_before_cancel(git(merge.home, *add))
             await _merge(trial, merge)
         finally:
-            with suppress(WorkspaceError):  # it could not be added
+            with suppress(WorkspaceError):  # the worktree may not have been added
                 await finish_before_cancel(
                     git(merge.home, "worktree", "remove", "--force", str(trial))
                 )
@@ -262,7 +265,7 @@ async def rehearse(merge: Merge) -> None:
 
 async def _merge(folder: Path, merge: Merge) -> None:
     try:
-        named = f"Merge branch '{merge.branch}'"  # git would name the commit
+        named = f"Merge branch '{merge.branch}'"  # git's own message would name the commit
         await git(folder, "merge", "--quiet", "-m", named, merge.tip)
     except WorkspaceError as error:
         names = await git(folder, "diff", "--name-only", "--diff-filter=U", "-z")

@@ -1,4 +1,4 @@
-"""Moves aside what stands where a new workspace is to be: work is never overwritten."""
+"""Moves aside what is in the place of a new workspace: work is never overwritten."""
 
 import asyncio
 import os
@@ -20,12 +20,12 @@ _ASIDE = ".aside-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedAside:
-    """Where it is now."""
+    """Where the folder and the branch are now."""
 
     folder: Path | None
-    """`None` where only the branch was left."""
+    """`None` if there was only a branch."""
     branch: str = ""
-    """Empty where there is no git, or the branch was gone."""
+    """Empty without git, or if the branch was gone."""
 
     def __str__(self) -> str:
         branch = self.branch and f"the branch {self.branch}"
@@ -35,10 +35,10 @@ class MovedAside:
 async def make_way(
     folder: Path, source: Path | None, *, branch: str, below: Sequence[str] = ()
 ) -> MovedAside | None:
-    """Move aside what is in `folder`, and the branch that is called like it; where they are now.
+    """Move aside what is in `folder`, and the branch of that name; return where they are now.
 
-    `None` where there is nothing. That goes too for a workspace that holds nothing of its own, as a
-    killed process leaves it: it is removed. What `below` leads to is no work of the workspace.
+    `None` if there is nothing, or only a workspace without work of its own, such as a killed
+    process leaves; that is removed. Commits that `below` leads to are not work of its own.
     Processes that attempts left there are ended. Raises WorkspaceError.
     """
     there = await asyncio.to_thread(os.path.lexists, folder)
@@ -62,7 +62,7 @@ async def make_way(
 
 
 async def _heads(repository: Path, pattern: str) -> list[str]:
-    # Not by `git branch`: that fails while somebody adds a worktree.
+    # `git branch` fails while another process adds a worktree.
     return (await git(repository, "for-each-ref", "--format=%(refname)", _HEADS + pattern)).split()
 
 
@@ -73,7 +73,7 @@ async def _holds_nothing(
     below: Sequence[str],
     branch: str,
 ) -> bool:
-    """Whether all that is there can be had from elsewhere; what cannot be read holds something."""
+    """Whether all that is there exists elsewhere too; if it cannot be read, it does not."""
     if folder is not None and not await asyncio.to_thread(_unchanged_kind, folder):
         return False
     if repository is None:
@@ -91,14 +91,14 @@ async def _holds_nothing(
 
 
 def _unchanged_kind(folder: Path) -> bool:
-    """Whether it is an empty folder, or one of which git knows what is in it."""
+    """Whether it is an empty folder, or one that git knows the contents of."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     return is_repository(folder) or not any(folder.iterdir())
 
 
 async def _free(folder: Path, repository: Path | None, branch: str) -> MovedAside:
-    """The first place beside the folder and the branch that neither has been moved to before."""
+    """Return the first free pair of a folder and a branch beside them."""
     taken = set(await _heads(repository, f"{branch}{_ASIDE}*")) if repository else set[str]()
     for number in count(1):
         suffix = f"{_ASIDE}{number}"
@@ -110,10 +110,10 @@ async def _free(folder: Path, repository: Path | None, branch: str) -> MovedAsid
 
 
 async def _move(folder: Path, repository: Path, branch: str, aside: MovedAside) -> None:
-    """Move them, and let git know where the worktree is now."""
+    """Move them, and tell git where the worktree is now."""
     await asyncio.to_thread(_rename, folder, aside)
     if aside.folder is not None:
-        with suppress(WorkspaceError):  # a folder that is no worktree of this repository
+        with suppress(WorkspaceError):  # it may be no worktree of this repository
             await git(repository, "worktree", "repair", str(aside.folder))
     if aside.branch:
         await git(repository, "branch", "--move", branch, aside.branch)

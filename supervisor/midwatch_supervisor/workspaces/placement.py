@@ -1,4 +1,4 @@
-"""Where the workspaces of a run's attempts are on this machine, and how they are made."""
+"""Places and makes the workspaces of a run's attempts on this machine."""
 
 import asyncio
 import logging
@@ -30,18 +30,18 @@ class WorkspacePlan:
     source: Path | None
     """The task's workspace, or this node's clone of it."""
     base: str = ""
-    """The commit to start from; empty for what is checked out in the source."""
+    """Commit to start from; empty for the one that is checked out in the source."""
     merges: tuple[str, ...] = ()
-    """The branches that it builds on."""
+    """Branches that it builds on."""
     copied: Path | None = None
-    """Without git: whose folder it builds on instead of the source."""
+    """Without git, the folder that it is copied from instead of the source."""
     inherits_from: Attempt | None = None
-    """The attempt of which some work is taken over."""
+    """Attempt from which some work is taken over."""
     keep: tuple[str, ...] = ()
 
     @property
     def versioned(self) -> bool:
-        """Whether there is git."""
+        """Whether the source is a git repository."""
         return self.source is not None and is_repository(self.source)
 
 
@@ -51,13 +51,13 @@ class Placement:
 
     journal: Journal
     home: Path
-    """The folder below which workspaces are made."""
+    """Folder below which workspaces are made."""
     run: int
     snapshots: SnapshotStore | None = None
-    """The saved work of a fleet's attempts; `None` outside a fleet."""
+    """Saved work of a fleet's attempts; `None` outside a fleet."""
 
     async def locate(self, assignment: Assignment, plan: WorkspacePlan) -> WorkspacePlan:
-        """Fetch what the plan needs on this machine: the clone, branches and folders of others.
+        """Fetch what the plan needs on this machine: the clone, and branches and folders of others.
 
         Raises WorkspaceError for what cannot be had here.
         """
@@ -73,16 +73,16 @@ class Placement:
         return plan
 
     def local_folder(self, made_at: str | Path) -> Path:
-        """Where the workspace of an attempt is on this machine, wherever the attempt began."""
+        """Return the folder of an attempt on this machine, wherever the attempt began."""
         return Path(made_at) if self.snapshots is None else self.snapshots.folder(made_at)
 
     async def reopen(
         self, plan: WorkspacePlan, attempt: Attempt
     ) -> tuple[Workspace, tuple[str, ...]]:
-        """The workspace of an attempt that has begun, and what was taken over for it.
+        """Return the workspace of an attempt that has begun, and the files taken over for it.
 
-        On another node of a fleet it is made again from its snapshot. Raises WorkspaceError if
-        the work is gone.
+        On another node of a fleet it is made again from its snapshot. Raises WorkspaceError if the
+        work is gone.
         """
         workspace = await self._restore(plan, attempt)
         if workspace is None and self.snapshots is not None:
@@ -92,14 +92,14 @@ class Placement:
         return workspace or await self._reopen_here(plan, attempt), names
 
     async def _restore(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace | None:
-        """The workspace as this or another node saved it; `None` if nothing was saved."""
+        """Return the workspace as this or another node saved it, or `None` if nothing was saved."""
         if self.snapshots is None:
             return None
         origin = WorktreeOrigin(folder=plan.source, base=plan.base)
         return await self.snapshots.workspace(attempt, origin, versioned=plan.versioned)
 
     async def find(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
-        """The workspace of an attempt that has begun. Raises WorkspaceError if it is gone."""
+        """Return the workspace of an attempt that has begun. Raise WorkspaceError if it is gone."""
         return await self._restore(plan, attempt) or await self._reopen_here(plan, attempt)
 
     async def _reopen_here(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
@@ -112,9 +112,9 @@ class Placement:
         return replace(workspace, base=plan.base)
 
     async def inherit(self, plan: WorkspacePlan, workspace: Workspace) -> tuple[str, ...]:
-        """Take over what is to be kept of the attempt before; the names of the files.
+        """Take over the kept files of the attempt before, and return their names.
 
-        Raises WorkspaceError where that attempt's workspace is gone.
+        Raises WorkspaceError if that attempt's workspace is gone.
         """
         old, names = await self._inheritance(plan)
         if old is None or plan.inherits_from is None or not names:
@@ -122,7 +122,7 @@ class Placement:
         return await take_over_files(old, workspace, names, number=plan.inherits_from.number)
 
     async def _inheritance(self, plan: WorkspacePlan) -> tuple[Workspace | None, tuple[str, ...]]:
-        """The workspace of the attempt before, and the files to take over from it."""
+        """Return the workspace of the attempt before, and the files to take over from it."""
         if plan.inherits_from is None or not plan.keep:
             return None, ()
         old = await self.find(plan, plan.inherits_from)
@@ -132,7 +132,7 @@ class Placement:
     async def save_whole(self, attempt: Attempt, workspace: Workspace) -> None:
         """Save the whole of a split task in place of the attempt that was split.
 
-        Its parts have taken over from that attempt what they need. A failure is logged.
+        Its parts have taken over what they need from that attempt. A failure is logged.
         """
         if self.snapshots is None:
             return
@@ -145,9 +145,9 @@ class Placement:
 
 
 async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace:
-    """The workspace of an attempt for whoever looks at it, also after its run.
+    """Return the workspace of an attempt for reading, also after its run.
 
-    Raises WorkspaceError where it is no longer the one that was made.
+    Raises WorkspaceError if it is no longer the one that was made.
     """
     if assignment is None or assignment.bare or len(folder.parents) < 3:
         return Workspace(folder=folder)  # not made by a run, or without a repository
@@ -157,7 +157,9 @@ async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace
     places = (assignment.workspace, clone_of(assignment.source, home))
     known = [each for each in places if each is not None and is_repository(each)]
     named = named_repository(folder)
-    if named is not None and not named.is_relative_to(home):  # what a worker wrote is below it
+    if named is not None and not named.is_relative_to(
+        home
+    ):  # a worker may have written what is below it
         known.append(named)
     for repository in known:
         worktree = await asyncio.to_thread(worktree_of, repository, folder, branch)
@@ -169,9 +171,9 @@ async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace
 
 
 async def make_workspace(plan: WorkspacePlan, folder: Path) -> Workspace:
-    """A new workspace in `folder`; what is there already is moved aside, and the log says where to.
+    """Make a new workspace in `folder`; what is there is moved aside, and the log says where to.
 
-    Raises WorkspaceError with the reason, a conflict between branches among them.
+    Raises WorkspaceError with the reason, such as a conflict between branches.
     """
     branch = branch_of(folder)
     below = (plan.base or "HEAD", *plan.merges)

@@ -1,4 +1,4 @@
-"""Removes the workspaces of attempts, and says first what would be lost with one."""
+"""Removes the workspaces of attempts, and finds what would be lost with one."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from midwatch_tools.git import git, is_repository
 
 
 def repository_of(workspace: Workspace) -> Path | None:
-    """The repository that has its branch; `None` where there is no git."""
+    """Return the repository that has the workspace's branch, or `None` without git."""
     worktree = workspace.worktree
     if worktree is None:
         return None
@@ -25,10 +25,10 @@ def repository_of(workspace: Workspace) -> Path | None:
 
 
 async def unmerged_changes(workspace: Workspace, source: Path | None) -> tuple[FileChange, ...]:
-    """The changes in a workspace that are nowhere else: nothing where it was merged.
+    """Return the changes that exist only in this workspace; none if it was merged.
 
-    `source` is the folder that it was made from, and that takes its work. Raises WorkspaceError
-    with what git said.
+    `source` is the folder that it was made from and that takes its work. Raises WorkspaceError with
+    what git said.
     """
     files = await file_changes(workspace, source)
     repository = repository_of(workspace)
@@ -47,22 +47,22 @@ async def unmerged_changes(workspace: Workspace, source: Path | None) -> tuple[F
 
 
 async def uncommitted(workspace: Workspace) -> bool:
-    """Whether a worktree holds what no commit has, rubbish aside."""
+    """Whether a worktree has uncommitted changes, other than rubbish."""
     dirty = await git(workspace.at, "status", "--porcelain", "--untracked-files=no")
     return bool(dirty or await new_names(workspace.at))
 
 
 async def remove_workspace(workspace: Workspace) -> None:
-    """Remove the folder, and the branch with it. Raises WorkspaceError if something stays."""
+    """Remove the folder and its branch. Raise WorkspaceError if something is left."""
     folder = workspace.folder
     await clear(folder, repository_of(workspace), branch=workspace.branch)
     if await asyncio.to_thread(folder.exists):
         raise WorkspaceError(f"{folder} cannot be removed whole")
-    with suppress(OSError):  # there are others beside it
+    with suppress(OSError):  # not if it holds others
         await asyncio.to_thread(folder.parent.rmdir)
 
 
 async def uncommitted_names(source: Path) -> Sequence[str]:
-    """The files of a repository that no commit has, or not as they are."""
+    """Return the files of a repository with uncommitted changes."""
     said = await git(source, "status", "--porcelain", "-z", "--no-renames")
     return [entry[3:] for entry in said.split("\0") if entry]

@@ -1,6 +1,6 @@
-"""What tools leave in a workspace by themselves: caches, installed packages. No part of a result.
+"""Rubbish: what tools leave in a workspace, such as caches and installed packages. It is no result.
 
-Only new files are ever taken for it: what the owner has in git by such a name is the owner's.
+Only new files count as rubbish: files with such names that the owner has in git do not.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ NOT_ADDED = (
     ".",
     *(f":(exclude,glob)**/{glob}{below}" for glob in _GLOBS for below in ("", "/**")),
 )
-"""As the paths of `git add`: everything else."""
+"""Pathspecs for `git add` that exclude rubbish."""
 NEW_FILES = (
     *("ls-files", "--others", "--exclude-standard", "-z"),
     *(f"--exclude={glob}" for glob in _GLOBS),
 )
-"""Asks git for the new files that are not in it, without rubbish and what git ignores."""
+"""git command that lists new files, without rubbish and ignored ones."""
 
 
 def without(paths: Iterable[str]) -> tuple[str, ...]:
-    """As the paths of a git command: all but these. Nothing if there are none."""
+    """Return pathspecs for all but these paths; empty if there are none."""
     excluded = tuple(f":(exclude,literal){path}" for path in paths)
     return (".", *excluded) if excluded else ()
 
@@ -37,9 +37,9 @@ def is_rubbish(name: str) -> bool:
 
 
 async def committed_rubbish(at: Path | Worktree, begun: str, tip: str = "") -> tuple[str, ...]:
-    """The topmost paths that are new since `begun` and rubbish, or ignored: a worker added them.
+    """Return the topmost paths added since `begun` that are rubbish or ignored.
 
-    `tip` is the commit to look at, by default what is there.
+    `tip` is the commit to look at, by default the working tree.
     """
     range = (begun, tip) if tip else (begun,)
     said = await git(
@@ -49,14 +49,14 @@ async def committed_rubbish(at: Path | Worktree, begun: str, tip: str = "") -> t
 
 
 async def rubbish_in(at: Path | Worktree, names: Iterable[str]) -> dict[str, str]:
-    """Those of these names that are rubbish or ignored, each with the topmost path that is."""
+    """Return those of these names that are rubbish or ignored, each with its topmost such path."""
     wanted = tuple(names)
     ignored = await asyncio.to_thread(_ignored_names, at, wanted) if wanted else frozenset[str]()
     return {name: top for name in wanted if (top := _topmost(name, ignored))}
 
 
 def _topmost(name: str, ignored: frozenset[str]) -> str:
-    """The first folder above a file that is rubbish, or the file; empty if it is none."""
+    """Return the topmost folder above a file, or the file, that is rubbish; empty if none is."""
     for path in _paths(name):
         if is_rubbish(path.removesuffix("/")) or path in ignored:
             return path.removesuffix("/")
@@ -64,7 +64,7 @@ def _topmost(name: str, ignored: frozenset[str]) -> str:
 
 
 def _paths(name: str) -> list[str]:
-    """The folders above a file, topmost first, each with a slash at its end, and the file."""
+    """Return the folders above a file, topmost first and with a slash at the end, and the file."""
     above = [f"{each}/" for each in PurePosixPath(name).parents if each.name]
     return [*reversed(above), name]
 
@@ -73,6 +73,6 @@ def _ignored_names(at: Path | Worktree, names: Iterable[str]) -> frozenset[str]:
     paths = dict.fromkeys(path for name in names for path in _paths(name))
     try:
         said = run_git(at, "check-ignore", "--no-index", "--stdin", "-z", stdin="\0".join(paths))
-    except WorkspaceError:  # git's way to say that it ignores none of them
+    except WorkspaceError:  # git fails like this if it ignores none of them
         return frozenset()
     return frozenset(said.split("\0")) - {""}

@@ -1,8 +1,8 @@
-"""A workspace's files as one commit of git's, and back: made without touching what a worker sees.
+"""Saves a workspace's files as one git commit, and restores them, unseen by the worker.
 
-The first parent of a snapshot is what was checked out, a second one what was staged, and its own
-files are those in the folder. Files that git is told to ignore are not in it, nor are empty
-folders, the history of a repository inside the folder, or a merge that is under way.
+The first parent of a snapshot is what was checked out, a second one what was staged; its own files
+are those in the folder. It does not contain ignored files, empty folders, the history of a
+repository inside the folder, or a merge in progress.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from midwatch_tools.git import Worktree, ask_git, git
 from midwatch_tools.tree import IGNORED
 
 SAVED = "refs/midwatch/saved/"
-"""Where a repository keeps the snapshots of attempts, by label and attempt."""
+"""Refs under which a repository keeps the snapshots of attempts, by label and attempt."""
 _BEGUN = "Begun: "
 _OF = "Attempt: "
 _NO_TIME = {"GIT_AUTHOR_DATE": "@0 +0000", "GIT_COMMITTER_DATE": "@0 +0000"}
-"""The same files make the same snapshot, whenever they are saved."""
+"""Fixed times, so that the same files always make the same snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +38,17 @@ class SnapshotFiles:
 
     worktree: Worktree
     private: bool = False
-    """Whether the repository is one of our own, beside a folder that has no git of its own."""
+    """Whether the repository is our own, for a folder without git."""
 
     async def git(self, *command: str, index: Path | None = None, undated: bool = False) -> str:
-        """Run git over these files. Raises WorkspaceError with what it said."""
+        """Run git on these files. Raise WorkspaceError with what it said."""
         environ = {"GIT_INDEX_FILE": str(index)} if index else {}
         environ |= _NO_TIME if undated else {}
         return await git(replace(self.worktree, environ=environ), *command)
 
 
 async def files_of(workspace: Workspace, private: Path) -> SnapshotFiles:
-    """The files of a workspace; `private` is where their repository is, or is made, without git."""
+    """Return the files of a workspace; without git, make `private` their repository if needed."""
     if workspace.worktree is not None:
         return SnapshotFiles(worktree=workspace.worktree)
     exclude = private / "info" / "exclude"
@@ -67,12 +67,12 @@ def _leave_out(exclude: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotMark:
-    """What a snapshot says of itself."""
+    """What the message of a snapshot says."""
 
     of: str
-    """Whose it is; no attempt of another journal is called the same."""
+    """Names the attempt; unique across journals."""
     begun: str = ""
-    """The commit that the attempt began with; empty without git."""
+    """Commit that the attempt began with; empty without git."""
 
     def __str__(self) -> str:
         lines = ["Saved by Midwatch.", "", f"{_OF}{self.of}"]
@@ -81,15 +81,15 @@ class SnapshotMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenSnapshot:
-    """A snapshot."""
+    """A commit of a workspace's files."""
 
     commit: str
     fault: str = ""
-    """Why some file is not in it."""
+    """Why some file is not in it; empty if all are."""
 
 
 async def take_snapshot(files: SnapshotFiles, mark: SnapshotMark) -> TakenSnapshot:
-    """The files as they are now, as a commit that nothing leads to yet."""
+    """Commit the files as they are now; no ref leads to the commit yet."""
     # A worker may be on a branch that has no commit yet.
     head = "" if files.private else await commit_at(files.worktree, "HEAD")
     async with _own_index(files) as index:
@@ -101,7 +101,7 @@ async def take_snapshot(files: SnapshotFiles, mark: SnapshotMark) -> TakenSnapsh
 
 
 async def commit_at(repository: Path | Worktree, name: str) -> str:
-    """The commit that a name leads to; empty if there is none."""
+    """Return the commit that a name leads to, or an empty string."""
     try:
         return (
             await git(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -112,7 +112,7 @@ async def commit_at(repository: Path | Worktree, name: str) -> str:
 
 @asynccontextmanager
 async def _own_index(files: SnapshotFiles) -> AsyncGenerator[Path]:
-    """An index to work with: a copy of the worker's, which knows already what did not change."""
+    """Yield an index to work with: a copy of the worker's, so that unchanged files are known."""
     own = files.worktree.git_dir / "index"
     if files.private:
         yield own
@@ -125,24 +125,24 @@ async def _own_index(files: SnapshotFiles) -> AsyncGenerator[Path]:
 
 def _copy(own: Path, index: Path) -> None:
     if own.exists():
-        shutil.copy2(own, index)  # with its time: git tells by it which entries it may trust
+        shutil.copy2(own, index)  # with its time: git uses it to see which entries are up to date
 
 
 async def _commit_staged(files: SnapshotFiles, index: Path, head: str) -> str:
-    """A commit of what the worker has staged; empty if that is nothing."""
+    """Commit what the worker has staged; return an empty string if that is nothing."""
     if not head:
         return ""
     try:
         tree = (await files.git("write-tree", index=index)).strip()
     except WorkspaceError:
-        return ""  # in a conflict there is no such tree
+        return ""  # a conflict has no tree
     if tree == (await files.git("rev-parse", f"{head}^{{tree}}")).strip():
         return ""
     return await _commit(files, tree, [head], "Staged.")
 
 
 async def _add(files: SnapshotFiles, index: Path) -> str:
-    """Put every file into the index; what git said of those that it could not."""
+    """Add every file to the index; return what git said about those that failed."""
     try:
         worktree = replace(files.worktree, environ={"GIT_INDEX_FILE": str(index)})
         await add_all(worktree, "--ignore-errors")
@@ -158,19 +158,19 @@ async def _commit(files: SnapshotFiles, tree: str, parents: list[str], message: 
 
 
 async def hold_snapshot(files: SnapshotFiles, place: str, commit: str) -> None:
-    """Let a name lead to a snapshot, so that it stays."""
+    """Set the snapshot ref of a workspace, so that git keeps the commit."""
     await files.git("update-ref", SAVED + place, commit)
 
 
 async def held_snapshot(files: SnapshotFiles, place: str) -> str:
-    """The snapshot that these files were saved as, or made from, last; empty if there is none."""
+    """Return the last snapshot that these files were saved as or made from; empty if none."""
     return await commit_at(files.worktree, SAVED + place)
 
 
 async def pack_snapshot(
     files: SnapshotFiles, place: str, *, base: str, max_bytes: float
 ) -> bytes | None:
-    """A snapshot as one file, without what `base` leads to; `None` if that is too large."""
+    """Return a snapshot as a bundle without what `base` leads to; `None` if it is too large."""
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         file = Path(scratch) / "bundle"
         without = [f"^{base}"] if base else []
@@ -181,7 +181,7 @@ async def pack_snapshot(
 
 
 async def unpack_snapshot(repository: Path, place: str, body: bytes) -> None:
-    """Bring a packed snapshot into a repository, under its name."""
+    """Add a bundled snapshot to a repository, under its ref."""
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         file = Path(scratch) / "bundle"
         await asyncio.to_thread(file.write_bytes, body)
@@ -189,7 +189,7 @@ async def unpack_snapshot(repository: Path, place: str, body: bytes) -> None:
 
 
 async def fetch_saved(repository: Path, source: str, ref: str, place: str) -> None:
-    """Bring a snapshot into a repository from another one, or from a bundle."""
+    """Fetch a snapshot into a repository from another one, or from a bundle."""
     quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
     refs = f"+{ref}:{SAVED}{place}"
     try:
@@ -199,12 +199,12 @@ async def fetch_saved(repository: Path, source: str, ref: str, place: str) -> No
 
 
 async def tip_of(repository: Path, commit: str) -> str:
-    """What was checked out when a snapshot was taken; empty if nothing was."""
+    """Return the commit that was checked out when a snapshot was taken; empty if none was."""
     return await commit_at(repository, f"{commit}^1")
 
 
 async def mark_of(repository: Path | Worktree, commit: str) -> SnapshotMark:
-    """What a snapshot says of itself."""
+    """Read the mark in the message of a snapshot."""
     said = await git(repository, "show", "--no-patch", "--format=%B", commit)
     found = {
         key: line.removeprefix(key)
@@ -216,7 +216,7 @@ async def mark_of(repository: Path | Worktree, commit: str) -> SnapshotMark:
 
 
 async def check_out(files: SnapshotFiles, commit: str) -> None:
-    """Let the folder hold a snapshot's files, and nothing else that git would see."""
+    """Make the folder hold a snapshot's files, and nothing else that git would see."""
     await files.git("read-tree", "--reset", "-u", commit)
     if files.private:
         return
@@ -227,14 +227,14 @@ async def check_out(files: SnapshotFiles, commit: str) -> None:
 log = logging.getLogger(__name__)
 
 SEEN = "refs/midwatch/seen/"
-"""Where a repository keeps what it saw of pushed branches, by label and attempt."""
+"""Refs under which a repository keeps what it saw of pushed branches, by label and attempt."""
 _PUSH = ("push", "--quiet", "--no-verify")
 _PUSH_SECONDS = 120.0
-"""A worker's tool result waits for so long at most."""
+"""Longest time that a worker's tool result waits for a push."""
 
 
 async def newest_snapshot(bundles: Bundles, attempt: Attempt) -> Snapshot | None:
-    """The newest saved work of an attempt that can be had; `None` if there is none."""
+    """Return the newest saved work of an attempt that can be fetched; `None` if there is none."""
     known = await bundles.commit_of(attempt.id)
     for each in reversed(await bundles.snapshots(attempt.id)):
         if each.branch or each.commit == known:
@@ -244,15 +244,15 @@ async def newest_snapshot(bundles: Bundles, attempt: Attempt) -> Snapshot | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchOwner:
-    """Whose work it is that is called like a branch."""
+    """The attempt that a branch belongs to."""
 
     attempt: Attempt
     own: bool = True
-    """Whether it is the attempt's own, and not the whole of the task that it split."""
+    """Whether it is the attempt's own branch, or else the whole of the task that it split."""
 
 
 def owner_of(branch: str, attempts: Sequence[Attempt]) -> BranchOwner:
-    """Whose work is called like a branch, among the attempts of a run. Raises WorkspaceError."""
+    """Return the owner of a branch among the attempts of a run. Raise WorkspaceError if none."""
     for attempt in reversed(attempts):
         folder = Path(attempt.workspace)
         if branch_of(folder) == branch:
@@ -263,7 +263,7 @@ def owner_of(branch: str, attempts: Sequence[Attempt]) -> BranchOwner:
 
 
 async def final_snapshot(bundles: Bundles, attempt: Attempt) -> Snapshot:
-    """An attempt's work at its end. Raises WorkspaceError where that was not saved."""
+    """Return an attempt's work at its end. Raise WorkspaceError if that was not saved."""
     known = await bundles.snapshots(attempt.id)
     found = await newest_snapshot(bundles, attempt)
     if found is None or found != known[-1]:
@@ -275,10 +275,10 @@ async def final_snapshot(bundles: Bundles, attempt: Attempt) -> Snapshot:
 async def fetch_snapshot(
     bundles: Bundles, repository: Path, attempt: Attempt, snapshot: Snapshot, *, place: str
 ) -> Snapshot:
-    """Bring saved work into a repository, where it is called `place`; what was brought.
+    """Fetch saved work into a repository under the name `place`; return the snapshot fetched.
 
-    That is newer than `snapshot` where somebody saved meanwhile: the node that had the attempt may
-    be at it until that is taken over. Raises WorkspaceError.
+    It is newer than `snapshot` if the attempt was saved meanwhile: its node may go on until another
+    one takes it over. Raises WorkspaceError.
     """
     while not await _brought(bundles, repository, attempt, snapshot, place):
         newer = await newest_snapshot(bundles, attempt)
@@ -295,7 +295,7 @@ async def fetch_snapshot(
 async def _brought(
     bundles: Bundles, repository: Path, attempt: Attempt, snapshot: Snapshot, place: str
 ) -> bool:
-    """Bring a snapshot into a repository; not if other work stands in its place by now."""
+    """Fetch a snapshot into a repository; return False if a newer one has replaced it."""
     if await has(repository, snapshot.commit):
         return True
     if snapshot.base:
@@ -311,8 +311,10 @@ async def _brought(
 
 
 async def write_saved(bundles: Bundles, attempt: Attempt, folder: Path, *, place: str) -> None:
-    """Write the files of an attempt that did not work in git into an empty folder, as they were
-    saved last. Raises WorkspaceError."""
+    """Write the last saved files of an attempt without git into an empty folder.
+
+    Raises WorkspaceError.
+    """
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         repository = Path(scratch) / "saved.git"
         files = await files_of(Workspace(folder=folder), repository)
@@ -324,9 +326,9 @@ async def write_saved(bundles: Bundles, attempt: Attempt, folder: Path, *, place
 async def fetch_branch(
     bundles: Bundles, repository: Path, attempt: Attempt, branch: str
 ) -> Snapshot:
-    """Bring a finished branch into a repository, from wherever it was saved; its snapshot.
+    """Fetch a finished branch into a repository, from wherever it was saved; return its snapshot.
 
-    Raises WorkspaceError where it was not saved as it was at its end.
+    Raises WorkspaceError if its end was not saved.
     """
     snapshot = await final_snapshot(bundles, attempt)
     place = branch.removeprefix(BRANCHES)
@@ -339,7 +341,7 @@ async def fetch_branch(
 async def _pull(repository: Path, snapshot: Snapshot, place: str) -> None:
     with suppress(WorkspaceError):
         await fetch_saved(repository, "origin", f"refs/heads/{snapshot.branch}", place)
-    await fetch(repository, snapshot.commit)  # the branch may be gone, or lead elsewhere
+    await fetch(repository, snapshot.commit)  # in case the branch is gone or has moved
 
 
 async def push_snapshot(
@@ -350,12 +352,11 @@ async def push_snapshot(
     mark: SnapshotMark,
     last: Snapshot | None,
 ) -> str:
-    """Push a snapshot to the origin in place of the attempt's `last` one; the name of its branch.
+    """Push a snapshot to the origin in place of the attempt's `last` one; return its branch.
 
-    It is called like the workspace's branch. A branch of that name that is not this attempt's is
-    left alone: it is somebody else's, or of an attempt that a journal restored from a backup does
-    not know. Then it is called after its beginning: `fix-1.begun-20261121T200000`. Raises
-    WorkspaceError.
+    The branch has the name of the workspace's branch. If the origin has another branch of that
+    name, of somebody else or of an attempt that a journal restored from a backup does not know, the
+    time of its beginning is added: `fix-1.begun-20261121T200000`. Raises WorkspaceError.
     """
     names = (workspace.branch, f"{workspace.branch}.begun-{attempt.started_at:%Y%m%dT%H%M%S}")
     if last is not None and last.branch in names:
@@ -372,7 +373,7 @@ async def push_snapshot(
 async def _placed(
     worktree: Worktree, commit: str, branch: str, *, mark: SnapshotMark, before: str
 ) -> bool:
-    """Push a snapshot as this branch, in place of the one before; not if it is somebody else's."""
+    """Push a snapshot as this branch; return False if the branch is somebody else's."""
     ref, seen = f"refs/heads/{branch}", SEEN + mark.of.partition(" ")[0]
     try:
         await _push(worktree, commit, ref, instead_of=before)
@@ -380,8 +381,8 @@ async def _placed(
         try:
             await _ask(worktree, "fetch", "--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
         except WorkspaceError:
-            raise error from None  # there is no such branch: it was refused for another reason
-        # What stands there may be a snapshot of this attempt that never got into the journal.
+            raise error from None  # no such branch: the push failed for another reason
+        # The origin may have a snapshot of this attempt that never got into the journal.
         if (await mark_of(worktree, seen)).of != mark.of:
             return False
         there = (await git(worktree, "rev-parse", "--verify", seen)).strip()
@@ -390,7 +391,7 @@ async def _placed(
 
 
 async def _push(worktree: Worktree, commit: str, ref: str, *, instead_of: str) -> None:
-    """Let a branch of the origin lead to a commit, if it leads where it is thought to."""
+    """Set a branch of the origin to a commit, if it is where it is expected."""
     lease = f"--force-with-lease={ref}:{instead_of}"
     await _ask(worktree, *_PUSH, lease, "origin", f"{commit}:{ref}")
 

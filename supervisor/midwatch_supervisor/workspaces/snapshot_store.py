@@ -1,4 +1,4 @@
-"""Where the work of attempts is saved, and found again by another node of the fleet.
+"""Saves the work of attempts, and restores it on another node of the fleet.
 
 A snapshot holds the files that git sees: ignored ones, such as installed packages, stay behind.
 """
@@ -58,15 +58,15 @@ from midwatch_tools.tree import digest_of
 log = logging.getLogger(__name__)
 
 _MAX_NAMES = 20
-"""Files that a worker is told by name."""
+"""Files that the notice to a worker names."""
 SNAPSHOT_AUTHOR = "snapshot store"
-"""Who tells a worker of its files: no answer to an alert, so no decision learns from it."""
+"""Author of notices about restored files; they answer no alert, so no decision learns from them."""
 
 
 def outdated_files(steps: Iterable[Step], digest: Callable[[str], str]) -> tuple[str, ...]:
-    """The files that are not as the last of these steps left them.
+    """Return the files that are not as the last of these steps left them.
 
-    `digest` is the content of a file now, as edits name it; empty if there is no such file.
+    `digest` returns the digest of a file's content now; empty if there is no such file.
     """
     last: dict[str, Edit] = {}
     for step in steps:
@@ -81,7 +81,7 @@ def outdated_files(steps: Iterable[Step], digest: Callable[[str], str]) -> tuple
 
 
 def outdated_notice(names: tuple[str, ...], *, saved: int, last: int) -> Intervention:
-    """What a worker is told whose files are as of step `saved`, and not as of its `last` one."""
+    """Return the notice to a worker whose files are as of step `saved`, and not of step `last`."""
     since = f"steps {saved + 1} to {last}" if last > saved + 1 else f"step {last}"
     state = f"as of step {saved}" if saved else "as they were at the beginning"
     return Intervention(
@@ -101,24 +101,24 @@ _IN_USE = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveResult:
-    """What came of saving."""
+    """The result of a save."""
 
     commit: str
     fault: str = ""
-    """Why all of it or some of it cannot move to another node."""
+    """Why all or some of the work cannot move to another node; empty if it can."""
     whole: bool = True
-    """Whether the work can move, if perhaps without some files."""
+    """Whether the work can move, perhaps without some files."""
 
 
 async def _start_commit(worktree: Worktree, base: str) -> str:
     try:
         return (await base_commit(worktree)).removeprefix("HEAD") or base
     except WorkspaceError:
-        return base  # the worker has left its branch
+        return base  # the worker has switched to another branch
 
 
 class SnapshotStore:
-    """Saves the work of attempts, and makes it again on this node."""
+    """Saves the work of attempts, and restores it on this node."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class SnapshotStore:
         settings: FleetSettings,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """Save into `journal`, and work below `home` as the node with that name."""
+        """Save into `journal`, and restore below `home`, as the node with that name."""
         self.settings = settings
         self._journal = journal
         self._bundles = Bundles(journal)
@@ -141,9 +141,9 @@ class SnapshotStore:
         self._used: dict[str, datetime] = {}
 
     def folder(self, made_at: str | Path) -> Path:
-        """Where a workspace is on this node, wherever it was made.
+        """Return the folder of a workspace on this node, wherever it was made.
 
-        What is there may be removed, so a path that is no workspace of ours is refused.
+        What is there may be removed, so a path that is not a workspace raises WorkspaceError.
         """
         path = Path(made_at)
         label, name = path.parent.name, path.name
@@ -161,8 +161,8 @@ class SnapshotStore:
     ) -> SaveResult:
         """Save the workspace's files as they are after `step`; nothing new is no error.
 
-        Raises StaleIncarnationError where another process has taken the attempt over, and
-        WorkspaceError or OSError where the files cannot be read.
+        Raises StaleIncarnationError if another process has taken over the attempt, and
+        WorkspaceError or OSError if the files cannot be read.
         """
         self._use(workspace.folder)
         files = await files_of(workspace, self._private(workspace.folder))
@@ -188,20 +188,20 @@ class SnapshotStore:
         return SaveResult(commit=taken.commit, fault=taken.fault)
 
     def let_go(self, attempt: Attempt, workspace: Workspace) -> None:
-        """Keep nothing in mind of an attempt that has ended, or is left as it is."""
+        """Forget what is cached of an attempt that has ended or is left."""
         self._marks.pop(workspace.folder, None)
         self._newest.pop(attempt.id, None)
 
     @property
     def minded(self) -> int:
-        """How many attempts it keeps something in mind of."""
+        """Number of attempts about which something is cached."""
         return max(len(self._marks), len(self._newest))
 
     def _use(self, folder: Path) -> None:
         self._used[place_of(folder)] = self._clock()
 
     def in_use(self, place: str) -> bool:
-        """Whether a workspace was asked for just now: whoever did may still be at it."""
+        """Whether a workspace was asked for within the last hour, so that it may still be used."""
         recent = self._clock() - _IN_USE
         self._used = {each: at for each, at in self._used.items() if at > recent}
         return place in self._used
@@ -225,7 +225,7 @@ class SnapshotStore:
         return self._newest[attempt.id]
 
     async def _require_hold(self, attempt: Attempt, incarnation: int | None) -> None:
-        """Raise StaleIncarnationError where another process has taken the attempt over."""
+        """Raise StaleIncarnationError if another process has taken over the attempt."""
         lease = await self._bundles.lease_of(attempt.id)
         if incarnation is not None and (lease is None or lease.incarnation != incarnation):
             raise StaleIncarnationError(f"attempt {attempt.id} was taken over by another node")
@@ -233,7 +233,7 @@ class SnapshotStore:
     async def _pack(
         self, workspace: Workspace, files: SnapshotFiles, snapshot: Snapshot
     ) -> tuple[Snapshot, bytes]:
-        """The snapshot with its bundle, which is empty where it would be too large."""
+        """Return the snapshot with its bundle, which is empty if it would be too large."""
         body = await pack_snapshot(
             files,
             place_of(workspace.folder),
@@ -254,9 +254,9 @@ class SnapshotStore:
     async def workspace(
         self, attempt: Attempt, origin: WorktreeOrigin, *, versioned: bool
     ) -> Workspace | None:
-        """The workspace of an attempt that has begun, if need be made again from its snapshot.
+        """Return the workspace of an attempt that has begun, restored from its snapshot if needed.
 
-        `None` where nothing was saved. Raises WorkspaceError where what was saved cannot be had.
+        `None` if nothing was saved. Raises WorkspaceError if what was saved cannot be had.
         """
         folder = self.folder(attempt.workspace)
         self._use(folder)
@@ -277,7 +277,7 @@ class SnapshotStore:
     async def _worktree(
         self, folder: Path, attempt: Attempt, snapshot: Snapshot, clone: Path, base: str
     ) -> Workspace:
-        """A worktree with a snapshot's files, in place of whatever is in `folder`."""
+        """Make a worktree with a snapshot's files, in place of whatever is in `folder`."""
         branch, place = branch_of(folder), place_of(folder)
         commit = (await fetch_snapshot(self._bundles, clone, attempt, snapshot, place=place)).commit
         begun = (await mark_of(clone, commit)).begun or base
@@ -290,7 +290,7 @@ class SnapshotStore:
         return replace(workspace, base=base)
 
     async def _without_git(self, folder: Path, attempt: Attempt, snapshot: Snapshot) -> Workspace:
-        """A plain folder with a snapshot's files, in place of whatever is in `folder`."""
+        """Make a plain folder with a snapshot's files, in place of whatever is in `folder`."""
         private = self._private(folder)
         for each in (folder, private):
             await asyncio.to_thread(shutil.rmtree, each, ignore_errors=True)
@@ -305,11 +305,11 @@ class SnapshotStore:
     async def tell(
         self, attempt: Attempt, workspace: Workspace, *, incarnation: int | None
     ) -> None:
-        """Have the worker told what its history says and its files, made again here, do not show.
+        """Notify the worker of changes in its history that its restored files do not have.
 
-        However often that is tried, it is told once, and nothing where the attempt was here before.
-        The incarnation sees to it that nobody else writes steps any more. Raises
-        StaleIncarnationError where another process has taken the attempt over since.
+        It is notified once, however often this is called, and not at all if this node had the
+        attempt last. Call it after the attempt is claimed, when nobody else writes steps. Raises
+        StaleIncarnationError if another process has taken over the attempt since.
         """
         steps, node = await self._steps(attempt)
         if not steps or node == self._node:
@@ -328,7 +328,7 @@ class SnapshotStore:
             await self._bundles.issue_once(draft, incarnation=incarnation)
 
     async def _warn_of_newer(self, attempt: Attempt, workspace: Workspace) -> None:
-        """Let people see that files are newer than the journal, as after a backup is restored."""
+        """Warn if files are newer than the journal, as after a backup was restored."""
         held = await self._held(workspace)
         if held and all(each.commit != held for each in await self._bundles.snapshots(attempt.id)):
             log.warning(
@@ -338,16 +338,17 @@ class SnapshotStore:
             )
 
     async def _held(self, workspace: Workspace) -> str:
-        """The snapshot that the files here were saved as, or made from, last; empty if none."""
+        """Return the last snapshot that the files here were saved as or made from, or ""."""
         private = self._private(workspace.folder)
         if not workspace.branch and not await asyncio.to_thread(private.is_dir):
             return ""
         return await held_snapshot(await files_of(workspace, private), place_of(workspace.folder))
 
     async def _made_of(self, attempt: Attempt, workspace: Workspace) -> int:
-        """The last step before the snapshot that the files were made from; 0 if from none.
+        """Return the last step before the snapshot that the files were made from; 0 without one.
 
-        There may be a newer one: the node before may have saved until the attempt was taken over.
+        There may be a newer snapshot: the node before may have saved until the attempt was taken
+        over.
         """
         commit = await self._held(workspace)
         known = await self._bundles.snapshots(attempt.id)
@@ -355,7 +356,7 @@ class SnapshotStore:
         return max((each.step for each in moved if each.commit == commit), default=0)
 
     async def _steps(self, attempt: Attempt) -> tuple[list[Step], str]:
-        """An attempt's steps, and the node that goes on with it, as the journal knows so far."""
+        """Return an attempt's steps, and the node that has it according to the journal."""
         node, steps = "", list[Step]()
         async for each in self._journal.all_entries(attempt=attempt.id, kinds=(Step, Change)):
             match each.record:
@@ -370,9 +371,9 @@ class SnapshotStore:
     # -- what others built -----------------------------------------------------------------
 
     async def bring_branches(self, repository: Path, names: Collection[str], *, run: int) -> None:
-        """See to it that a repository has the finished branches of other attempts of a run.
+        """Make sure that a repository has the finished branches of other attempts of a run.
 
-        Raises WorkspaceError for one that was not saved, or not as it was at its end.
+        Raises WorkspaceError for a branch that was not saved, or not as it was at its end.
         """
         attempts = await self._bundles.attempts(run) if names else []
         for name in names:
@@ -386,7 +387,7 @@ class SnapshotStore:
         await fetch_branch(self._bundles, repository, owner.attempt, name)
 
     async def bring_folder(self, made_at: Path, *, run: int) -> Path:
-        """The folder of another attempt of a run, without git, on this node."""
+        """Return the folder on this node of an attempt without git; restore it if needed."""
         owner = owner_of(branch_of(made_at), await self._bundles.attempts(run))
         folder = self.folder(made_at)
         self._use(folder)

@@ -1,4 +1,4 @@
-"""Saves one attempt's files before the journal says what was done to them."""
+"""Saves one attempt's files before the steps that changed them are recorded."""
 
 import asyncio
 import logging
@@ -16,16 +16,15 @@ from midwatch_supervisor.workspaces.workspace import Workspace
 log = logging.getLogger(__name__)
 
 PART = "saving"
-"""What failed, in a fault."""
+"""Part named in a fault of saving."""
 
 
 class SnapshotWriter:
     """Saves the files of one attempt, as often as the configuration says.
 
-    They are saved before a tool's result is recorded: after a crash they may be ahead of the
-    history, and behind it only by what was done since the last time. Whenever the attempt parks
-    or ends, they are saved whatever the time. What cannot be saved is told once, and breaks
-    nothing.
+    Files are saved before a tool's result is recorded. So after a crash they may be newer than the
+    history, and older only by what was done since the last save. When the attempt parks or ends,
+    they are always saved. A failure is reported once and stops nothing.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class SnapshotWriter:
         self._recorder: Recorder | None = None
 
     def follow(self, recorder: Recorder) -> None:
-        """Save before what this voice of the attempt records."""
+        """Save before each commit of this recorder of the attempt."""
         if self._snapshot_store is None:
             return
         if self._recorder is None:
@@ -68,9 +67,10 @@ class SnapshotWriter:
         return not self._large and self._seconds() - self._at >= every
 
     def wake(self) -> "asyncio.Future[None] | None":
-        """Begin to save if anything was done since the last time, and that was long enough ago.
+        """Start to save if something was done since the last save, and that was long enough ago.
 
-        Nobody has to wait for what is under way then; whose attempt this is, others say.
+        The future need not be awaited, and its errors may be ignored: the recorder finds out itself
+        if the attempt was taken over.
         """
         recorder = self._recorder
         if recorder is None or self._lock.locked():
@@ -78,9 +78,9 @@ class SnapshotWriter:
         return self._begin() if recorder.last_step > self._step and self._due else None
 
     async def leave(self) -> None:
-        """Save for whoever goes on with an attempt that is left as it is; a failure is logged."""
+        """Save for the process that goes on with the attempt; a failure is logged."""
         try:
-            # Who is told again to leave saves all the same: nobody does it later.
+            # Saved even if this is cancelled again: nobody does it later.
             await finish_before_cancel(self.save())
         except MidwatchError as error:
             log.warning("the work in %s was not saved: %s", self._workspace.folder, error)
@@ -93,7 +93,7 @@ class SnapshotWriter:
 
     async def save(self) -> None:
         """Save now. Raises StaleIncarnationError and JournalError as the recorder does."""
-        # A save that has begun is brought to its end: git would be left in the middle of it.
+        # A save is never interrupted: git would be left half done.
         await asyncio.shield(self._begin())
 
     def _begin(self) -> "asyncio.Future[None]":
@@ -103,7 +103,7 @@ class SnapshotWriter:
         return saving
 
     def _check_ended(self, saving: "asyncio.Future[None]") -> None:
-        """Look at a save's error, so that one that nobody waits for any more is no noise."""
+        """Retrieve a save's error, so that asyncio does not log it when nobody awaits the save."""
         self._under_way.discard(saving)
         if not saving.cancelled():
             saving.exception()
@@ -128,7 +128,7 @@ class SnapshotWriter:
 
 
 def _leaves(record: Record) -> bool:
-    """Whether nobody works on the attempt for a while, or ever."""
+    """Whether a record parks or ends the attempt."""
     if not isinstance(record, AttemptTransition):
         return False
     return record.lifecycle.over or record.lifecycle is Lifecycle.INPUT_REQUIRED

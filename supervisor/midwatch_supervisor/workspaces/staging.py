@@ -1,8 +1,8 @@
-"""Puts the files of a workspace into git's index, those of repositories that a worker made too.
+"""Adds the files of a workspace to git's index, including those of repositories that a worker made.
 
-git takes a nested repository for a submodule: it notes one commit of it and none of its files,
-which would be gone with the workspace. So its files are taken for files of the workspace. Only a
-submodule that the owner's repository holds stays one.
+git takes a nested repository for a submodule: it records one commit of it and none of its files,
+which would be lost with the workspace. So its files are added as files of the workspace. Only a
+submodule that the owner's repository has remains one.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ _PLACEHOLDER = "placeholder"
 
 
 async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) -> None:
-    """Put every file into the index, which nobody else may use meanwhile. Raises WorkspaceError.
+    """Add every file to the index, which nobody else may use meanwhile. Raise WorkspaceError.
 
-    Of new files only those that `paths` mean, as git takes them.
+    Of new files only those that match the pathspecs `paths` are added.
 
-    Over a nested repository that the index knows already, git would run `git status` in there, by
-    the nested configuration, with its filters. So it leaves the index first, to be found anew.
+    Nested repositories that the index knows already leave it first and are found anew. Otherwise
+    git would run `git status` inside them, with their configuration and its filters.
     """
     nested = await _known_repositories(worktree)
     for names in chunk(list(nested)):
@@ -40,7 +40,7 @@ async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) 
 
 
 async def new_names(worktree: Worktree) -> list[str]:
-    """The files that nobody has committed, by name, without rubbish and what git ignores."""
+    """Return the names of new files that are not committed, without rubbish and ignored ones."""
     found = await _listed(worktree, *NEW_FILES)
     nested = [each for each in found if each.endswith("/")]
     plain = [each for each in found if not each.endswith("/")]
@@ -63,9 +63,10 @@ def _files_below(worktree: Worktree, nested: Sequence[str]) -> list[str]:
 
 
 async def _open_repositories(worktree: Worktree, paths: Sequence[str]) -> None:
-    """Let git look for files in nested repositories, as in any folder that its index knows.
+    """Make git look for files in nested repositories, as in any folder that its index knows.
 
-    The entry that lets it do so names no file, and leaves the index as all others are added.
+    The placeholder entry that does this names no real file, and leaves the index when the files are
+    added.
     """
     opened: set[str] = set()
     while True:
@@ -86,14 +87,14 @@ async def _listed(worktree: Worktree, *command: str) -> list[str]:
 
 
 async def _known_repositories(worktree: Worktree) -> dict[str, str]:
-    """The nested repositories that the index knows, with the commits that it names."""
+    """Return the nested repositories in the index, with their commits."""
     listed = await _listed(worktree, "ls-files", "--stage", "-z")
     entries = (each.split("\t", 1) for each in listed if each.startswith("160000 "))
     return {name: entry.split()[1] for entry, name in entries}
 
 
 async def _submodules_back(worktree: Worktree, nested: Mapping[str, str]) -> None:
-    """Put back what is not checked out: an empty folder, which git would not find anew."""
+    """Restore submodules that are not checked out: git does not find their empty folders."""
     if not nested:
         return
     known = set(await _listed(worktree, "ls-files", "-z"))

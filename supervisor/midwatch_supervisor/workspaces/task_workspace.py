@@ -1,4 +1,4 @@
-"""The workspace that holds a task's result, found for whoever looks at it after its run."""
+"""Finds the workspace that holds a task's result, after its run."""
 
 import asyncio
 import filecmp
@@ -40,30 +40,30 @@ from midwatch_tools.git import git, is_repository
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWorkspace:
-    """Where one attempt at a task worked."""
+    """The workspace of one attempt at a task."""
 
     name: str
-    """Of the task."""
+    """Name of the task."""
     attempt: Attempt
     folder: Path
     assignment: Assignment | None
-    """`None` for an agent that came without a task file."""
+    """`None` for an agent without a task file."""
     node: str = ""
-    """The node of a fleet that had it last; empty where no node did."""
+    """Fleet node that had it last; empty outside a fleet."""
 
     @property
     def source(self) -> Path | None:
-        """The folder on this machine that it was made from."""
+        """Folder on this machine that it was made from."""
         return self.assignment.workspace if self.assignment else None
 
     @property
     def of_fleet(self) -> bool:
-        """Whether nodes work on the task: they clean up by themselves."""
+        """Whether fleet nodes work on the task; they clean up by themselves."""
         return self.assignment is not None and bool(self.assignment.base)
 
     @property
     def made_by_run(self) -> bool:
-        """Whether its folder is one that a run would have made: no other may be removed."""
+        """Whether its path is one that a run makes; no other folder may be removed."""
         if self.assignment is None or self.of_fleet or len(self.folder.parents) < 3:
             return False
         label, home = self.folder.parent.name, self.folder.parents[2]
@@ -71,17 +71,17 @@ class TaskWorkspace:
         return self.folder in {own, whole_of(own)}
 
     async def there(self) -> bool:
-        """Whether the folder is on this machine, and a run has made it."""
+        """Whether the folder is on this machine and was made by a run."""
         return self.assignment is not None and await asyncio.to_thread(os.path.isdir, self.folder)
 
     async def removed(self) -> bool:
-        """Whether it was here: the folder that runs work below still is."""
+        """Whether it was here and is gone: the folder in which runs work still exists."""
         if not self.made_by_run or await self.there():
             return False
         return await asyncio.to_thread(os.path.isdir, self.folder.parents[2])
 
     async def open(self) -> Workspace:
-        """The workspace. Raises UsageError where it is gone, or no longer the one that was made."""
+        """Return the workspace. Raise UsageError if it is gone, or not the one that was made."""
         if not await asyncio.to_thread(os.path.isdir, self.folder):
             raise UsageError(
                 f"the workspace of {self.name} is not on this machine: {self.node} had it last"
@@ -95,10 +95,10 @@ class TaskWorkspace:
 
     @asynccontextmanager
     async def open_anywhere(self, journal: Journal) -> AsyncGenerator[Workspace | None]:
-        """The workspace; one without git on another machine as it was saved in the journal last.
+        """Yield the workspace; one without git on another machine as it was saved last.
 
-        `None` where it is neither here nor saved so. Raises WorkspaceError, and UsageError as
-        `open` does.
+        `None` if it is neither here nor saved. Raises WorkspaceError, and UsageError as `open`
+        does.
         """
         if await self.there():
             yield await self.open()
@@ -113,7 +113,7 @@ class TaskWorkspace:
             yield Workspace(folder=folder)
 
     async def diff(self, journal: Journal) -> tuple[str, tuple[FileChange, ...]] | None:
-        """What was changed there, also when it is merged and gone; `None` if it cannot be had.
+        """Return what was changed there, even if it is merged and gone; `None` if it cannot be had.
 
         Raises what `open_anywhere` does.
         """
@@ -125,8 +125,10 @@ class TaskWorkspace:
         return await diff_between(merged.home, merged.begun, merged.tip) if merged else None
 
     async def only_here(self, workspace: Workspace) -> tuple[str, ...]:
-        """The files that a check of the task names, that no merge takes, and that are not the same
-        where the work was taken from."""
+        """Return the files named by the task's checks that no merge takes and the source lacks.
+
+        A file of the source with other content counts as lacking.
+        """
         wanted = self.assignment.task.files_wanted if self.assignment else ()
         found = await left_behind(workspace, wanted)
         return tuple([each for each in found if not await asyncio.to_thread(self._in_source, each)])
@@ -140,7 +142,7 @@ class TaskWorkspace:
             return False
 
     async def find_merge(self) -> PastMerge | None:
-        """The merge of its branch; `None` where `midwatch merge` took none."""
+        """Return the merge of its branch, or `None` if `midwatch merge` made none."""
         home = self.source
         if home is None or not await asyncio.to_thread(is_repository, home):
             return None
@@ -148,18 +150,18 @@ class TaskWorkspace:
 
 
 async def diff_between(home: Path, begun: str, tip: str) -> tuple[str, tuple[FileChange, ...]]:
-    """The diff between two commits, and the files in it."""
+    """Return the diff between two commits, and the files in it."""
     said = await git(home, "diff", *NUMSTAT, begun, tip, "--")
     return await git(home, "diff", begun, tip, "--"), numstat(said)
 
 
 def workspace_in(task: Task, attempt: AttemptState) -> TaskWorkspace:
-    """Where an attempt worked last; of one that was split, where its parts were put together."""
+    """Return where an attempt worked last; for a split one, where its parts were put together."""
     folder = Path(attempt.attempt.workspace)
     of_node = folder.parts[-5:-3] == ("nodes", attempt.attempt.node)
     if of_node:
-        # The journal knows that of the first node, which may still lie there with old work. A node
-        # that took over on the same machine has its own beside it.
+        # The journal has the first node's folder, which may still hold old work. A node that took
+        # over on the same machine has its own folder beside it.
         folder = folder.parents[3].joinpath(attempt.node, *folder.parts[-3:])
     return TaskWorkspace(
         name=task.name,
@@ -171,7 +173,7 @@ def workspace_in(task: Task, attempt: AttemptState) -> TaskWorkspace:
 
 
 def result_of(task: TaskState) -> TaskWorkspace | None:
-    """Where the task's result is: of the attempt that completed it, else of its newest one.
+    """Return where the task's result is: with the attempt that completed it, else its newest one.
 
     `None` before the first attempt.
     """

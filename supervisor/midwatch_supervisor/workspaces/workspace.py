@@ -20,13 +20,13 @@ from midwatch_tools.git import Worktree, ask_git, git, is_repository, worktree_o
 from midwatch_tools.tree import IGNORED
 
 CLONES = "clones"
-"""The folder below a home that holds its clones of repositories."""
+"""Folder below a home that holds its clones of repositories."""
 TRACES = "refs/midwatch/merged/"
-"""Where a merge leaves what a later look at it needs, also when the branch is gone by then."""
+"""Refs under which a merge records what is needed later, even when the branch is gone."""
 NETWORK_SECONDS = 600.0
-"""How long git may take with another machine."""
+"""Seconds that a git command may take over the network."""
 _HALF_WRITTEN = "bad object worktrees/"
-"""What git says where somebody adds a worktree at this moment, or was killed over it."""
+"""Error of git while another process adds a worktree, or after it was killed doing so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +35,15 @@ class Workspace:
 
     folder: Path
     branch: str = ""
-    """The worktree's branch; empty where there is no git."""
+    """The worktree's branch; empty without git."""
     base: str = ""
-    """The commit that every clone of the repository has; empty where nobody asks."""
+    """Commit that every clone of the repository has; empty if not needed."""
     worktree: Worktree | None = field(default=None, compare=False)
-    """For git; `None` where there is none, whatever the worker has made there."""
+    """The git worktree; `None` without git, even if the worker made a repository there."""
 
     @property
     def at(self) -> Worktree:
-        """The worktree. Raises WorkspaceError where there is none."""
+        """The worktree. Raises WorkspaceError if there is none."""
         if self.worktree is None:
             raise WorkspaceError(f"{self.folder} is no git worktree")
         return self.worktree
@@ -61,18 +61,18 @@ async def prepare(
     """Make the workspace of an attempt in `folder`, which must not exist yet.
 
     `merges` are the branches of finished tasks that this one builds on; `base` is the commit that
-    it starts from, by default the one that is checked out in `source`. A `plain` source is copied,
-    whatever it holds: a repository that a worker made would have git run what its configuration
-    says. Raises WorkspaceError with the reason, a conflict between those branches among them.
+    it starts from, by default the one that is checked out in `source`. A `plain` source is always
+    copied: if a worker made a repository in it, git would run what its configuration says. Raises
+    WorkspaceError with the reason, such as a conflict between those branches.
     """
     if await asyncio.to_thread(_without_git, folder, source, plain=plain):
         return Workspace(folder=folder)
     assert source is not None
-    # Twice: it takes the place of an entry for a folder that is gone, if that is locked too.
+    # Given twice, it replaces an entry for a missing folder even if that is locked.
     forced = ("worktree", "add", "--quiet", "--force", "--force")
     command = (*forced, "-b", branch, str(folder), base or "HEAD")
     async with lock_worktrees(source):
-        # Until git ends nobody else may have the list.
+        # Completed even if cancelled: the lock must be held until git ends.
         await finish_before_cancel(git(source, *command))
     workspace = await reopen_workspace(folder, source, branch=branch)
     for other in merges:
@@ -81,9 +81,9 @@ async def prepare(
 
 
 async def reopen_workspace(folder: Path, source: Path | None, *, branch: str) -> Workspace:
-    """The workspace that was made in `folder`, by what its repository says; `branch` is its own.
+    """Return the workspace made in `folder`, as its repository knows it; `branch` is its branch.
 
-    Raises WorkspaceError where it is no longer the one that was made.
+    Raises WorkspaceError if it is no longer the one that was made.
     """
     if source is None or not branch:
         return Workspace(folder=folder)
@@ -94,7 +94,7 @@ async def reopen_workspace(folder: Path, source: Path | None, *, branch: str) ->
 
 
 def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
-    """Make the workspace if it needs no git; else only the folder that will hold the worktree."""
+    """Make a workspace without git; if it needs git, make the parent folder and return False."""
     if folder.exists():
         raise WorkspaceError(f"{folder} exists already")
     if source is None:
@@ -105,7 +105,7 @@ def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
     if plain or not is_repository(source):
         try:
             _copy(source, folder)
-        except OSError as error:  # a worker can make what cannot be read, or is named too long
+        except OSError as error:  # a worker can make unreadable files and names that are too long
             raise WorkspaceError(f"{source} cannot be copied: {error}") from error
         return True
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -113,12 +113,12 @@ def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
 
 
 async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
-    """Remove the workspace that a killed process left half made; nothing to remove is no error."""
+    """Remove a workspace that a killed process left half made; nothing to remove is no error."""
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if source is None or not is_repository(source):
         return
     async with lock_worktrees(source):
-        with suppress(WorkspaceError):  # only of one that was killed in the middle: git locks it
+        with suppress(WorkspaceError):  # git locks only a worktree whose making was killed
             await git(source, "worktree", "unlock", str(folder))
         await git(source, "worktree", "prune")
         if await git(source, "branch", "--list", branch):
@@ -127,17 +127,18 @@ async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
 
 @asynccontextmanager
 async def lock_worktrees(repository: Path) -> AsyncGenerator[None]:
-    """Keep all others, in other processes too, from a repository's list of worktrees.
+    """Lock a repository's list of worktrees, against other processes too.
 
-    git reads that list while it adds to it, and fails over an entry that is half written: adding,
-    pruning and fetching alike. What a killed process left half written goes.
+    git reads that list while it adds, prunes or fetches, and fails if an entry is half written.
+    Entries that a killed process left half written are removed.
     """
-    # In one go: whoever has the lock must not need a thread, for all may wait for the lock.
+    # One call for all: the lock's holder must not need a thread, as all threads may wait for the
+    # lock.
     waiting = asyncio.create_task(asyncio.to_thread(_lock, repository / ".git"))
     try:
         lock = await asyncio.shield(waiting)
     except asyncio.CancelledError:
-        # The thread gets the lock all the same, and somebody must give it back.
+        # The thread still gets the lock, so it must be released.
         waiting.add_done_callback(lambda done: os.close(done.result()))
         raise
     try:
@@ -147,7 +148,7 @@ async def lock_worktrees(repository: Path) -> AsyncGenerator[None]:
 
 
 def _lock(path: Path) -> int:
-    """Wait for the lock, and remove what somebody left half written who had it."""
+    """Wait for the lock, then remove entries that were left half written."""
     lock = os.open(path, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     _sweep(path / "worktrees")
@@ -155,7 +156,7 @@ def _lock(path: Path) -> int:
 
 
 def _sweep(worktrees: Path) -> None:
-    """Remove entries that lead to no commit: `git worktree add` was killed before it wrote one."""
+    """Remove entries without a commit: `git worktree add` was killed before it wrote one."""
     for head in worktrees.glob("*/HEAD"):
         with suppress(OSError):
             if not head.read_text("utf-8").strip().strip("0"):
@@ -166,7 +167,7 @@ _NOT_COPIED = IGNORED - {".git", ".hg", ".svn"}
 
 
 def _copy(source: Path, folder: Path) -> None:
-    """Copy folders, links and plain files; pipes and sockets, which a worker can make, are not."""
+    """Copy folders, links and plain files, but not pipes and sockets that a worker can make."""
     folder.mkdir(parents=True)
     for entry in entries_below(source, hidden=_NOT_COPIED):
         target = folder / Path(entry.path).relative_to(source)
@@ -188,7 +189,7 @@ async def _merge(workspace: Workspace, branch: str) -> None:
 async def keep(workspace: Workspace, message: str) -> None:
     """Commit what the attempt has done on its branch; nothing to commit is no error.
 
-    It is brought to its end: whoever came next would find git's lock, and could not commit.
+    This is always completed: an interrupted git would leave its lock, which prevents later commits.
     """
     if workspace.worktree is not None:
         await finish_before_cancel(_keep(workspace.worktree, message))
@@ -202,14 +203,14 @@ async def _keep(worktree: Worktree, message: str) -> None:
 
 
 async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SECONDS) -> str:
-    """The commit that is checked out in a repository on this machine, or in one with a URL.
+    """Return the commit that is checked out in a local repository, or in one with a URL.
 
-    Empty for another folder, or none. A URL has so many seconds to answer. Raises WorkspaceError
-    where there is no commit.
+    Empty for a folder that is no repository, or none. `seconds` limits the time for a URL. Raises
+    WorkspaceError if there is no commit.
     """
     if url:
         try:
-            # Not in a folder: its configuration has no say in where the URL leads.
+            # Not in a folder, whose git configuration could redirect the URL.
             said = await ask_git(
                 *(Path("/"), "ls-remote", source, "HEAD"), seconds=seconds, network=True
             )
@@ -224,7 +225,7 @@ async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SE
 
 
 async def fetch_into(repository: Path, *wanted: str, seconds: float) -> str:
-    """`git fetch` in a repository, beside others who add worktrees to it. Raises as `ask_git`."""
+    """Run `git fetch` while others may add worktrees to the repository. Raises like `ask_git`."""
     try:
         return await ask_git(repository, "fetch", *wanted, seconds=seconds, network=True)
     except WorkspaceError as error:
@@ -235,9 +236,9 @@ async def fetch_into(repository: Path, *wanted: str, seconds: float) -> str:
 
 
 async def free_label(run: int, home: Path, sources: Sequence[Path | None]) -> str:
-    """A name for a run's folders and branches that nothing has yet, in clones below `home` either.
+    """Return an unused name for a run's folders and branches, unused in clones below `home` too.
 
-    Run numbers begin anew with a new journal, while the folders and branches of an old one stay.
+    A new journal begins with run number 1 again, while folders and branches of old runs remain.
     """
     clones = await asyncio.to_thread(_clones, home)
     for number in count(1):

@@ -1,4 +1,4 @@
-"""Files of a workspace, opened so that no link a worker made leads out of it."""
+"""Opens files of a workspace so that no link made by a worker leads out of it."""
 
 import os
 import shutil
@@ -12,8 +12,8 @@ from typing import BinaryIO
 def open_file(folder: Path, name: str) -> BinaryIO:
     """Open a file below a folder for reading.
 
-    Raises OSError for what is no plain file, and where a part of its path is a link: a worker may
-    exchange a folder for one between a look at it and its opening.
+    Raises OSError if it is no plain file, or if a part of its path is a link: a worker may replace
+    a folder by a link between a check and the opening.
     """
     parts = Path(name).parts
     if not parts or Path(name).is_absolute() or ".." in parts:
@@ -34,10 +34,10 @@ def open_file(folder: Path, name: str) -> BinaryIO:
 
 
 def entries_below(folder: Path, *, hidden: Collection[str] = ()) -> Iterator[os.DirEntry[str]]:
-    """All that is below a folder, a folder before what is in it, no link followed.
+    """Yield all entries below a folder, a folder before its content, without following links.
 
-    Without recursion: a worker can make folders deeper than Python calls go. What is named too long
-    to be opened, or cannot be read, is taken for empty.
+    Not recursive, because a worker can nest folders deeper than Python can call. Folders that
+    cannot be read, or whose path is too long, count as empty.
     """
     pending = [os.fspath(folder)]
     while pending:
@@ -50,9 +50,9 @@ def entries_below(folder: Path, *, hidden: Collection[str] = ()) -> Iterator[os.
 
 
 def copy_file(old: Path, new: Path, name: str) -> None:
-    """Bring a file of one workspace into another as it is there; gone, it is removed.
+    """Copy a file from one workspace to another; if it is gone, remove it there.
 
-    A file that lies behind a linked folder, on either side, is left alone.
+    A file behind a linked folder, on either side, is left alone.
     """
     source, target = old / name, new / name
     if _behind_link(old, name) or _behind_link(new, name):
