@@ -133,4 +133,5 @@ class RunMetrics:
         first = next(iter(task.attempts.values()), None)
         if first is None or not task.over:
             return None
-        return (self._moved_at[id] - first.attempt.started_at).total_seconds()
+        seconds = (self._moved_at[id] - first.attempt.started_at).total_seconds()
+        return seconds if seconds >= 0 else None  # the clock was set back meanwhile

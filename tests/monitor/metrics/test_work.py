@@ -75,6 +75,12 @@ def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
     )
 
 
+def test_of_a_task_that_ended_before_it_began_by_the_clock_no_time_is_told() -> None:
+    told = [*log(transition(), minute=9), *log(DONE, minute=9), *log(OVER, attempt=None, minute=5)]
+    (task,) = RunMetrics(told).figures().tasks
+    assert task.seconds is None
+
+
 def test_a_task_whose_last_attempt_is_parked_waits_for_a_person() -> None:
     told = [
         *log(task_transition(), attempt=None),
