@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import MidwatchError, UsageError, WorkspaceError
 from midwatch_monitor.journal.fleet.bundles import Bundles
-from midwatch_monitor.records import Keeper, Lifecycle
+from midwatch_monitor.records import Keeper, Lifecycle, Origin
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
@@ -19,6 +19,7 @@ from midwatch_supervisor.cli.output import write_diff, write_error, write_json, 
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.present.file_changes import FileChange, change_lines, changes_text
+from midwatch_supervisor.present.known_text import verdict_line
 from midwatch_supervisor.present.lookup import chosen_runs, find, task_state, task_states
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
@@ -244,10 +245,15 @@ async def _repository(source: Path | None, name: str) -> Path:
 
 
 def _completed_workspace(state: TaskState) -> TaskWorkspace:
-    """Where the result is of a task that was completed."""
-    name, status = state.task.name, state.lifecycle
+    """Where the result is of a task that was completed, and that nobody has rejected."""
+    name, status, verdict = state.task.name, state.lifecycle, state.verdict
     if status is not Lifecycle.COMPLETED:
         raise UsageError(f"{name} is {status}; only a completed task can be merged")
+    if verdict is not None and not verdict.accepted and verdict.origin is Origin.EXPLICIT:
+        raise UsageError(
+            f"{name} can be merged after `midwatch feedback {name} accept --run {state.task.run}`: "
+            f"its result was {verdict_line(verdict)}"
+        )
     result = result_of(state)
     if result is None:
         raise UsageError(f"no attempt of {name} was accepted")

@@ -121,6 +121,22 @@ async def test_what_is_merged_already_is_left_alone(
     assert git(repository, "rev-parse", "HEAD") == head
 
 
+async def test_a_result_that_a_person_rejected_is_merged_only_once_it_is_accepted(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    await midwatch("feedback", "totals", "reject", "--comment", "It rounds down.", "--from", "ada")
+    capsys.readouterr()
+    assert await midwatch("merge", "totals") == 2
+    assert capsys.readouterr().err == (
+        "totals can be merged after `midwatch feedback totals accept --run 1`: "
+        "its result was rejected by ada: It rounds down.\n"
+    )
+    assert (repository / "a.py").read_text() == "a = 1\n"
+    await midwatch("feedback", "totals", "accept", "--run", "1")
+    assert await midwatch("merge", "totals") == 0
+
+
 async def test_show_says_what_became_of_the_work(
     journal: Journal, repository: Path, worktree: Path, capsys: Capture
 ) -> None:
