@@ -4,12 +4,12 @@ import asyncio
 import filecmp
 import os
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_monitor.errors import MidwatchError, UsageError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Lifecycle, Task
@@ -33,6 +33,7 @@ from midwatch_supervisor.workspaces.changes import (
 )
 from midwatch_supervisor.workspaces.merge import PastMerge, merged_before
 from midwatch_supervisor.workspaces.placement import workspace_of
+from midwatch_supervisor.workspaces.removal import unmerged_changes
 from midwatch_supervisor.workspaces.snapshot import write_saved
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.git import git, is_repository
@@ -140,6 +141,15 @@ class TaskWorkspace:
             )
         except OSError:
             return False
+
+    async def waits_for_merge(self) -> bool:
+        """Whether it holds work that is nowhere else on this machine; nothing of one that cannot
+        be looked at."""
+        if self.of_fleet or not self.made_by_run or not await self.there():
+            return False
+        with suppress(MidwatchError):
+            return bool(await unmerged_changes(await self.open(), self.source))
+        return False
 
     async def find_merge(self) -> PastMerge | None:
         """Return the merge of its branch, or `None` if `midwatch merge` made none."""

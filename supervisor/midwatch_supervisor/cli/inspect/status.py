@@ -1,5 +1,6 @@
 """`midwatch status`: what the tasks and their attempts are doing."""
 
+import asyncio
 import shlex
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -140,6 +141,7 @@ async def status(
             else:
                 _print(each, lines, nodes=shared)
                 _print_needs(tasks, lines)
+                await _print_unmerged(each, tasks, newest=each is runs[0])
             faults = opened.all_entries(run=each.id, kinds=(Fault, Notified))
             deaf += deaf_targets(each.id, [entry async for entry in faults])
         earlier = [] if run or all or json else [each for each in runs if each not in shown]
@@ -309,6 +311,19 @@ def _print_needs(tasks: Sequence[TaskState], lines: Sequence[StatusLine]) -> Non
         words = need_words(task.latest) if task.latest and line.needs_person else ""
         if words:
             write_line(f"{line.task} needs you: {words}")
+
+
+async def _print_unmerged(run: Run, tasks: Sequence[TaskState], *, newest: bool) -> None:
+    """The results on this machine that nobody has merged or rejected."""
+    from midwatch_supervisor.workspaces.task_workspace import result_of
+
+    done = [each for each in tasks if each.lifecycle is Lifecycle.COMPLETED]
+    found = [result_of(each) for each in done if each.verdict is None or each.verdict.accepted]
+    results = [each for each in found if each is not None]
+    waiting = await asyncio.gather(*(each.waits_for_merge() for each in results))
+    if names := [each.name for each, waits in zip(results, waiting, strict=True) if waits]:
+        of = "" if newest else f" --run {run.id}"
+        write_line(f"to be merged: {', '.join(names)} (`midwatch merge TASK{of}`)")
 
 
 def _row(line: StatusLine) -> tuple[str, ...]:

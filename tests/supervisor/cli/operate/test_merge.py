@@ -153,6 +153,22 @@ async def test_show_says_what_became_of_the_work(
     assert f", in {worktree}\n  merged into main\n" in shown
 
 
+async def test_status_says_which_results_are_still_to_be_merged(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    said = "to be merged: totals (`midwatch merge TASK`)"
+    assert (await read(capsys, "status"))[-1] == said
+    await midwatch("feedback", "totals", "reject")
+    capsys.readouterr()
+    assert said not in await read(capsys, "status")
+    await midwatch("feedback", "totals", "accept")
+    git(repository, "merge", "--quiet", "--squash", BRANCH)
+    git(repository, "commit", "--quiet", "--message", "Take it as one")
+    capsys.readouterr()
+    assert said not in await read(capsys, "status")
+
+
 async def test_show_says_that_work_was_thrown_away(
     journal: Journal, worktree: Path, capsys: Capture
 ) -> None:
