@@ -214,7 +214,7 @@ class Recorder:
             return
         try:
             await self.record()
-        except (JournalError, StaleIncarnationError) as error:  # raised by `record_soon`
+        except (JournalError, StaleIncarnationError) as error:  # `record_soon` raises it later
             self._failed = error
 
     def _take_waiting(self) -> tuple[Draft, ...]:
