@@ -13,7 +13,7 @@ MidwatchError
 │       ├── JournalReadOnlyError   no permission to write
 │       └── JournalEmptyError      a database without tables: no journal yet
 ├── StaleIncarnationError  a write to an attempt that another process has taken over
-├── ElsewhereError         a task waits for tasks that another node runs
+├── ElsewhereError         a task waits for tasks outside of its turn
 ├── ReplacedError          another process uses the name of this node
 ├── LinkError              there is no connection to the broker
 ├── NotifyError            a message to people could not be delivered
@@ -143,7 +143,7 @@ class StaleIncarnationError(MidwatchError):
 
 
 class ElsewhereError(MidwatchError):
-    """A task waits for tasks that another node runs; it is continued once they are over."""
+    """A task waits for tasks outside of its turn; it is continued once they are over."""
 
 
 class ReplacedError(MidwatchError):
