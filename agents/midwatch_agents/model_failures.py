@@ -16,6 +16,7 @@ from pydantic_ai.exceptions import (
     ModelTimeoutError,
 )
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import ProviderRefusedError
 
 FIRST_TRIES = 3
@@ -91,6 +92,7 @@ def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefused
     """
     url, reason = url or url_of(error) or "its provider", reason_of(error)
     happened, remedy = _REFUSALS[failure_of(error) or Failure.BROKEN]
+    remedy = remedy.format(resume=command("resume"))
     return ProviderRefusedError(
         f"{who} got no answer: {url} {happened}: {reason.rstrip('.')}. {remedy}",
         url=url,
@@ -98,7 +100,7 @@ def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefused
     )
 
 
-_REPAIRED = "then go on with `midwatch resume`"
+_REPAIRED = "then go on with `{resume}`"
 _CORRECTED = "in the task file and run it again"
 _REFUSALS = {
     Failure.UNREACHABLE: (

@@ -171,6 +171,11 @@ class Run:
         """Whether it is a session of an agent that somebody else started and Midwatch watched."""
         return self.source.startswith(SESSION)
 
+    @property
+    def agent(self) -> str:
+        """The program whose session it is; empty for what is none."""
+        return self.source.removeprefix(SESSION).partition(" ")[0] if self.of_session else ""
+
 
 EMBEDDED = "{}"
 """The specification of a task without a task file."""

@@ -22,6 +22,7 @@ from cyclopts import (
     convert,
 )
 
+from midwatch_monitor.command_hint import naming_journal
 from midwatch_monitor.errors import (
     ConfigError,
     JournalAccessError,
@@ -224,7 +225,9 @@ def _result(words: Sequence[str]) -> object:
     if not gc.isenabled():  # `main` began a process of its own
         gc.freeze()  # what is imported stays: neither a collection nor the end looks at it
         gc.enable()
-    answer = command(*bound.args, **bound.kwargs)
-    if iscoroutine(answer):
-        return INTERRUPTS.run(cast("Coroutine[Any, Any, object]", answer))
+    options = bound.arguments.get("options")
+    with naming_journal(bound.arguments.get("journal") or getattr(options, "journal", None)):
+        answer = command(*bound.args, **bound.kwargs)
+        if iscoroutine(answer):
+            return INTERRUPTS.run(cast("Coroutine[Any, Any, object]", answer))
     return answer

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import JournalReadOnlyError, UsageError
 from midwatch_tools.journal_location import journal_location
 
@@ -119,7 +120,7 @@ def _existing_location(option: str | None) -> str:
     location = journal_place(option)
     if not is_url(location) and not Path(location).exists():
         raise UsageError(
-            f"there is no journal at {location}: start with `midwatch run FILE`, or name another "
-            "with --journal"
+            f"there is no journal at {location}: start with `{command('run FILE')}`, or name "
+            "another with --journal"
         )
     return location

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from midwatch_monitor.bus import Bus, Subscription
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
@@ -301,7 +302,7 @@ class Learner:
             "%s: %s; the work is not affected, and %s",
             _MISSING[chore.chore].format(attempt=chore.attempt),
             brief(reason, _WHY),
-            "it is not tried again" if over else "`midwatch learn` tries again",
+            "it is not tried again" if over else f"`{command('learn')}` tries again",
         )
         with suppress(StaleIncarnationError):
             await self._store(chore, ChoreResult(state=StudyState.FAILED, reason=reason))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.notify import NotifySettings, QuietSettings, TargetSettings
 from midwatch_monitor.records import (
     Alert,
@@ -229,7 +230,7 @@ class Notification:
         """The whole message as plain text."""
         lines = [line for item in self.items for line in item.lines]
         if self.more:
-            lines.append(f"and {self.more} more: midwatch status")
+            lines.append(f"and {self.more} more: {command('status')}")
         return "\n".join(lines).strip() or self.title
 
 
@@ -261,7 +262,7 @@ def message(
 def _look(news: News, link: str) -> str:
     if link:
         return link.replace("{attempt}", str(news.attempt or ""))
-    return "midwatch status" if news.attempt is None else f"midwatch show {news.attempt}"
+    return command("status" if news.attempt is None else f"show {news.attempt}")
 
 
 STALE = timedelta(days=1)

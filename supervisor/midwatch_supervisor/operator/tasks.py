@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from midwatch_monitor.bus import Bus
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.commits import TURNS, commit_unmoved, reopen
@@ -37,7 +38,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.intervention_text import reach_text, request_name
 from midwatch_supervisor.present.lookup import assignment_of, task_state
-from midwatch_supervisor.present.waiting import attempt_waits_for
+from midwatch_supervisor.present.waiting import attach_command, attempt_waits_for
 
 _TRIES = 20
 """How often a task may move between a look and the word that follows from it."""
@@ -291,7 +292,7 @@ class Reopening:
         if self.run.keeper is Keeper.MONITOR:
             return f"{self.begins} on a node of the fleet"
         run = self.run.id
-        return f"{self.begins} if run {run} is at work, else by `midwatch resume --run {run}`"
+        return f"{self.begins} if run {run} is at work, else by `{command(f'resume --run {run}')}`"
 
 
 async def find_reopening(journal: Journal, attempt: Attempt) -> Reopening:
@@ -450,7 +451,8 @@ def unheard(journal: str, run: Run, *, embedded: bool) -> str:
     if not is_interrupted(journal, run.id):
         return ""
     if run.of_session:
-        return "nobody watches it now: it waits for `midwatch attach` and the agent's next step"
+        watching = attach_command(run.agent)
+        return f"nobody watches it now: it waits for `{watching}` and the agent's next step"
     if embedded:
-        return f"its process is gone, and nothing reaches it: `midwatch cancel --run {run.id}`"
-    return f"no process works on it now: it waits for `midwatch resume --run {run.id}`"
+        return f"its process is gone, and nothing reaches it: `{command(f'cancel --run {run.id}')}`"
+    return f"no process works on it now: it waits for `{command(f'resume --run {run.id}')}`"

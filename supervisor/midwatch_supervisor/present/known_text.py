@@ -7,6 +7,7 @@ from difflib import unified_diff
 
 from pydantic import JsonValue
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.records import (
     Certainty,
     FactMark,
@@ -265,7 +266,7 @@ def _value(text: str) -> JsonValue:
 # -- guidelines ----------------------------------------------------------------------------
 
 _VERSION_STATES = {
-    GuidelinesState.PROPOSED: "waits for `midwatch guidelines approve`",
+    GuidelinesState.PROPOSED: "waits for `{command}`",
     GuidelinesState.LIVE: "is in force",
     GuidelinesState.FORMER: "was in force",
     GuidelinesState.REJECTED: "was turned down",
@@ -276,7 +277,8 @@ def version_line(known: KnownGuidelines) -> str:
     """A version on one line: `version 2 (31) is in force, Ada: shorter; 40 words from 3 …`."""
     version = known.guidelines
     who = f", {known.author}" if known.author else ""
-    stands = f"version {version.version} ({known.id}) {_VERSION_STATES[known.state]}{who}"
+    state = _VERSION_STATES[known.state].format(command=command("guidelines approve"))
+    stands = f"version {version.version} ({known.id}) {state}{who}"
     size = f"{len(version.text.split())} words from {count_noun(len(version.sources), 'attempt')}"
     return f"{stands}{because(known.comment)}; {size}"
 

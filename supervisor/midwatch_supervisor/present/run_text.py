@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from shlex import quote
 from textwrap import wrap
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.records import (
     Acceptance,
     Alert,
@@ -65,25 +67,22 @@ class TaskResult:
         return done and bool(self.branch) and self.files != ()
 
 
-def run_end(results: Sequence[TaskResult], *, width: int, options: str = "") -> Iterator[str]:
-    """The lines at the end of a run, for a terminal of so many columns.
-
-    `options` stand behind every command that is named: ` --journal x.db`.
-    """
+def run_end(results: Sequence[TaskResult], *, width: int) -> Iterator[str]:
+    """The lines at the end of a run, for a terminal of so many columns."""
     if len(results) <= _BLOCKS:
         for result in results:
             yield ""
-            yield from _block(result, width, options)
+            yield from _block(result, width)
         yield ""
         return
     yield ""
     for result in results:
-        yield from _compact(result, width, options)
+        yield from _compact(result, width)
     yield ""
-    yield from _rows(_sum(results), width, options)
+    yield from _rows(_sum(results), width)
 
 
-def _block(result: TaskResult, width: int, options: str) -> Iterator[str]:
+def _block(result: TaskResult, width: int) -> Iterator[str]:
     state = result.state
     yield f"{state.task.name}: {_status_words(state)}"
     where = ("branch", result.branch) if result.branch else ("folder", result.folder)
@@ -95,10 +94,10 @@ def _block(result: TaskResult, width: int, options: str) -> Iterator[str]:
         ("tries", _tries(state)),
         ("used", _usage_words([state])),
     )
-    yield from _rows([*rows, *_next(result)], width, options)
+    yield from _rows([*rows, *_next(result)], width)
 
 
-def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
+def _compact(result: TaskResult, width: int) -> Iterator[str]:
     state = result.state
     parts = (
         _status_words(state),
@@ -110,17 +109,17 @@ def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
     line = f"{state.task.name}: {', '.join(filter(None, parts))}"
     yield from _wrap(line, width, indent="  ")
     answers = (row for row in _next(result) if row[0] == "answer")
-    yield from _rows([*_reasons(state), *answers], width, options)
+    yield from _rows([*_reasons(state), *answers], width)
 
 
 def _sum(results: Sequence[TaskResult]) -> Iterator[LabelledText]:
     yield "used", _usage_words([each.state for each in results])
     if any(each.files for each in results):
-        yield "look", "midwatch diff TASK"
+        yield "look", command("diff TASK")
     if any(each.mergeable for each in results):
-        yield "take", "midwatch merge TASK"
+        yield "take", command("merge TASK")
     if any(not each.state.over for each in results):
-        yield "go on", "midwatch resume"
+        yield "go on", command("resume")
 
 
 def _status_words(state: TaskState) -> str:
@@ -183,28 +182,28 @@ def _usage(used: Usage) -> str:
 
 def _next(result: TaskResult) -> Iterator[LabelledText]:
     """The commands to give now."""
-    name = result.state.task.name
+    name = quote(result.state.task.name)
     if not result.state.over:
         yield from (("answer", each) for each in answer_commands(result.state))
-        yield "go on", "midwatch resume"
+        yield "go on", command("resume")
     if result.files:
-        yield "look", f"midwatch diff {name}"
+        yield "look", command(f"diff {name}")
     elif result.state.attempts and not result.mergeable:
-        yield "look", f"midwatch show {name}"
+        yield "look", command(f"show {name}")
     if result.mergeable:
-        yield "take", f"midwatch merge {name}"
+        yield "take", command(f"merge {name}")
 
 
 _COMMANDS = frozenset({"answer", "go on", "look", "take"})
 
 
-def _rows(rows: Iterable[LabelledText], width: int, options: str) -> Iterator[str]:
+def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
     """Values beside their labels; an empty one is left out, and a command is never broken."""
     indent = " " * (_LABEL + 3)
     for label, value in rows:
         head = f"  {label:<{_LABEL}} "
         if label in _COMMANDS and value:
-            yield f"{head}{value}{options}"
+            yield f"{head}{value}"
         elif value:
             yield from _wrap(head + value, width, indent=indent)
 

@@ -3,8 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import TYPE_CHECKING
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Action, Lifecycle, NodeState, NodeStatus
 from midwatch_monitor.state.attempt import AttemptState
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from midwatch_monitor.config.tasks import TaskSpec
 
 TURN = "its turn"
-INTERRUPTED = "`midwatch resume`: no process works on it"
-UNWATCHED = "`midwatch attach`: nobody watches it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +46,7 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
         case Awaited.NOTHING:
             return ""
         case Awaited.APPROVAL if about is not None:
-            return (
-                f"{awaited} of {about.action}: `midwatch approve {about.id}` or `reject {about.id}`"
-            )
+            return f"{awaited} of {about.action}: {_approval(about.id)}"
         case Awaited.APPROVAL | Awaited.DELIVERY:
             return f"{awaited} of {named}"
         case Awaited.ANSWER:
@@ -58,7 +56,7 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
         case Awaited.PERMISSION:
             asked, id = attempt.permission, attempt.interventions.permission
             may = f"permission to {asked.what}" if asked and content else awaited.value
-            return f"{may}: `midwatch approve {id}` or `reject {id}`"
+            return f"{may}: {_approval(id)}"
         case Awaited.PERSON:
             return "a person"
         case Awaited.PROVIDER:
@@ -68,14 +66,18 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
             return "a decision"
 
 
+def _approval(id: int | None) -> str:
+    return f"`{command(f'approve {id}')}` or `reject {id}`"
+
+
 def need_words(attempt: AttemptState) -> str:
     """What an attempt needs a person for that does not wait for one; empty for nothing."""
     if not needs_person(attempt) or attempt.needed_since is not None:
         return ""
     if unattended(attempt):
-        return f"it is stuck (`midwatch show {attempt.id}`)"
+        return f"it is stuck (`{command(f'show {attempt.id}')}`)"
     asked = min(attempt.open_requests)
-    return f"it asks for something: `midwatch approve {asked}` or `reject {asked}`"
+    return f"it asks for something: {_approval(asked)}"
 
 
 def task_waits_for(task: TaskState) -> str:
@@ -83,20 +85,29 @@ def task_waits_for(task: TaskState) -> str:
     latest = task.latest
     if task.over:
         return ""
-    if task.interrupted and task.of_session:
-        return UNWATCHED
-    if task.interrupted and task.task.embedded:
-        return f"`midwatch cancel --run {task.task.run}`: its process is gone"
+    if task.interrupted and task.task.embedded and not task.of_session:
+        return f"`{command(f'cancel --run {task.task.run}')}`: its process is gone"
     asks = latest is not None and latest.needed_since is not None and not latest.goes_on
     if task.interrupted and not asks:
+        if task.of_session:
+            watching = attach_command(latest.attempt.worker if latest else "")
+            return f"`{watching}`: nobody watches it"
+        resume = command("resume")
         if latest is None or latest.awaited[0] is not Awaited.PROVIDER:
-            return INTERRUPTED
-        return f"{attempt_waits_for(latest)}, then `midwatch resume`"
+            return f"`{resume}`: no process works on it"
+        return f"{attempt_waits_for(latest)}, then `{resume}`"
     if latest is None or latest.interventions.begin_again:
         return refused(task.refusal) or task.turn or TURN
     if latest.split:
         return "the tasks that it was split into"
     return attempt_waits_for(latest) or refused(task.refusal)
+
+
+def attach_command(agent: str) -> str:
+    """The command that watches sessions of a program, by its files or else by its spans."""
+    from midwatch_monitor.traces.session_reader import KEPT  # with it come all formats
+
+    return command("attach" if agent in KEPT else "attach otlp")
 
 
 def refused(refusal: str) -> str:
@@ -106,20 +117,20 @@ def refused(refusal: str) -> str:
 
 def answer_commands(task: TaskState) -> tuple[str, ...]:
     """The commands by which a person answers what a task waits for; one of them is enough."""
-    name = task.task.name
+    name = quote(task.task.name)
     awaited, about = task.latest.awaited if task.latest else (Awaited.NOTHING, None)
     match awaited:
         case Awaited.APPROVAL if about is not None:
-            return f"midwatch approve {about.id}", f"midwatch reject {about.id}"
+            return command(f"approve {about.id}"), command(f"reject {about.id}")
         case Awaited.PERMISSION if task.latest is not None:
             id = task.latest.interventions.permission
-            return f"midwatch approve {id}", f"midwatch reject {id}"
+            return command(f"approve {id}"), command(f"reject {id}")
         case Awaited.ANSWER if task.latest is not None and _only_watched(task.latest):
-            return (f"midwatch show {name}",)
+            return (command(f"show {name}"),)
         case Awaited.ANSWER | Awaited.PERSON:
-            return (f'midwatch tell {name} "your answer"',)
+            return (command(f'tell {name} "your answer"'),)
         case Awaited.RESUME:
-            return (f"midwatch tell {name} --resume",)
+            return (command(f"tell {name} --resume"),)
         case _:
             return ()
 
@@ -211,10 +222,11 @@ def missing_lines(
     nodes: Sequence[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
 ) -> Iterator[str]:
     """What a fleet needs and has not, a line each."""
+    node = command("node")
     if not nodes:
-        yield "no node has been here yet: `midwatch node` starts one"
+        yield f"no node has been here yet: `{node}` starts one"
     elif all(each.state.gone for each in nodes):
-        yield "no node is up: nothing goes on until one is; `midwatch node` starts one"
+        yield f"no node is up: nothing goes on until one is; `{node}` starts one"
     absent = monitor_absent(monitors, now)
     if absent:
         yield absent
@@ -230,7 +242,7 @@ def monitor_absent(monitors: Iterable[MonitorStatus], now: datetime) -> str:
     )
     return (
         f"no monitor is at work{last}: nobody escalates, decides or learns until one is; "
-        "`midwatch monitor` starts one"
+        f"`{command('monitor')}` starts one"
     )
 
 

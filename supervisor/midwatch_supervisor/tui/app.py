@@ -16,6 +16,7 @@ from textual.binding import BindingType
 from textual.command import Provider
 from textual.message import Message
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError, MidwatchError
 from midwatch_supervisor.decide.calibration import Calibrator
@@ -187,7 +188,7 @@ class Console(OperatorApp):
                 await self._taken.wait()  # keys are heard between two batches
         except JournalError as error:
             what = f"the journal cannot be read any more: {error}"
-            self.banner.report("journal", what, remedy="`midwatch db check` says more")
+            self.banner.report("journal", what, remedy=f"`{command('db check')}` says more")
             self.banner.refresh_board()
 
     @work(exclusive=True, group="run")
@@ -314,7 +315,7 @@ class Console(OperatorApp):
         if row is not None:
             self.open_attempt(row)
             return
-        said = f"attempt {message.attempt} is of another run: midwatch show {message.attempt}"
+        said = f"attempt {message.attempt} is of another run: {command(f'show {message.attempt}')}"
         self.notify(said, markup=False)
 
     def action_pane(self, name: str) -> None:
@@ -330,7 +331,7 @@ class Console(OperatorApp):
         if self._feed.of_a_fleet and not self.board.node_list.read:
             return "the nodes are not read yet: try again in a moment"
         if self.board.open_since is not None:
-            return "No nodes: `midwatch node` starts one"
+            return f"No nodes: `{command('node')}` starts one"
         return "Local run: no nodes"
 
     def action_next_attention(self) -> None:
@@ -443,7 +444,7 @@ class Console(OperatorApp):
                 ConfirmDialog(
                     DialogQuestion(
                         title="Leave while the run is going?",
-                        quote="The run stops; `midwatch resume` continues it.",
+                        quote=f"The run stops; `{command('resume')}` continues it.",
                         send="Leave",
                         leave="Stay",
                         confirm=True,

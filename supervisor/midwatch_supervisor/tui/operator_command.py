@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.records import (
     Action,
     BudgetRequest,
@@ -371,7 +372,7 @@ def _proposal_question(
 def _kept_words(row: Row) -> str:
     return (
         "Kept: its workspace as it is, and what was learned; "
-        f"`midwatch diff {row.label}` shows its changes."
+        f"`{command(f'diff {row.label}')}` shows its changes."
     )
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from midwatch_monitor.command_hint import naming_journal
 from midwatch_monitor.records import (
     Action,
     Budget,
@@ -129,7 +130,8 @@ def test_reservations_stand_beside_the_status() -> None:
 
 
 def test_commands_name_the_journal_that_was_named() -> None:
-    lines = [*run_end([result(make.ended(), DONE)], width=80, options=" --journal x.db")]
+    with naming_journal("x.db"):
+        lines = [*run_end([result(make.ended(), DONE)], width=80)]
     assert "  take     midwatch merge fix --journal x.db" in lines
 
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DataError
 from sqlalchemy.types import TypeEngine
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.journal.admin.copy import count_rows, marks
 from midwatch_monitor.journal.core import tables
@@ -255,7 +256,7 @@ def check(connection: Connection) -> JournalHealth:
     if not version.current:
         at = version.revision or "nothing"
         problem = f"its tables are at {at}, and this Midwatch works with {REVISION}: " + (
-            "update it" if version.newer else "see `midwatch db upgrade`"
+            "update it" if version.newer else f"see `{command('db upgrade')}`"
         )
         return JournalHealth(
             revision=version.revision,

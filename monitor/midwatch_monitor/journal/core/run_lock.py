@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core.engine import is_url
 
@@ -88,7 +89,7 @@ def _is_held(journal: str, run: int) -> bool | None:
 
 def _at_work(run: int) -> UsageError:
     return UsageError(
-        f"another process works on run {run}: `midwatch watch` shows it; "
+        f"another process works on run {run}: `{command('watch')}` shows it; "
         "to go on with it here, end that process first"
     )
 

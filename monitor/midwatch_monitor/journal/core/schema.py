@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, String, column, insert, inspect, select, table, text, update
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import (
     JournalAccessError,
@@ -219,11 +220,12 @@ def _refusal(store: Store, found: Version, access: Access) -> JournalError | Non
     if served:
         return JournalAccessError(
             f"{store.name} was written by an older Midwatch (its tables are at {found.revision}, "
-            f"this one needs {REVISION}): run `midwatch db upgrade`"
+            f"this one needs {REVISION}): run `{command('db upgrade')}`"
         )
     if access is Access.READ:
         return JournalAccessError(
-            f"{store.name} was written by an older Midwatch: `midwatch run` brings it up to date"
+            f"{store.name} was written by an older Midwatch: `{command('run')}` brings it up to "
+            "date"
         )
     return None
 
@@ -292,9 +294,10 @@ def _empty(store: Store) -> JournalError:
         taken = _foreign_table(connection)
     if taken:
         return _strange(store.name, taken)
-    made = "`midwatch run FILE` makes a journal of it"
+    made = f"`{command('run FILE')}` makes a journal of it"
     if store.lines is not None:
-        made = "`midwatch db upgrade` makes a journal in it, and so does the first `midwatch node`"
+        first = command("node")
+        made = f"`{command('db upgrade')}` makes a journal in it, and so does the first `{first}`"
     return JournalEmptyError(f"{store.name} is empty: {made}")
 
 

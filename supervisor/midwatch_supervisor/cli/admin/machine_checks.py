@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from midwatch_agents.model_choice import installed
 from midwatch_agents.sandbox import OPEN, bubblewrap_problem
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.fleet import BrokerSettings
 from midwatch_monitor.config.modes import Sandbox, Synchronous
 from midwatch_monitor.errors import UnreachableError, pip_install
@@ -151,7 +152,7 @@ def _tables(location: str) -> CheckResult:
         plan = upgrade(store, dry_run=True)
         detail = f"{store.name}: its tables are at {plan.before or 'nothing'}, not {plan.after}"
         if store.lines is not None:
-            return CheckResult("journal", State.FAILED, detail, "midwatch db upgrade")
+            return CheckResult("journal", State.FAILED, detail, command("db upgrade"))
         return CheckResult("journal", State.OK, f"{detail}; the next run brings them up to date")
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Keeper, Run, Task, TaskTransition
@@ -98,8 +99,8 @@ async def _task(journal: Journal, name: str, run: int | None) -> Task:
     found = await find(journal, name, run=run)
     if found.attempt is not None:
         raise UsageError(
-            f"`{name}` is an attempt: `midwatch tell {name} --stop` stops it, and "
-            f"`midwatch cancel {found.task.name}` withdraws its task"
+            f"`{name}` is an attempt: `{command(f'tell {name} --stop')}` stops it, and "
+            f"`{command(f'cancel {found.task.name}')}` withdraws its task"
         )
     if run is None and len(runs := await _open_in(journal, found.task.name)) > 1:
         there = ", ".join(map(str, runs))

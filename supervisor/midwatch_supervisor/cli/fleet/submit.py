@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
@@ -99,7 +100,8 @@ async def _submit(
             write_line(
                 f"Run {run.id}{there}: {count_noun(len(wanted), 'task')}, journal {journal.name}"
             )
-            write_line(f"`midwatch watch --run {run.id}` shows it, `midwatch status` sums it up")
+            watch, status = command(f"watch --run {run.id}"), command("status")
+            write_line(f"`{watch}` shows it, `{status}` sums it up")
             for warning in warnings:
                 write_line(f"warning: {warning}")
         await _hand_out(journal, settings, location, clock)

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from midwatch_agents.sandbox import OPEN, SandboxKind
+from midwatch_monitor.command_hint import command, journal_width
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.journal.fleet.nodes import Nodes
@@ -174,7 +175,7 @@ def _unread(what: str, waiting: Mapping[str, int], *, several: bool) -> Iterator
     """What was learned and waits for a person, in each project, with the command that shows it."""
     for project, count in waiting.items():
         of = f" --project {shlex.quote(project)}" if several else ""
-        yield f"{what} that wait for you: {count} (`midwatch {what} list{of}`)"
+        yield f"{what} that wait for you: {count} (`{command(f'{what} list{of}')}`)"
 
 
 async def read_states(
@@ -215,7 +216,7 @@ async def _unfinished(
     async for run, tasks in read_states(journal, left, nodes):
         found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]
         named = list_names(found, _NAMED)
-        yield f"run {run.id} is not over (`midwatch status --run {run.id}`): {named}"
+        yield f"run {run.id} is not over (`{command(f'status --run {run.id}')}`): {named}"
 
 
 def _open_to_nodes(state: TaskState) -> bool:
@@ -340,7 +341,7 @@ def _row(line: StatusLine) -> tuple[str, ...]:
         str(line.steps),
         f"{line.requests_used}{limit}",
         str(line.alerts),
-        brief(line.waits_for or "-", _WAITS_WIDTH),
+        brief(line.waits_for or "-", _WAITS_WIDTH + 2 * journal_width()),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.bus import FleetBus
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
@@ -86,7 +87,8 @@ async def watch(
         words = _words(chosen, config=config, author=author, name=name)
         return await serve(words, page_at(host, port, token_file), environ)
     if not (on_terminal() or in_browser()):
-        raise UsageError("the console needs a terminal; `midwatch status` prints where tasks stand")
+        status = command("status")
+        raise UsageError(f"the console needs a terminal; `{status}` prints where tasks stand")
     patience = settings.journal.patience_seconds
     opened, barred = await journal_to_watch(journal, patience_seconds=patience)
     ending = asyncio.create_task(end_with_server()) if in_browser() else None

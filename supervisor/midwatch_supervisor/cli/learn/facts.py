@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, every
@@ -82,7 +83,7 @@ async def show(
 async def approve(*numbers: FactNumber, options: MarkOptions = UNMARKED) -> None:
     """Let facts that wait for a person be shared with workers; read them first."""
     if not numbers:
-        raise UsageError("say which, by their numbers: `midwatch facts list` says which wait")
+        raise UsageError(f"say which, by their numbers: `{command('facts list')}` says which wait")
     for number in numbers:
         await _mark(number, LearningMark.APPROVE, options)
 
@@ -107,5 +108,5 @@ async def _mark(number: int, mark: LearningMark, options: MarkOptions) -> None:
 async def _find_fact(journal: Journal, number: int) -> KnownFact:
     found = await Learned(journal).facts(ids=[number], live=False)
     if not found:
-        raise UsageError(f"there is no fact {number}; `midwatch facts list --all` lists them")
+        raise UsageError(f"there is no fact {number}; `{command('facts list --all')}` lists them")
     return found[0]

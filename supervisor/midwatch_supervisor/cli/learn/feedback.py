@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import MidwatchError, UsageError
@@ -170,7 +171,7 @@ async def _find_ended(journal: Journal, id: str, run: int | None) -> NamedAttemp
     if not state.lifecycle.over:
         raise UsageError(
             f"{place.name} is not over ({state.status}): wait until it is, or say something to "
-            "it with `midwatch tell`"
+            f"it with `{command('tell')}`"
         )
     return place
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
@@ -158,6 +159,6 @@ async def _study(learner: "Learner", *, json: bool) -> bool:
 def _print_reflection(project: str, found: Reflection, *, json: bool) -> None:
     fields = asdict(found)
     del fields["after"]  # of older versions only
-    hint = ": `midwatch guidelines diff`" if found.proposed else ""
+    hint = f": `{command('guidelines diff')}`" if found.proposed else ""
     text = f"{project}: {reflection_text(found).text}{hint}"
     write_either({"type": "reflection", "project": project, **fields}, text, json=json)

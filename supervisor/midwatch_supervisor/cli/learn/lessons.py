@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from midwatch_agents.learning.case import OTHER, UNKNOWN, named_class
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, every
@@ -128,7 +129,7 @@ async def show(id: LessonId, /, *, journal: JournalOption = None, json: JsonOpti
 async def approve(*ids: LessonId, options: MarkOptions = UNMARKED) -> None:
     """Let lessons that wait for a person be given to attempts; read them first."""
     if not ids:
-        raise UsageError("say which, by their ids: `midwatch lessons list` says which wait")
+        raise UsageError(f"say which, by their ids: `{command('lessons list')}` says which wait")
     for id in ids:
         await _mark(id, LearningMark.APPROVE, options)
 
@@ -168,7 +169,7 @@ async def _mark(id: int, mark: LearningMark, options: MarkOptions, *, rating: in
 async def _lesson_with(journal: Journal, id: int) -> KnownLesson:
     found = await Learned(journal).lessons(ids=[id])
     if not found:
-        raise UsageError(f"there is no lesson {id}; `midwatch lessons list --all` lists them")
+        raise UsageError(f"there is no lesson {id}; `{command('lessons list --all')}` lists them")
     return found[0]
 
 
@@ -351,6 +352,7 @@ async def _require_use(journal: Journal, known: KnownLesson, task: Task) -> None
         raise UsageError(f"lesson {known.id} is of {known.project}; {task.name} is not")
     if known.waiting or known.obsolete:
         verb = "approve" if known.waiting else "restore"
-        raise UsageError(f"lesson {known.id} is not in use; `midwatch lessons {verb} {known.id}`")
+        use = command(f"lessons {verb} {known.id}")
+        raise UsageError(f"lesson {known.id} is not in use; `{use}`")
     if (await task_state(journal, task)).lifecycle.over:
         raise UsageError(f"task {task.name} is over: it has no next attempt")

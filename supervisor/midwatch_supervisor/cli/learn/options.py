@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import KnownFact, KnownGuidelines, KnownLesson
@@ -64,7 +65,7 @@ def choose_project(known: Sequence[str], option: str | None, *, here: str) -> st
     An exact name wins over a folder's, and both over a beginning. Raises UsageError.
     """
     if not known:
-        raise UsageError("nothing has been learned yet; `midwatch run FILE` begins with it")
+        raise UsageError(f"nothing has been learned yet; `{command('run FILE')}` begins with it")
     names = ", ".join(known)
     if option is None:
         if here in known or len(known) == 1:

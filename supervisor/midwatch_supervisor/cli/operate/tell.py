@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import ConfigError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, BudgetRequest, Grant, Task, Terms
@@ -108,7 +109,7 @@ async def open_attempt(journal: Journal, id: str, *, run: int | None = None) -> 
         said = f"{target.name} is over: {target.state.status}; nothing reaches it any more"
         if assignment_of(target.task) is not None:
             name = quote(target.task.name) + (f" --run {run}" if run is not None else "")
-            again = f'midwatch tell {name} --restart "what to do differently"'
+            again = command(f'tell {name} --restart "what to do differently"')
             said += f", but `{again}` begins the task again"
         raise UsageError(said)
     return target
@@ -150,7 +151,8 @@ async def begun_attempt(journal: Journal, id: str, *, run: int | None = None) ->
     if state is None:
         name = found.task.name
         of = f" --run {run}" if run is not None else ""
-        raise UsageError(f"{name} has no attempt yet; `midwatch cancel {name}{of}` takes it back")
+        cancel = command(f"cancel {name}{of}")
+        raise UsageError(f"{name} has no attempt yet; `{cancel}` takes it back")
     return OpenAttempt(task=found.task, state=state)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import MidwatchError, UsageError, WorkspaceError
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Keeper, Lifecycle, Origin
@@ -201,13 +202,15 @@ async def _clean_up(plan: Merge, result: TaskWorkspace, run: int, *, run_over: b
         return
     workspace = await result.open()
     if not run_over:
-        write_line(f"kept {workspace.branch}: once its run is over, `midwatch clean` removes it")
+        write_line(
+            f"kept {workspace.branch}: once its run is over, `{command('clean')}` removes it"
+        )
     elif await uncommitted(workspace):
         write_line(f"kept {workspace.folder}: it holds files that are not committed")
     elif names := await result.only_here(workspace):
         write_line(
             f"kept {workspace.folder}: {_ignored_text(names)}; copy it from there, then "
-            f"`midwatch clean {shlex.quote(result.name)} --run {run}` removes the rest"
+            f"`{command(f'clean {shlex.quote(result.name)} --run {run}')}` removes the rest"
         )
     else:
         await remove_workspace(workspace)
@@ -285,7 +288,7 @@ async def clean(
     if not left and not open_runs:
         write_line("there is nothing to clean")
     elif not all(gone):
-        write_line("`midwatch clean TASK --run N` throws such work away")
+        write_line(f"`{command('clean TASK --run N')}` throws such work away")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +309,7 @@ class Leftover:
         result = result_of(self.task) if self.task.lifecycle is Lifecycle.COMPLETED else None
         if result is None or result.folder != self.at.folder:
             return ""
-        return f"midwatch merge {shlex.quote(self.at.name)} --run {self.task.task.run}"
+        return command(f"merge {shlex.quote(self.at.name)} --run {self.task.task.run}")
 
 
 async def _over(

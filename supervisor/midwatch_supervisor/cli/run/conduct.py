@@ -8,9 +8,9 @@ import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from shlex import quote
 
 from midwatch_agents.sandbox import OPEN, SandboxKind
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.settings import Mode, Settings, settings_of
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import (
@@ -101,7 +101,7 @@ async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -
     return told
 
 
-async def print_end(tasks: Sequence[TaskState], code: int, *, options: str) -> None:
+async def print_end(tasks: Sequence[TaskState], code: int) -> None:
     """Print what came of each task, and the exit code in words."""
     say_turns(tasks, None)
     looking = asyncio.Semaphore(_AT_ONCE)
@@ -112,9 +112,10 @@ async def print_end(tasks: Sequence[TaskState], code: int, *, options: str) -> N
 
     results = await asyncio.gather(*(result(at, task) for at, task in enumerate(tasks)))
     width = shutil.get_terminal_size().columns
-    for text in run_end(results, width=width, options=options):
+    for text in run_end(results, width=width):
         write_line(text)
-    write_line(f"exit code {code}: {EXIT_CODES.get(code, 'ended')}")
+    meaning = EXIT_CODES.get(code, "ended").replace("midwatch resume", command("resume"))
+    write_line(f"exit code {code}: {meaning}")
 
 
 async def _result(task: TaskState, *, count: bool) -> TaskResult:
@@ -237,7 +238,9 @@ async def find_run(location: str, wanted: int | None) -> Run:
         if wanted is not None:
             chosen = [run for run in runs if run.id == wanted]
             if not chosen:
-                raise UsageError(f"there is no run {wanted}; `midwatch status --all` lists them")
+                raise UsageError(
+                    f"there is no run {wanted}; `{command('status --all')}` lists them"
+                )
             if chosen[0].keeper is Keeper.MONITOR:
                 raise UsageError(f"run {wanted} is not run here: a fleet goes on with it by itself")
             refuse_held(journal.name, wanted)
@@ -255,7 +258,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
         raise UsageError(
             f"run {unfinished[0].id} is not run here: a fleet goes on with it by itself"
         )
-    raise UsageError("no run is left to go on with; `midwatch run FILE` starts a new one")
+    raise UsageError(f"no run is left to go on with; `{command('run FILE')}` starts a new one")
 
 
 async def _is_begun_by_us(journal: Journal, run: Run) -> bool:
@@ -272,23 +275,18 @@ def stay(opened: Opened, *, settings: Settings, journal: str | None, output: Out
         check_console(settings.console)
     try:
         return run_to_end(
-            _stay(
-                *(opened, settings, journal_place(journal), output),
-                options=f" --journal {quote(journal)}" if journal else "",
-            ),
+            _stay(opened, settings, journal_place(journal), output),
             grace_seconds=settings.run.grace_seconds,
             notice="" if output is Output.CONSOLE else NOTICE,  # its screen is not written on
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
-        write_error("interrupted; `midwatch resume` continues it")
+        write_error(f"interrupted; `{command('resume')}` continues it")
         raise KeyboardInterrupt from None
     except JournalFullError as error:
         raise JournalFullError(f"{error}: make room there, then `midwatch resume`") from error
 
 
-async def _stay(
-    opened: Opened, settings: Settings, location: str, output: Output, *, options: str
-) -> int:
+async def _stay(opened: Opened, settings: Settings, location: str, output: Output) -> int:
     main = asyncio.current_task()
     if main is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)
@@ -323,10 +321,10 @@ async def _stay(
             forget_lock(journal.name, run)
         if output is Output.CONSOLE:
             with outlasting_reader():
-                await print_end(tasks, code, options=options)
+                await print_end(tasks, code)
         else:
             await reporter.catch_up()  # with what became of the last messages to people
-            await reporter.end(code, options=options)
+            await reporter.end(code)
         return code
 
 
@@ -408,13 +406,13 @@ class Reporter:
                 await self.end(2)
             raise
 
-    async def end(self, code: int, *, options: str = "") -> None:
-        """Print what came of it; `options` stand behind every command that is named."""
+    async def end(self, code: int) -> None:
+        """Print what came of it."""
         with outlasting_reader():
             if self._json:
                 write_json(self._transcript.done_line(exit_code=code, at=self._clock()))
             else:
-                await print_end(self._transcript.tasks, code, options=options)
+                await print_end(self._transcript.tasks, code)
 
 
 def sandbox_words(sandbox_kind: SandboxKind) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.records import (
     FactState,
     GuidelinesState,
@@ -60,7 +61,7 @@ def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
         nothing=(
             "No lesson yet.\n"
             "One is drawn from each attempt that failed or whose result was rejected: reject one\n"
-            "that is over in the fleet or in its view, or with `midwatch feedback`."
+            f"that is over in the fleet or in its view, or with `{command('feedback')}`."
         ),
         text=_lesson_words,
         key=lambda known: known.id,
@@ -172,7 +173,7 @@ def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
         hint="state, words of the text, project, or who decided",
         nothing=(
             "No guidelines yet.\n"
-            "`midwatch learn` looks back at attempts that are over and proposes a version;\n"
+            f"`{command('learn')}` looks back at attempts that are over and proposes a version;\n"
             "with `learning.guidelines.enabled` every run does so at its end."
         ),
         text=_version_words,

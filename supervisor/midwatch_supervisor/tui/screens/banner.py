@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from rich.text import Text
 from textual.widgets import Static
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.text_line import NODE, because, one_line
-from midwatch_supervisor.present.waiting import monitor_absent
+from midwatch_supervisor.present.waiting import attach_command, monitor_absent
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import clock, long_span, span
@@ -18,7 +19,6 @@ from midwatch_supervisor.tui.widgets.table import clock, long_span, span
 _PATIENT = 3.0
 """Seconds for which the journal may owe an answer."""
 _NO_CONNECTION = "no connection to the journal, trying again"
-_STILL = "does the run's process live? `midwatch status` says where it stands"
 _NEXT_TIME = "look yourself; a new attempt has the rule again"
 LASTING = timedelta(minutes=1)
 """How long a passing trouble is shown; a monitor that fails says so at each tick, sooner."""
@@ -84,7 +84,12 @@ def journal_still(
     agents = "1 agent" if at_work == 1 else f"{at_work} agents"
     silent = long_span((now - last_at).total_seconds())
     what = f"No new data for {silent}; {agents} should be working"
-    return Trouble(what=what, since=last_at, remedy=_STILL, key=f"still {agents}")
+    return Trouble(
+        what=what,
+        since=last_at,
+        remedy=f"does the run's process live? `{command('status')}` says where it stands",
+        key=f"still {agents}",
+    )
 
 
 def interrupted_run(board: FleetBoard, journal: str) -> Trouble | None:
@@ -93,12 +98,12 @@ def interrupted_run(board: FleetBoard, journal: str) -> Trouble | None:
         run = board.runs.get(id)
         if run is not None and is_interrupted(journal, id):
             since = board.last_at or run.started_at
-            remedy = f"`midwatch resume --run {id}` continues it"
+            remedy = f"`{command(f'resume --run {id}')}` continues it"
             if run.of_session:
                 what = f"nobody watches the session of run {id}"
-                return Trouble(what=what, since=since, remedy="`midwatch attach` does")
+                return Trouble(what=what, since=since, remedy=f"`{attach_command(run.agent)}` does")
             if any(each.run == id and each.embedded for each in board.tasks.values()):
-                remedy = f"`midwatch cancel --run {id}` puts it away"
+                remedy = f"`{command(f'cancel --run {id}')}` puts it away"
             return Trouble(what=f"no process works on run {id}", since=since, remedy=remedy)
     return None
 
@@ -113,7 +118,7 @@ def no_node(board: FleetBoard) -> Trouble | None:
     attempts = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
     since = max((each.beat_at for each in board.node_list.nodes.values()), default=handed_over)
     what = f"no node is up, and {attempts} for one"
-    return Trouble(what=what, since=since, remedy="`midwatch node` starts one")
+    return Trouble(what=what, since=since, remedy=f"`{command('node')}` starts one")
 
 
 def no_monitor(board: FleetBoard, now: datetime) -> Trouble | None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -251,7 +252,7 @@ def unplaced_tasks(tasks: Unplaced) -> QueueItem:
     name = one_line(f"{tasks.rows[0].name}{f' +{more}' if more else ''}")
     named = f"the label{'s' if len(tasks.labels) > 1 else ''} {', '.join(tasks.labels)}"
     options = " ".join(f"--label {each}" for each in tasks.labels)
-    what = one_line(f"no node has {named}; `midwatch node {options}` starts one that has")
+    what = one_line(f"no node has {named}; `{command(f'node {options}')}` starts one that has")
     return QueueItem(
         key=("labels", tasks.labels),
         mark=tasks.labels,

@@ -209,7 +209,7 @@ def test_a_database_is_connected_to(capsys: Capture, postgres_journal: str) -> N
 
 def test_an_empty_database_wants_an_upgrade(capsys: Capture, postgres: str) -> None:
     code, found = findings(capsys, "--journal", postgres)
-    assert (code, found["journal"]["fix"]) == (1, "midwatch db upgrade")
+    assert (code, found["journal"]["fix"]) == (1, f"midwatch db upgrade --journal {postgres}")
 
 
 def test_a_database_that_is_away_is_told_without_its_password(capsys: Capture) -> None:
