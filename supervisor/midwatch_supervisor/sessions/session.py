@@ -73,6 +73,11 @@ class SessionName:
         """The source named by its run."""
         return f"{SESSION}{self.agent} {self.id}"
 
+    @classmethod
+    def of(cls, run: Run) -> "SessionName":
+        """The session that a run is of."""
+        return cls(agent=run.agent, id=run.source.removeprefix(f"{SESSION}{run.agent} "))
+
     @property
     def task(self) -> str:
         """The name of its task."""
@@ -310,6 +315,11 @@ class ForeignSession:
             self._tail.close()
         self._unlock()
 
+    @property
+    def locked(self) -> bool:
+        """Whether it holds the lock of its run."""
+        return self._lock_file is not None
+
     def _unlock(self) -> None:
         if self._lock_file is not None:
             os.close(self._lock_file)
@@ -357,7 +367,8 @@ class ForeignSession:
             poll_seconds=self._journal.settings.monitor.poll_seconds,
         )
         if self._locks:
-            with suppress(UsageError):  # the process that has followed it so far still lives
+            # The process that has followed it so far still lives, or there are too many files.
+            with suppress(UsageError, OSError):
                 self._lock_file = await take_lock(self._journal.journal.name, run.id)
 
     async def _end(self, ended: Ended) -> None:

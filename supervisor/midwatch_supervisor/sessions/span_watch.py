@@ -5,22 +5,22 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from aiohttp import web
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, TraceError
+from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.genai_spans import SpanSession, conversation, span_kind, spans_in
+from midwatch_monitor.traces.session_reader import KEPT
 from midwatch_supervisor.sessions.session import ForeignSession, SessionJournal, SessionName
 
 log = logging.getLogger(__name__)
 
-K = TypeVar("K")
-V = TypeVar("V")
-
 _MOST = 1000
 """Number of sessions followed, and of traces whose conversation is known."""
+_MOST_LOCKED = 200
+"""Number of sessions that hold the lock of their run: a file stays open for each."""
 _SETTLE_SECONDS = 2.0
 _BODY_SECONDS = 10.0
 """Time for a program to send one request."""
@@ -47,8 +47,15 @@ class SpanWatch:
         self._conversations: dict[str, str] = {}
         """Conversations by trace: some programs name it only in a few of their spans."""
         self._turn = asyncio.Lock()
+        self._left = True
+        """Whether an earlier watch may have left sessions that are not taken up yet."""
         self._late_at: datetime | None = journal.clock() + _LATE
         """When to log that nothing came; `None` once it was logged, or something came."""
+
+    def close(self) -> None:
+        """Stop following all sessions; the next watch takes up those that are not over."""
+        for name in list(self._sessions):
+            self._forget(name)
 
     async def run(self) -> None:
         """End abandoned sessions, until cancelled."""
@@ -56,12 +63,32 @@ class SpanWatch:
             if self._late_at is not None and self._journal.clock() >= self._late_at:
                 log.warning(_NOTHING)
                 self._late_at = None
-            for session in list(self._sessions.values()):
-                try:
-                    await session.settle(self._journal.clock())
-                except (JournalError, StaleIncarnationError) as error:
-                    log.debug("%s is not settled: %s", session.name.task, error)
+            await self.settle()
             await asyncio.sleep(_SETTLE_SECONDS)
+
+    async def settle(self) -> None:
+        """End abandoned sessions; the first time, take up those that an earlier watch has left."""
+        if self._left:
+            self._left = not await self._take_up()
+        for session in list(self._sessions.values()):
+            try:
+                await session.settle(self._journal.clock())
+            except (JournalError, StaleIncarnationError) as error:
+                log.debug("%s is not settled: %s", session.name.task, error)
+
+    async def _take_up(self) -> bool:
+        """Follow the sessions whose watch is gone; whether the journal could be read."""
+        journal = self._journal.journal
+        try:
+            async with self._turn:
+                for run in await journal.runs():
+                    ours = run.of_session and run.agent not in KEPT
+                    if ours and is_interrupted(journal.name, run.id):
+                        await self._session(SessionName.of(run)).run()
+        except (JournalError, StaleIncarnationError) as error:
+            log.debug("sessions are not taken up: %s", error)
+            return False
+        return True
 
     async def answer(self, request: web.Request) -> web.Response:
         """Answer an exporter's request."""
@@ -91,9 +118,9 @@ class SpanWatch:
                     await self._session(name).tell(lines)
                 except StaleIncarnationError:
                     log.warning("%s is followed by another process", name.task)
-                    del self._sessions[name]
+                    self._forget(name)
                 except JournalError:
-                    del self._sessions[name]  # what was taken in, and not stored, is sent again
+                    self._forget(name)  # what was taken in, and not stored, is sent again
                     raise
 
     def _by_session(self, spans: Sequence[JsonNode]) -> Mapping[SessionName, Sequence[JsonNode]]:
@@ -102,7 +129,10 @@ class SpanWatch:
             self._late_at = None
         for span in acts:
             if said := conversation(span):
-                _keep(self._conversations, span["trace"].text, said)
+                self._conversations.pop(span["trace"].text, None)
+                self._conversations[span["trace"].text] = said
+                if len(self._conversations) > _MOST:
+                    del self._conversations[next(iter(self._conversations))]
         found = dict[SessionName, list[JsonNode]]()
         for span in acts:
             trace = span["trace"].text
@@ -114,19 +144,22 @@ class SpanWatch:
     def _session(self, name: SessionName) -> ForeignSession:
         session = self._sessions.pop(name, None)
         if session is None:
+            locked = sum(each.locked for each in self._sessions.values())
             session = ForeignSession(
-                name, tail=None, reader=SpanSession(), journal=self._journal, locks=False
+                name,
+                tail=None,
+                reader=SpanSession(),
+                journal=self._journal,
+                locks=locked < _MOST_LOCKED,
             )
-        _keep(self._sessions, name, session)
+        self._sessions[name] = session
+        if len(self._sessions) > _MOST:
+            self._forget(next(iter(self._sessions)))
         return session
 
-
-def _keep(kept: dict[K, V], key: K, value: V) -> None:
-    """Add it as the newest, and drop the oldest if there are too many."""
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > _MOST:
-        del kept[next(iter(kept))]
+    def _forget(self, name: SessionName) -> None:
+        """Stop following a session."""
+        self._sessions.pop(name).close()
 
 
 def _plain(text: str) -> str:

@@ -19,6 +19,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Lifecycle, StepKind
 from midwatch_stage.collector import tool_span, tracing
+from midwatch_stage.command import ask, read
 from midwatch_stage.foreign import Away, ForeignAgents
 from midwatch_supervisor.operator.tasks import out_of_reach
 from midwatch_supervisor.sessions.session import SessionJournal
@@ -284,6 +285,42 @@ async def test_who_comes_next_goes_on_with_the_session(
         await asyncio.to_thread(loops, other, 2)
     assert [each.number for each in await agents.steps()] == [1, 2, 3, 4]
     assert len(await agents.attempts()) == 1
+
+
+@pytest.mark.usefixtures("by_ada")
+async def test_a_session_whose_watch_is_gone_waits_for_one_that_takes_it_up(
+    journal: Journal, agents: ForeignAgents, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def waits() -> object:
+        (line,) = await ask(capsys, "status")
+        return line["waits_for"]
+
+    watch = span_watch(journal, agents)
+    async with spans_of(watch) as port:
+        await asyncio.to_thread(loops, port, 2)
+        assert await waits() is None
+    watch.close()
+    assert await waits() == "`midwatch attach otlp`: nobody watches it"
+    (said,) = await read(capsys, "cancel", "shopbot-nv-1", "--dry-run")
+    assert said.startswith("would cancel")
+    watch = span_watch(journal, agents)
+    await watch.settle()
+    assert await waits() is None
+    watch.close()
+
+
+async def test_a_session_that_its_next_watch_hears_nothing_of_ends(
+    journal: Journal, agents: ForeignAgents
+) -> None:
+    first, second = span_watch(journal, agents), span_watch(journal, agents)
+    async with spans_of(first) as port:
+        await asyncio.to_thread(loops, port, 1)
+    first.close()
+    await second.settle()
+    agents.now += timedelta(days=2)
+    await second.settle()
+    assert (await agents.attempt()).over
+    assert not [*(agents.home.parent / ".midwatch").glob("*.run-*.lock")]
 
 
 async def test_spans_that_a_journal_did_not_take_are_taken_in_when_they_are_sent_again(

@@ -15,14 +15,18 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
 from midwatch_agents.hooks.inbox import put_in_inbox
+from midwatch_monitor.journal import Journal
 from midwatch_stage.collector import tool_span, tracing
 from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch
+from midwatch_stage.console import console_on
 from midwatch_stage.foreign import FILES, asked, loop
 from midwatch_stage.receivers import webhook
 from midwatch_stage.sessions import DIALECTS, write
 from midwatch_supervisor.cli import main
+from midwatch_supervisor.tui.state.row import Need
 
 CLAUDE = DIALECTS["claude-code"]
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -46,6 +50,24 @@ async def test_once_takes_in_what_there_is_and_judges_it(
     assert "nudge" not in {each.get("action") for each in told}  # it would reach nobody
     again = [each["type"] for each in await ask(capsys, "attach", "--once")]
     assert "step" not in again
+
+
+@pytest.mark.parametrize("agent", FILES)
+@pytest.mark.usefixtures("named_by_the_environment")
+async def test_what_is_asked_about_a_session_that_was_taken_in_once_needs_a_person(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Journal, capsys: Capture
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / FILES[agent]
+    path.parent.mkdir(parents=True)
+    write(path, [*asked(DIALECTS[agent]), *loop(DIALECTS[agent], 10)])
+    assert await midwatch("attach", agent, "--once") == 0
+    capsys.readouterr()
+    (told,) = await ask(capsys, "status")
+    assert (told["needs_person"], told["waits_for"][:10]) == (True, "an answer:")
+    async with console_on(journal) as seat:
+        (row,) = seat.app.board.attention()
+        assert row.need is Need.ANSWER
 
 
 @pytest.mark.usefixtures("home", "named_by_the_environment")
