@@ -198,7 +198,7 @@ def run_command(argv: Sequence[str] | None) -> int:
         write_error(str(error))
         asked = isinstance(error, UsageError | TraceError | JournalAccessError | SandboxError)
         return 2 if asked else 1
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # which the printer of the help makes of it
         drop_output()  # whoever read it has gone, and needs no message
         return NOT_READ
     except OSError as error:

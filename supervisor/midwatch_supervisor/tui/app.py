@@ -252,6 +252,7 @@ class Console(OperatorApp):
         """Show what only time changes (ages, silence), and call a person if one is needed."""
         self._go_on()
         self._look_at_broker()
+        self._say_later_run()
         self.refresh_panes()
         self.banner.report_drops(self._feed.dropped)
         self.banner.report_silence(self._feed.unanswered, self._feed.problem)
@@ -270,6 +271,15 @@ class Console(OperatorApp):
             self.banner.forget("broker")
         elif self._unheard > _PATIENT and (why := self.log_capture.take_bus()):
             self.banner.report("broker", why, remedy=_WITHOUT_BROKER, passing=True)
+
+    def _say_later_run(self) -> None:
+        """Say that a run has begun since this console was opened, which shows another."""
+        if self._feed.later:
+            newest = self._feed.later[-1].id
+            shows, every = command(f"watch --run {newest}"), command("watch --all")
+            remedy = f"`{shows}` shows it, `{every}` every run"
+            what = f"run {newest} has begun, and is not shown"
+            self.banner.report("later run", what, remedy=remedy)
 
     def _call(self, said: str) -> None:
         self.notify(said, title="A person is needed", severity="warning", markup=False)

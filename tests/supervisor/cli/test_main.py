@@ -1,15 +1,23 @@
 """The command line as a function: exit codes and what is said where."""
 
+import asyncio
 import json
 import os
 import shlex
 import subprocess
+from asyncio.subprocess import PIPE
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from midwatch_monitor.config.settings import Settings
-from midwatch_stage.command import MIDWATCH
+from midwatch_monitor.journal import Journal
+from midwatch_stage.command import MIDWATCH, new_attempt, new_task
+from midwatch_stage.foreign import asked, loop
+from midwatch_stage.matrix import matrix
+from midwatch_stage.sessions import DIALECTS
+from midwatch_stage.sessions import write as write_session
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -267,10 +275,36 @@ def test_output_that_goes_nowhere_ends_a_command_without_a_traceback(
     assert (done.returncode, done.stderr) == (code, said)
 
 
-def test_where_nobody_reads_on_the_exit_code_is_that_of_a_closed_pipe() -> None:
+@pytest.mark.parametrize(
+    "words",
+    matrix(
+        "config show",
+        "status",
+        "show fix",
+        "show fix --json",
+        "report",
+        "replay .",
+        "attach --headless",
+        "attach a.jsonl --once",
+        "monitor --json",
+        "show --help",
+    ),
+)
+async def test_where_nobody_reads_on_the_exit_code_is_that_of_a_closed_pipe(
+    words: str, journal: Journal, journal_file: Path, tmp_path: Path
+) -> None:
+    await new_attempt(journal, await new_task(journal))
+    write_session(
+        tmp_path / "a.jsonl", [*asked(DIALECTS["claude-code"]), *loop(DIALECTS["claude-code"], 2)]
+    )
     reading, writing = os.pipe()
     os.close(reading)
-    with os.fdopen(writing, "wb") as closed:
-        words = [*MIDWATCH, "config", "show"]
-        done = subprocess.run(words, stdout=closed, stderr=subprocess.PIPE, check=False)
-    assert (done.returncode, done.stderr) == (141, b"")
+    with os.fdopen(writing, "wb") as closed, TemporaryDirectory(prefix="mw-", dir="/tmp") as state:
+        home = {"HOME": str(tmp_path), "MIDWATCH_STATE": state}
+        environ = os.environ | home | {"MIDWATCH_JOURNAL": str(journal_file)}
+        done = await asyncio.create_subprocess_exec(
+            *MIDWATCH, *words.split(), stdout=closed, stderr=PIPE, env=environ, cwd=tmp_path
+        )
+        async with asyncio.timeout(300):
+            _, errors = await done.communicate()
+    assert (done.returncode, errors) == (141, b"")

@@ -204,9 +204,9 @@ class Journal:
             return await self.write(commits.commit_answer, commit)
         return await self.commit(commit)
 
-    async def runs(self) -> list[Run]:
-        """All runs, oldest first."""
-        return await self.read(work.runs)
+    async def runs(self, after: int = 0) -> list[Run]:
+        """All runs with an id above `after`, oldest first."""
+        return await self.read(work.runs, tables.run.c.id > after)
 
     async def run(self, run: int) -> Run:
         """The run with that id. Raises JournalError if there is none."""

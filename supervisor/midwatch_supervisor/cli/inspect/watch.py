@@ -138,6 +138,7 @@ async def show_journal(
         hertz=settings.console.hertz,
         nodes=Nodes(journal).all,
         monitors=Nodes(journal).monitors,
+        others=run is not None,
         connected=lambda: not settings.fleet.broker.url or bus.counters.connected,
     )
     async with journal_clock(journal, now) as clock:

@@ -24,6 +24,9 @@ _NODES = 1.0
 _MONITORS = 3.0
 """Seconds between two looks at the monitors: what they hold they hold for longer."""
 
+_RUNS = 1.0
+"""Seconds between two looks for runs that began meanwhile."""
+
 NodesNow = Callable[[], Awaitable[Sequence[NodeStatus]]]
 """How the nodes stand in the journal."""
 MonitorsNow = Callable[[], Awaitable[Sequence[MonitorStatus]]]
@@ -73,11 +76,12 @@ class Feed:
         nodes: NodesNow | None = None,
         monitors: MonitorsNow | None = None,
         connected: Callable[[], bool] = lambda: True,
+        others: bool = False,
     ) -> None:
         """Follow one run, or every run if `run` is `None`, at most `hertz` batches a second.
 
         `nodes` and `monitors` are asked where there may be a fleet; `connected` says whether the
-        bus has its broker.
+        bus has its broker. With `others`, it is also seen which runs begin meanwhile.
         """
         self.journal = journal
         self._run = run
@@ -86,6 +90,9 @@ class Feed:
         self._pause = 1 / hertz
         self._nodes = None if nodes is None else _Seen(nodes, every=_NODES)
         self._monitors = None if monitors is None else _Seen(monitors, every=_MONITORS)
+        self._runs_now = _Seen(self._begun_meanwhile, every=_RUNS) if others else None
+        self._newest: int | None = None
+        """The newest run when it began to look."""
         self._connected = connected
         self._after = 0
         self._runs: set[int] = set()
@@ -99,6 +106,8 @@ class Feed:
         """Hints that the bus dropped: what they told of is read all the same, but later."""
         self.problem = ""
         """Why the journal could not be read the last time; empty if it could."""
+        self.later: tuple[Run, ...] = ()
+        """Other runs that began meanwhile, oldest first."""
 
     @property
     def connected(self) -> bool:
@@ -160,13 +169,15 @@ class Feed:
         runs = [await self.journal.run(id) for id in {task.run for task in tasks} - self._runs]
         nodes = None if self._nodes is None else await self._nodes.take_change()
         monitors = None if self._monitors is None else await self._monitors.take_change()
+        later = None if self._runs_now is None else await self._runs_now.take_change()
         more = len(page) == _BATCH
         ends = not more and not self._at_end
         # Only what was read to its end counts as read.
         self._at_end = self._at_end or ends
         if page:
             self._after = page[-1].id
-        for seen in (self._nodes, self._monitors):
+        self.later = self.later if later is None else later
+        for seen in (self._nodes, self._monitors, self._runs_now):
             if seen is not None:
                 seen.keep()
         self._runs.update(run.id for run in runs)
@@ -183,6 +194,11 @@ class Feed:
             again=self._failed,
             ends=ends,
         )
+
+    async def _begun_meanwhile(self) -> list[Run]:
+        if self._newest is None:
+            self._newest = max((each.id for each in await self.journal.runs()), default=0)
+        return await self.journal.runs(after=self._newest)
 
 
 class _Seen(Generic[T]):

@@ -154,3 +154,16 @@ async def test_a_run_of_this_process_goes_on_where_a_task_is_begun_again(
         seat.app.pass_a_second()
         await seat.pilot.pause()
         assert begun == [0, 1]
+
+
+async def test_a_run_that_begins_while_another_is_shown_is_told_of(journal: Journal) -> None:
+    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+    async with console_on(journal, poll_seconds=0.01, others=True) as seat:
+        await seat.until(lambda: not seat.app.board.loading)
+        assert seat.app.banner.said == ""
+        await journal.add_run(source="later.yaml", settings="{}", at=AT)
+        await seat.until(lambda: bool(seat.app.banner.said))
+        assert seat.app.banner.said.endswith(
+            "run 2 has begun, and is not shown → `midwatch watch --run 2` shows it, "
+            "`midwatch watch --all` every run"
+        )
