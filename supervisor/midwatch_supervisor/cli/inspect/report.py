@@ -11,6 +11,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import JournalError, MissingExtraError, UsageError
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.learned.learned import Learned
@@ -186,7 +187,7 @@ async def calibration(
         else:
             write_line(
                 "no attempt of a known model that reported its confidence has succeeded or failed "
-                f"in {opened.name}; `midwatch feedback` says so of one that nobody checked"
+                f"in {opened.name}; `{command('feedback')}` says so of one that nobody checked"
             )
 
 

@@ -143,15 +143,14 @@ async def _write_files(
     async with result.open_anywhere(journal) as workspace:
         in_git = result.of_fleet if workspace is None else workspace.worktree is not None
         if in_git and into is not None:
-            raise UsageError(
-                f"{result.name} worked in git: `midwatch merge {name}` takes its branch"
-            )
+            take = command(f"merge {name}")
+            raise UsageError(f"{result.name} worked in git: `{take}` takes its branch")
         if in_git or workspace is None:
             return False
         if into is None:
             raise UsageError(
                 f"{result.name} has no branch: it did not work in git; "
-                f"`midwatch merge {name} --into FOLDER` writes its files into a new folder"
+                f"`{command(f'merge {name} --into FOLDER')}` writes its files into a new folder"
             )
         files = await file_changes(workspace, None)
         await asyncio.to_thread(_copy_files, workspace.folder, into, dry_run=dry_run)

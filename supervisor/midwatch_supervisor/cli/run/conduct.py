@@ -283,7 +283,8 @@ def stay(opened: Opened, *, settings: Settings, journal: str | None, output: Out
         write_error(f"interrupted; `{command('resume')}` continues it")
         raise KeyboardInterrupt from None
     except JournalFullError as error:
-        raise JournalFullError(f"{error}: make room there, then `midwatch resume`") from error
+        resume = command("resume")
+        raise JournalFullError(f"{error}: make room there, then `{resume}`") from error
 
 
 async def _stay(opened: Opened, settings: Settings, location: str, output: Output) -> int:

@@ -7,6 +7,7 @@ from sys import maxsize
 
 from rich.style import Style
 
+from midwatch_monitor.command_hint import command
 from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt_details import planned
 from midwatch_supervisor.present.numbers import plan_text
@@ -167,10 +168,9 @@ def _on_lines(column: Column[Row]) -> Column[FleetLine]:
     )
 
 
-_NOTHING = (
-    "There is no task here yet: `midwatch run FILE`, `midwatch submit FILE` to a fleet, or "
-    "`midwatch demo` brings some."
-)
+def _no_task() -> str:
+    run, submit, demo = command("run FILE"), command("submit FILE"), command("demo")
+    return f"There is no task here yet: `{run}`, `{submit}` to a fleet, or `{demo}` brings some."
 
 
 class FleetPane(Table[FleetLine], RowChooser):
@@ -184,7 +184,7 @@ class FleetPane(Table[FleetLine], RowChooser):
             self._arrange_columns(),
             name="fleet",
             hint="task, worker, model, node, status, health or rule",
-            nothing=nothing or _NOTHING,
+            nothing=nothing or _no_task(),
             key=lambda line: line.group if isinstance(line, GroupHeading) else id(line),
         )
         self._board = board
