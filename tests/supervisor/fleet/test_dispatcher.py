@@ -1,5 +1,6 @@
 """The dispatcher over a journal: what it hands out, rescues, and tells people."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,13 +13,17 @@ from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import (
+    Action,
+    Actor,
     AttemptTransition,
     Commit,
     Draft,
     Fault,
+    Intervention,
     Keeper,
     Lifecycle,
     NodeState,
+    PermissionRequest,
     Record,
     Run,
     Snapshot,
@@ -130,6 +135,27 @@ async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: 
     assert office.queue.queued == [(ticket, ()), (ticket, ())]
     told = Fault(part="node", error="node-a is gone: another node goes on with it")
     assert await records_of(office.journal, Fault) == [told]
+
+
+async def test_a_task_goes_on_once_the_permission_that_its_worker_waits_for_is_given(
+    office: Office,
+) -> None:
+    await office.submit({"id": "a"})
+    await office.dispatcher.look()
+    await office.enter("node-a")
+    await office.began("node-a:1")
+    await office.say(PermissionRequest(tool="execute", what="run `make`"), attempt=1)
+    asked = await office.journal.last_id()
+    await office.say(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED), attempt=1)
+    office.queue.turns = []
+    said = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Mind the tests.")
+    await office.say(said, attempt=1)
+    await office.dispatcher.look()
+    assert len(office.queue.queued) == 1  # nothing but the answer ends the wait
+    given = replace(said, action=Action.RESUME, message="Approved.", petition=asked)
+    await office.say(given, attempt=1)
+    await office.dispatcher.look()
+    assert len(office.queue.queued) == 2
 
 
 async def test_a_lost_node_that_takes_its_turn_again_is_told_of_once(office: Office) -> None:

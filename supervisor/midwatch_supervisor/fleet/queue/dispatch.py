@@ -28,6 +28,7 @@ from midwatch_monitor.records import (
     Run,
     name_of,
 )
+from midwatch_monitor.state.run import OPEN_QUESTION_KINDS
 from midwatch_supervisor.fleet.queue.queue import (
     Queue,
     QueuedTurn,
@@ -36,7 +37,7 @@ from midwatch_supervisor.fleet.queue.queue import (
     run_key,
     system_url,
 )
-from midwatch_supervisor.fleet.queue.ready_tasks import KINDS, ReadyTasks
+from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
 from midwatch_supervisor.present.numbers import list_names
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class UnfinishedRuns:
         """Where the tasks of a run stand now."""
         kept = self._kept.setdefault(run, _Kept())
         async with kept.lock:
-            new = self._journal.all_entries(kept.after, run=run, kinds=KINDS)
+            new = self._journal.all_entries(kept.after, run=run, kinds=OPEN_QUESTION_KINDS)
             async for entry in new:
                 if kept.ready_tasks.lacks(entry):
                     kept.ready_tasks.meet(await self._journal.tasks(run))
@@ -381,7 +382,7 @@ async def dispatch(
 
 async def wait_for_hint(hints: Subscription, seconds: float) -> None:
     """Wait for a hint of what may let a task go on, so many seconds at most."""
-    kinds = {kind_of(kind) for kind in KINDS}
+    kinds = {kind_of(kind) for kind in OPEN_QUESTION_KINDS}
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while not hints.closed:

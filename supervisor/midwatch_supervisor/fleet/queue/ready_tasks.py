@@ -5,23 +5,11 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from midwatch_monitor.records import (
-    Action,
-    AttemptTransition,
-    Delivery,
-    Entry,
-    Intervention,
-    Record,
-    Task,
-    TaskTransition,
-)
+from midwatch_monitor.records import Action, Entry, Task
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.next_attempt import circular
-
-KINDS: tuple[type[Record], ...] = (TaskTransition, AttemptTransition, Intervention, Delivery)
-"""The records that a docket is folded from."""
 
 _BEFORE_OTHERS = frozenset({Action.RESTART, Action.SPLIT})
 
