@@ -1,1 +1,1 @@
-"""Recorded runs judged by the rules, timelines in YAML, and what thresholds would have found."""
+"""Recorded runs judged by the rules, timelines in YAML, and tuning of thresholds."""

@@ -1,4 +1,4 @@
-"""Today's rules over recorded runs, one by one or side by side as they went."""
+"""Applies today's rules to recorded runs, one by one or in the order of their times."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,14 +42,14 @@ class TraceLine:
     trace: str
     steps: int
     alerts: int
-    """How many times an alert fired; a severity that rises is no further alert."""
+    """How many times an alert fired; a rising severity is no further alert."""
     first_alarm_step: int | None
     """The first step with an alert of severity warning or critical."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DamageLine:
-    """A line of a trace that was skipped, and why."""
+    """A skipped line of a trace, and the reason."""
 
     type: Literal["damage"] = "damage"
     trace: str
@@ -59,7 +59,7 @@ class DamageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultLine:
-    """A rule that broke over a trace, and was off for the rest of it."""
+    """A rule that failed on a trace, and was off for the rest of it."""
 
     type: Literal["fault"] = "fault"
     trace: str
@@ -71,16 +71,16 @@ ReplayLine = AlertLine | TraceLine | DamageLine | FaultLine
 
 
 Changes = Callable[[Moment, Mapping[AlertKey, Alert]], tuple[Alert, ...]]
-"""What changes of the alerts that no single event of a run decides."""
+"""Changes of alerts that no single event of a run decides."""
 
 
 def replay(
     path: Path, settings: Settings, *, format: str = AUTO, worker: str = ""
 ) -> Iterator[ReplayLine]:
-    """What the rules say of a trace, or of every known trace below a folder, as it is read.
+    """Yield what the rules say of a trace, or of every known trace below a folder, as it is read.
 
-    Raises TraceError at once for a named file in no known format, and pydantic's ValidationError
-    where the settings of the worker are wrong.
+    Raises TraceError at once for a named file in no known format, and pydantic's ValidationError if
+    the worker's settings are wrong.
     """
     if path.is_dir():
         return _folder(path, settings, format, worker)
@@ -88,7 +88,7 @@ def replay(
 
 
 class Replay:
-    """The rules over one trace, and the count of what they said."""
+    """The rules applied to one trace, and the count of their alerts."""
 
     def __init__(self, settings: Settings, *, worker: str = "") -> None:
         self._judge = Judge(settings.rules, worker=worker)
@@ -102,8 +102,8 @@ class Replay:
         self._first_alarm: int | None = None
 
     def observe(self, event: Event) -> tuple[tuple[Alert, ...], tuple[Fault, ...]]:
-        """The alerts that fire or rise at this event, and the rules that broke."""
-        # Who begins or goes on was not at work before: that time is not judged.
+        """Return the alerts that fire or rise at this event, and the rules that failed."""
+        # Before it begins or resumes, an attempt is not at work: that time is not judged.
         late = () if begins(event) else self._look(event.at)
         if isinstance(event, Change) and event.lifecycle is not None and event.lifecycle.over:
             return self._loud(late), ()
@@ -117,11 +117,11 @@ class Replay:
         return self._loud((*late, *judgement.alerts, *heard)), judgement.faults
 
     def look(self, at: datetime | None) -> tuple[Alert, ...]:
-        """The alerts that fire or rise because nothing has happened until now."""
+        """Return the alerts that fire or rise because nothing has happened until now."""
         return self._loud(self._look(at))
 
     def take(self, at: datetime | None, changes: Changes) -> tuple[Alert, ...]:
-        """The alerts that fire or rise by what is seen from outside of this run."""
+        """Return the alerts that fire or rise by what is observed outside this run."""
         return self._loud(self._apart(at, changes))
 
     @property
@@ -139,7 +139,7 @@ class Replay:
         )
 
     def _look(self, at: datetime | None) -> tuple[Alert, ...]:
-        """What the time until now shows, as the monitor would have seen it."""
+        """Return what the passing of time shows, as the monitor would have seen it."""
         return () if at is None else self._apart(at, self._vigil.look)
 
     def _apart(self, at: datetime | None, changes: Changes) -> tuple[Alert, ...]:
@@ -176,7 +176,7 @@ def _trace(path: Path, events: Iterator[Event | Damage], run: Replay) -> Iterato
 
 
 def lines(trace: str, run: Replay, event: Event | Damage) -> Iterator[ReplayLine]:
-    """What one event of a trace shows."""
+    """Yield the lines for one event of a trace."""
     if isinstance(event, Damage):
         yield DamageLine(trace=trace, line=event.line, problem=event.problem)
         return
@@ -200,23 +200,23 @@ def alert_lines(trace: str, alerts: Iterable[Alert]) -> Iterator[AlertLine]:
 
 
 MAX_TRACES = 500
-"""Traces that may be open at the same time."""
+"""Number of traces that may be open at the same time."""
 _PROJECT = "replayed"
 _START = datetime.min.replace(tzinfo=UTC)
 _END = datetime.max.replace(tzinfo=UTC)
 
 Dated = tuple[datetime, int, Event | Damage | None]
-"""When, of which trace, what; `None` is its end."""
+"""A time, a trace's index, and its line; `None` is the trace's end."""
 
 
 def replay_together(
     paths: Sequence[Path], settings: Settings, *, format: str = AUTO, worker: str = ""
 ) -> Iterator[ReplayLine]:
-    """What the rules say of traces of one project, in the order of their times.
+    """Yield what the rules say of traces of one project, in the order of their times.
 
-    A line without a time keeps its place after the one before, and a trace without any is over
-    last, for it may have gone on beside all the others. Raises TraceError for a named file
-    in no known format, and for more traces than may be open.
+    A line without a time keeps its place after the one before, and a trace without any times ends
+    last, since it may have overlapped all the others. Raises TraceError for a named file in no
+    known format, and for more traces than may be open.
     """
     found = [each for path in paths for each in _traces(path, format)]
     if len(found) > MAX_TRACES:
@@ -252,7 +252,7 @@ def _merge_runs(
         concurrent.join(number, _PROJECT, f"trace {Path(name).stem}")
 
     def conflicts(number: int, at: datetime | None) -> Iterator[AlertLine]:
-        """What the others do to one of the attempts."""
+        """Yield what the others do to one of the attempts."""
         found = runs[number].take(at, lambda now, alerts: concurrent.look(number, alerts, now))
         yield from alert_lines(names[number], found)
 

@@ -1,4 +1,4 @@
-"""The table of all rules: under each name of the configuration, what detects it."""
+"""The table of all rules: the detector of each rule, by its name in the configuration."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -33,13 +33,13 @@ _ALL: tuple[type[Detector], ...] = (
 DETECTORS: Mapping[str, Callable[[Any], Detector]] = MappingProxyType(
     {each.rule: each for each in _ALL}
 )
-"""What detects a rule event by event, made of the settings of that rule."""
+"""Constructors of detectors, each taking the settings of its rule."""
 
 EVIDENCE: Mapping[str, EvidenceKind] = MappingProxyType(
     {each.rule: each.evidence for each in _ALL}
     | {"silence": EvidenceKind.TIME, "workspace_conflict": EvidenceKind.CONCURRENT}
 )
-"""What each rule looks at; what two notices of different evidence agree on is a warning."""
+"""What each rule looks at; two notices with different evidence make a warning."""
 
 
 __all__ = [

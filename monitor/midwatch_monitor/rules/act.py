@@ -1,4 +1,4 @@
-"""A step as the rules compare it: digests instead of texts."""
+"""A step in the form that rules compare: digests instead of texts."""
 
 import re
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ _DOUBT = re.compile(
     r"confirm|so that|except|but|only|other|existing|previous(?:ly)?|were|were?n't|criteri(?:on|a)|"
     r"goal|requirement)\b"
 )
-"""Words before a claim, in its sentence, by which it is none."""
+"""Words before a claim in its sentence that make it no claim."""
 _DOUBT_WITHIN = re.compile(
     r"(?i)\b(?:should|would|will|could|can|may|might|must|to|not|other|existing|previous(?:ly)?)\b"
     r"|n't\b"
@@ -67,7 +67,7 @@ _EXCEPT = re.compile(
 
 
 def claims(step: Step) -> bool:
-    """Whether what is said with a step, or in its notes, claims that the tests pass."""
+    """Whether the text or the notes of a step claim that the tests pass."""
     text = step.text if step.checkpoint is None else step.checkpoint.notes
     return bool(text) and claims_success(text)
 
@@ -96,7 +96,7 @@ _RUN = r"(?:^|[\s;&|(/])(?:python[\d.]*|node|ruby|perl|php|java|bash|sh|\./\S+)\
 """Commands that run a program of the work."""
 _SWAPS = r"\bgit (?:-\S+ )*(?:bisect|switch|checkout|reset|merge|pull|rebase|cherry-pick)\b"
 _ABORTS = re.compile(r" --(?:abort|quit)\b")
-"""Of these what ends where it began."""
+"""Those that only return to the starting point."""
 _RETURNS = r"\b(?:checkout|restore|stash)\b|--hard\b"
 _INSTALLS = (
     r"\b(?:pip3?|uv|conda|mamba|poetry|npm|yarn|pnpm|gem|bundle|composer|brew|apt|apt-get|apk|dnf)"
@@ -106,33 +106,33 @@ _MEASURES = (
     r"(?i)\b(?:bench\w*|hyperfine|wrk2?|hey|ab|k6|locust|siege|vegeta|timeit|perf|pgbench|iperf3?"
     r"|\w*latency|explain analyze)\b"
 )
-"""Commands that are asked for durations: in what they answer these are the news."""
+"""Commands that measure durations, so that durations in their output are news."""
 _COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS, _INSTALLS, _MEASURES))
 _TEST_TOOL = re.compile(r"(?i)(?:^|[_.])(?:test|tests|pytest|check|checks)(?:_|$)")
 _SHORT = 500
-"""Characters of a command that is remembered: what is short comes again, in every attempt."""
+"""Longest command that is cached, in characters: short ones recur in every attempt."""
 
 
 class CheckKind(Enum):
-    """What an act tells of the work."""
+    """How an act checks the work."""
 
     NONE = 0
     RUN = 1
-    """It ran something of the work."""
+    """It ran a part of the work."""
     TESTS = 2
 
 
 class CommandFacts(NamedTuple):
-    """What a command tells."""
+    """Facts about a command."""
 
     check: CheckKind = CheckKind.NONE
-    """Whether it looks if the work is right."""
+    """Whether it checks the work."""
     reverts: tuple[str, ...] = ()
-    """What it puts back to a state under version control."""
+    """Files it restores from version control."""
     swaps: bool = False
-    """Whether the whole tree of files becomes another one, if it succeeds."""
+    """Whether it replaces the whole tree of files, if it succeeds."""
     installs: bool = False
-    """Whether it changes what programs and libraries there are, if it succeeds."""
+    """Whether it changes the installed programs and libraries, if it succeeds."""
     sleeps: bool = False
     """Whether it waits before it does something."""
     measures: bool = False
@@ -143,7 +143,7 @@ NO_COMMAND = CommandFacts()
 
 
 def command_facts(line: str) -> CommandFacts:
-    """What a command tells."""
+    """Return the facts about a command."""
     return _command_facts(line) if len(line) <= _SHORT else _read(line)
 
 
@@ -165,7 +165,7 @@ def _read(line: str) -> CommandFacts:
 
 @lru_cache(maxsize=512)
 def check_of_tool(tool: str) -> CheckKind:
-    """Whether a tool without a command runs tests, by its name."""
+    """Return whether a tool without a command runs tests, by its name."""
     return CheckKind.TESTS if _TEST_TOOL.search(tool) and not awaits(tool) else CheckKind.NONE
 
 
@@ -175,13 +175,13 @@ def runs_tests(tool: str, line: str) -> bool:
 
 
 _ACTS = 64
-"""Acts that are remembered, so that a result is masked only for one that comes again."""
+"""Number of acts remembered; only results of repeated acts are masked."""
 
 
 class Facet:
-    """What an event can be. A detector is fed those that are what it hears; all while awake.
+    """What an event can be. A detector is fed events with the facets it hears, and all while awake.
 
-    Plain numbers, because members of a flag are ten times as slow to join and to compare.
+    Plain integers, because enum flags are ten times slower to combine and compare.
     """
 
     MESSAGE = 1
@@ -192,72 +192,74 @@ class Facet:
     FAILURE = 16
     """An act failed."""
     CHECK = 32
-    """The work was run, or tested."""
+    """The work was run or tested."""
     MOVED = 64
     """Something moved: see `Movement`."""
     CLAIM = 256
-    """It says that the tests pass."""
+    """The worker says that the tests pass."""
     RETURN = 512
-    """A file went back to what it was."""
+    """A file returned to an earlier content."""
     SPEECH = 1024
-    """Words, to a person or to another agent."""
+    """Words to a person or another agent."""
     NOTHING = 2048
-    """A search, or a look at a page, had nothing to show."""
+    """A search, or a look at a page, showed nothing."""
     NOTHING_NEW = 4096
-    """Nothing in its answer is new since something was changed, nor is whether it failed."""
+    """Nothing in its answer is new since the last change, nor whether it failed."""
     REPEAT = 128
-    """What was done before was done again, and told nothing new."""
+    """A repeated act that told nothing new."""
 
 
 class Act(NamedTuple):
-    """What the rules compare of one step. Digests are 64 bits; 0 is "says nothing"."""
+    """What rules compare of one step. Digests have 64 bits; 0 means "says nothing"."""
 
     number: int
     work: bool
-    """Whether it counts: a tool call that is no report, and does not only wait or go back."""
+    """Whether it counts as work: a tool call that is no report and does not only wait or go back.
+    """
     action: int = 0
     result: int = 0
     failed: bool | None = None
     error: bool = False
-    """Whether it failed, and not only by finding nothing."""
+    """Whether it failed otherwise than by finding nothing."""
     failure: int = 0
-    """What failed, as far as the output tells."""
+    """Digest of what failed, according to the output."""
     blocked: str = ""
-    """What of the surroundings stood in the way."""
+    """What in the environment blocked it."""
     edits: tuple[Edit, ...] = ()
-    """The worker's own, the last one of each file."""
+    """The worker's own edits, the last one of each file."""
     marks: tuple[EditMark, ...] = ()
-    """Everybody's, as they are compared."""
+    """All edits, in a form that is fast to compare."""
     reverted: tuple[str, ...] = ()
-    """What a command put back to a state under version control."""
+    """Files that a command restored from version control."""
 
     changes: bool = False
-    """Whether files are no longer what they were, also where nothing says which."""
+    """Whether files changed, even if it is unknown which."""
     waits: bool = False
-    """Whether it gives others time: it waits, alone or before it looks, or looks at their work."""
+    """Whether it gives others time: it waits, possibly before a look, or looks at others' work."""
     swaps: bool = False
-    """Whether the whole tree of files became another one, or what is installed: then all may
-    give something else."""
+    """Whether the whole tree of files, or what is installed, was replaced, so that anything may
+    give another result.
+    """
     shell: bool = False
-    """Whether it was a command: its words need not say what it wrote."""
+    """Whether it was a command, whose text need not say what it wrote."""
     check: CheckKind = CheckKind.NONE
-    """Whether it looked if the work is right."""
+    """How it checked the work."""
     failed_before: bool | None = None
     """Whether the same act failed when it was last done."""
     better: bool = False
-    """Whether it goes better than it ever did: it passes, or fails in fewer places."""
+    """Whether it goes better than ever before: it passes, or fails in fewer places."""
     claims: bool = False
-    """Whether the worker says with it that the tests pass."""
+    """Whether the worker says in it that the tests pass."""
     facets: int = 0
-    """What it is, as far as one step tells: `Facet`, as a plain number."""
+    """What it is, as far as one step tells: a combination of `Facet`."""
     adds: bool = False
-    """Whether its edits leave all that stood there."""
+    """Whether its edits only add to the files."""
     creates: bool = False
-    """Whether it says that it makes the files that it changes."""
+    """Whether it says that it creates the files it changes."""
     again: bool = False
-    """Whether the same act was done before, whatever came of it."""
+    """Whether the same act was done before, with any result."""
     installs: bool = False
-    """Whether it changed what programs and libraries there are."""
+    """Whether it changed the installed programs and libraries."""
 
 
 _WORK = True
@@ -266,7 +268,7 @@ _KINDS = {StepKind.MESSAGE: Facet.MESSAGE, StepKind.CHECKPOINT: Facet.CHECKPOINT
 
 
 class Normaliser:
-    """Turns the steps of one attempt into acts. What is dear is done for acts that come again."""
+    """Turns the steps of one attempt into acts. Expensive work is done only for repeated acts."""
 
     __slots__ = ("_acts", "_vocabulary")
 
@@ -275,7 +277,7 @@ class Normaliser:
         self._vocabulary = Vocabulary()
 
     def act(self, step: Step) -> Act:
-        """One step as the rules compare it, with its output without wrappers (`unwrap`)."""
+        """Return one step as an act; its output must be unwrapped (`unwrap`)."""
         edits = _own(step.edits) if step.edits else ()
         if step.ok is False and held_back(step):
             return _held_back(step)
@@ -331,39 +333,39 @@ class ActPast(NamedTuple):
     """How the same act went before, small enough for one number of the memory."""
 
     failed: bool | None = None
-    """How it went when it was last done, where that is known."""
+    """Whether it failed when it was last done; `None` if unknown."""
     passed: bool = False
     """Whether it ever succeeded."""
     fewest: int | None = None
-    """The fewest places in which it failed."""
+    """The smallest number of failures."""
 
     @classmethod
     def read(cls, number: int) -> "ActPast":
-        """The past that a number of the memory stands for."""
+        """Decode a number from the memory."""
         fewest = number >> 3
         failed = (None, False, True)[number & 3]
         return cls(failed, bool(number & 4), fewest - 1 if fewest else None)
 
     def then(self, failed: bool | None, count: int | None) -> "ActPast":
-        """The past once the act was done again; a result that tells nothing changes nothing."""
+        """Return the past after one more try; unknown results change nothing."""
         known = [each for each in (self.fewest, count) if each is not None]
         last = self.failed if failed is None else failed
         return ActPast(last, self.passed or failed is False, min(known, default=None))
 
     @property
     def written(self) -> int:
-        """The number for the memory."""
+        """The past encoded as a number for the memory."""
         fewest = 0 if self.fewest is None else min(self.fewest, 1_000_000) + 1
         return fewest << 3 | self.passed << 2 | (0 if self.failed is None else 1 + self.failed)
 
     def beaten(self, failed: bool | None, count: int | None) -> bool:
-        """Whether the act goes better than it ever did."""
+        """Whether the act goes better than ever before."""
         if failed:
             return count is not None and self.fewest is not None and count < self.fewest
         return failed is False and bool(self.failed) and not self.passed
 
 
-# Most acts have one of a handful of pasts.
+# Cached, since most acts have one of a few pasts.
 @lru_cache(maxsize=1024)
 def _past(number: int) -> ActPast:
     return ActPast.read(number)
@@ -377,7 +379,7 @@ def _after(number: int, failed: bool | None, count: int | None) -> int:
 def _facets(
     step: Step, *, changes: bool, fails: bool | None, check: CheckKind, claimed: bool
 ) -> int:
-    """What a step of work is, as far as it tells by itself."""
+    """Return the facets of a step of work that the step alone shows."""
     return (
         (Facet.EDIT if changes else 0)
         | (Facet.FAILURE if fails else 0)
@@ -389,12 +391,14 @@ def _facets(
 
 
 def _looks(changes: bool, check: CheckKind) -> bool:
-    """Whether an act may be a look at something: it changes nothing, and runs nothing."""
+    """Whether an act may be a look: it changes nothing and runs nothing."""
     return not changes and check is CheckKind.NONE
 
 
 def _held_back(step: Step) -> Act:
-    """A call that never ran: it failed at nothing, but to bring it again and again is a loop."""
+    """Return the act of a refused call, which never ran: it did not fail, but repeating it is a
+    loop.
+    """
     own = step.tool in NO_WORK  # of these the arguments are words, different ones each time
     return Act(
         number=step.number,
@@ -405,7 +409,7 @@ def _held_back(step: Step) -> Act:
 
 
 def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
-    """A step that is no work: words, a report, waiting, or going back."""
+    """Return the act of a step that is not work: words, a report, waiting, or going back."""
     said = claims(step)
     facets = _KINDS.get(step.kind, 0) | (Facet.EDIT if edits else 0)
     facets |= Facet.CLAIM if said else 0
@@ -423,17 +427,17 @@ def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
 
 
 def _finds_nothing(step: Step) -> bool:
-    """Whether a search, or a look at a page, had nothing to show."""
+    """Whether a search, or a look at a page, showed nothing."""
     return finds_nothing(step) or (is_silent(step.output) and searches(step))
 
 
 def _changes_unnamed(step: Step) -> bool:
-    """Whether an editor changed its open file, which nobody saw."""
+    """Whether an editor changed its open file without naming it."""
     return not (step.path or step.edits) and changes_unnamed(step.tool, step.args)
 
 
 def _marks(step: Step) -> tuple[EditMark, ...]:
-    """Its edits as they are compared."""
+    """Return the step's edits in a form that is fast to compare."""
     edits = step.edits
     if not edits:
         return ()

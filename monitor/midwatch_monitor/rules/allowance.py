@@ -1,4 +1,4 @@
-"""The rules over what an attempt has used of what it was given."""
+"""The rules about the budget and the plan."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from midwatch_monitor.rules.detector import EvidenceKind, GradedDetector, RuleAn
 
 
 class BudgetBurnDetector(GradedDetector):
-    """The budget runs out before the work is done, at the rate so far.
+    """At the current rate, the budget runs out before the work is done.
 
-    Progress is what plan steps and the last checkpoint say, with the plan or without. Where nothing
-    tells of progress only the share of the budget counts. The worker is told the same numbers.
+    Progress is taken from the plan steps and the last checkpoint. If progress is unknown, only the
+    used share of the budget counts. The worker is told the same numbers.
     """
 
     __slots__ = ("_budget", "_percent", "_plan_step", "_plan_steps", "_slack")
@@ -29,7 +29,9 @@ class BudgetBurnDetector(GradedDetector):
         self._percent: int | None = None
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while the tightest limit is used up to a threshold and progress lags behind."""
+        """Return a finding while the tightest limit is used up to a threshold and progress lags
+        behind.
+        """
         if isinstance(event, Change):
             self._change(event)
         elif event.checkpoint is not None:
@@ -57,10 +59,10 @@ class BudgetBurnDetector(GradedDetector):
 
 
 class StepsOnPlanStepDetector(GradedDetector):
-    """How many steps of work went into the plan step in hand.
+    """How many steps of work were spent on the current plan step.
 
-    The share of the requests that it was given lowers the thresholds, and never raises them. A new
-    plan step, or a revision, that comes without a share has none.
+    Its share of the requests lowers the thresholds, and never raises them. A new plan step, or a
+    revision, without a share has none.
     """
 
     __slots__ = ("_configured", "_count", "_first", "_planned", "_share")
@@ -78,7 +80,7 @@ class StepsOnPlanStepDetector(GradedDetector):
         self._first = 0
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding from a threshold on, where there is a plan."""
+        """Return a finding from a threshold on, if there is a plan."""
         if isinstance(event, Change):
             self._change(event)
             return ()
@@ -103,7 +105,7 @@ class StepsOnPlanStepDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """Where there is a plan, every step of work counts."""
+        """With a plan, every step of work counts."""
         return self._planned
 
     def restart(self) -> None:
@@ -112,13 +114,13 @@ class StepsOnPlanStepDetector(GradedDetector):
 
 
 def _lower_thresholds(settings: StepsOnPlanStep, share: int | None) -> StepsOnPlanStep:
-    """The thresholds for a plan step with this share of the requests: the lower ones count."""
+    """Return the thresholds for a plan step with a share of the requests, the lower of the two."""
     if share is None:
         return settings
     least = max(share, settings.lowered_to)
     return settings.model_copy(
         update={
-            # 0 is off, and stays so.
+            # 0 means off.
             "notice_after": min(settings.notice_after, least),
             "warn_after": min(settings.warn_after, 2 * least),
         }

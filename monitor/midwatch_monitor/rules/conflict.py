@@ -1,4 +1,4 @@
-"""The rule over attempts that work side by side: two that change the same file, or mean to."""
+"""The rule about concurrent attempts: two that change the same file, or plan to."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,24 +11,24 @@ from midwatch_monitor.rules.detector import Clear, RuleAnswer
 from midwatch_monitor.rules.memory import remember
 
 _FILES = 1_000
-"""Files that are followed in one project; the one least recently heard of is dropped."""
+"""Number of files followed in one project; the least recently mentioned one is dropped."""
 _NAMED = 3
-"""How many others a summary names; of more it says only how many they are."""
+"""Number of others named in a summary; of more, only the number is given."""
 _PATTERN = frozenset("*?[")
-"""What makes a path a pattern: it names no file that one could mean to change."""
+"""Characters that make a path a pattern, which names no particular file."""
 
 AttemptAnswer = tuple[int, RuleAnswer]
-"""An attempt, and what is to be said of it."""
+"""An attempt, and the answer about it."""
 
 
 class _Stage(IntEnum):
-    """How far the conflict of one attempt over one file has come."""
+    """The stage of an attempt's conflict over one file."""
 
     NONE = 0
     PLANNED = 1
-    """One of them at least only means to change it."""
+    """At least one of the attempts only plans to change it."""
     CHANGED = 2
-    """It changed the file, and so did another."""
+    """This attempt changed the file, and so did another."""
 
 
 _Stages = Mapping[int, _Stage]
@@ -36,16 +36,16 @@ _Stages = Mapping[int, _Stage]
 
 @dataclass(slots=True, kw_only=True)
 class _File:
-    """Who changed a file, at which step last, and who means to change it."""
+    """Who changed a file, in which last step, and who plans to change it."""
 
     changed: dict[int, int] = field(default_factory=dict[int, int])
     origins: dict[int, str] = field(default_factory=dict[int, str])
-    """The digest that each of them found; empty where there was no file, or it is not known."""
+    """The digest each of them found; empty if there was no file, or it is unknown."""
     meant: set[int] = field(default_factory=set[int])
 
     @property
     def stages(self) -> _Stages:
-        """Where everybody stands whom it concerns."""
+        """The stage of every attempt concerned."""
         involved = self.changed.keys() | self.meant
         if len(involved) < 2:
             return dict.fromkeys(involved, _Stage.NONE)
@@ -57,10 +57,10 @@ class _File:
 
 
 class ConflictDetector:
-    """Follows who changes which file of one project, each in a workspace of its own.
+    """Follows who changes which files of a project, each in a workspace of its own.
 
-    The files of the plan step in hand are those that an attempt means to change. What one attempt
-    did is no conflict with an attempt that is over: its work is merged or gone.
+    An attempt plans to change the files of its current plan step. An ended attempt is in no
+    conflict: its work is merged or gone.
     """
 
     def __init__(self, settings: WorkspaceConflict) -> None:
@@ -69,11 +69,11 @@ class ConflictDetector:
         self._files: dict[str, _File] = {}
 
     def meet(self, attempt: int, name: str) -> None:
-        """What an attempt is called where the others are told of it, such as `task fix`."""
+        """Set an attempt's name as shown to the others, such as `task fix`."""
         self._names[attempt] = name
 
     def observe(self, attempt: int, step: Step) -> Sequence[AttemptAnswer]:
-        """The findings for all whom the files concern that this step changes."""
+        """Return the findings for all attempts affected by this step's edits."""
         edits = {edit.path: edit for edit in step.edits if edit.writer is Writer.WORKER}
         return [
             told
@@ -95,7 +95,7 @@ class ConflictDetector:
             file.changed[attempt] = step
 
     def plan(self, attempt: int, files: Collection[str]) -> Sequence[AttemptAnswer]:
-        """What follows from the files that an attempt means to change from here on."""
+        """Return the findings that follow from the files an attempt plans to change from now on."""
         meant = {normpath(each) for each in files if each and not _PATTERN & set(each)}
         known = self._files.items()
         left = [path for path, file in known if attempt in file.meant and path not in meant]
@@ -119,7 +119,7 @@ class ConflictDetector:
         yield from self._clears(path, file, before)
 
     def end(self, attempt: int) -> Sequence[AttemptAnswer]:
-        """An attempt is over: who is now alone with a file is no longer in conflict."""
+        """Note that an attempt ended: those now alone with a file are no longer in conflict."""
         files = tuple(self._files)
         told = [each for path in files for each in self._forget(attempt, path)]
         self._names.pop(attempt, None)
@@ -139,7 +139,7 @@ class ConflictDetector:
         return file
 
     def _clears(self, path: str, file: _File, before: _Stages) -> Iterator[AttemptAnswer]:
-        """Who is no longer in conflict, or no longer in one that has come as far."""
+        """Return clears for attempts that are no longer in conflict, or in a lesser one."""
         after = file.stages
         if not after:
             del self._files[path]
@@ -167,12 +167,12 @@ class ConflictDetector:
 
 
 def _undoes(edit: Edit, origin: str) -> bool:
-    """Whether the file is again what the attempt found."""
+    """Whether the file is again as the attempt found it."""
     return edit.deleted if not origin else edit.digest == origin
 
 
 def _summary(path: str, who: str, *, collided: bool, changed: bool) -> str:
-    """What others do to a file, as one of them is told."""
+    """Return what others do to a file, as told to one attempt."""
     if collided:
         return f"{who} at work changed {path} too"
     if changed:
@@ -181,7 +181,7 @@ def _summary(path: str, who: str, *, collided: bool, changed: bool) -> str:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """Names for a sentence; where one is not known, or they are too many, only how many."""
+    """Return names for a sentence; if one is unknown or there are too many, only their number."""
     if all(names) and len(names) <= _NAMED:
         return " and ".join(names)
     return "another attempt" if len(names) == 1 else f"{len(names)} other attempts"

@@ -1,4 +1,4 @@
-"""What every detector is: events in, answers out, with state of its own and no clock."""
+"""The interface of detectors: events in, answers out; each has its own state and no clock."""
 
 import re
 from abc import ABC, abstractmethod
@@ -17,56 +17,56 @@ _PAIRS = 128
 _PLACE = 0xFFFF
 _STAMP = 0x1FFF
 _TIMES = 0x7
-"""How often a pair came before it was last remembered, as far as that is counted."""
+"""Mask of the stored number of earlier occurrences, which saturates."""
 _A_WHILE = 5
-"""Steps of work after which a second look is one that a worker may want."""
+"""Steps of work after which a second look is justified."""
 _BITS = (1 << 64) - 1
 
 
 class Repeat(Enum):
-    """What kind of repetition a step is. Only the same act with the same result is one."""
+    """What kind of repetition a step is: the same act with the same result."""
 
     NONE = 0
     UNCHANGED = 1
-    """Nothing was changed since: it could not tell anything new."""
+    """Nothing was changed since, so it could not tell anything new."""
     REDONE = 2
-    """An edit that was made before, or refused before, with the same result."""
+    """An edit that was made or refused before, with the same result."""
     FAILED_AGAIN = 3
     """What failed before fails in the same way, although something was changed since."""
     VERIFIED = 4
-    """What succeeded before succeeds, after something was changed: half a repeat.
+    """What succeeded before succeeds again after a change: half a repeat.
 
-    So is a look at work of others, what fails again at its first retry after a wait, and what is
-    done again after a look that showed another state than before. Tests that pass again are none at
-    all: that the change broke nothing is news.
+    The same holds for a look at other agents' work, for the first retry after a wait, and for an
+    act done again after a look showed a changed state. Passing tests that pass again are no repeat:
+    that the change broke nothing is news.
     """
     ALIKE = 5
-    """Another act than the one before, aimed at nothing else, gave the same: half a repeat."""
+    """A different act with no new target gave the same result as the one before: half a repeat."""
     LOOKED = 6
-    """What was looked at a while ago is looked at for the second time: half a repeat.
+    """Something seen a while ago is looked at for the second time: half a repeat.
 
-    Whoever comes to an end looks again at what was done.
+    Before the end of its work, an agent looks again at what it did.
     """
     ELSEWHERE = 7
-    """The step before gave the same, aimed at something else: no repeat, but of a search."""
+    """The step before gave the same result for another target: no repeat, except of a search."""
 
 
 HALF = frozenset({Repeat.VERIFIED, Repeat.ALIKE, Repeat.LOOKED})
-"""What may have told something, and did not."""
+"""Repeats that could have told something new, but did not."""
 FULL = frozenset({Repeat.UNCHANGED, Repeat.REDONE, Repeat.FAILED_AGAIN})
-"""What could tell nothing new."""
+"""Repeats that could not tell anything new."""
 
 
 class Echo(NamedTuple):
-    """A step as a repetition of an earlier one."""
+    """How a step repeats an earlier one."""
 
     repeat: Repeat = Repeat.NONE
     distance: int = 0
     """How many steps of work ago it was last done."""
     before: int = 0
-    """The number of the step of work before this one."""
+    """The number of the previous step of work."""
     times: int = 0
-    """How often it was done before with this result, as far as that is counted."""
+    """How often it was done before with this result; saturates."""
 
 
 NO_ECHO = Echo()
@@ -75,33 +75,34 @@ _ELSEWHERE = Echo(Repeat.ELSEWHERE)
 
 
 _TARGET = re.compile(r"[^\s\"'`,;:(){}\[\]|&<>=\\]*[\d/.@][^\s\"'`,;:(){}\[\]|&<>=\\]*")
-"""A word that names a file, a number, an address: what an act is aimed at."""
+"""A word that names a file, a number or an address: the target of an act."""
 _POINTS = 'coordinate": ['
-"""What is in all arguments that have one of these, and sooner looked for."""
+"""Contained in all arguments that match the pattern below, and faster to search for."""
 _COORDINATE = re.compile(r'"\w*coordinate": \[[^\]]*\]')
-"""A place on the screen: a little beside it is the same target."""
+"""A place on the screen; a slightly different place is the same target."""
 _AIMED_IN = 300
-"""Characters of arguments that are looked at for it."""
+"""Characters of arguments that are searched for targets."""
 _MAX_AIMS = 32
 _NOTHING = 1
-"""The result of an act that answers nothing."""
+"""The result of an act without output."""
 
 
 class EqualResults:
-    """Follows results that are the same in a row, whatever was done for them."""
+    """Follows consecutive equal results, whatever acts gave them."""
 
     __slots__ = ("_aims", "_args", "_result")
 
     def __init__(self) -> None:
         self._result = 0
-        """Of the step before; 0 where that changed files, or passed tests."""
+        """Result of the previous step; 0 if that changed files or passed tests."""
         self._args = ""
         self._aims: frozenset[str] = frozenset()
 
     def goes_on(self, act: Act, args: str, tool: str) -> Echo:
-        """What a step is to the row: a repeat if it aims at nothing new, with the same result.
+        """Return how a step continues the row: a repeat if it has no new target but the same
+        result.
 
-        To lint one file after another is no repetition, however often all is well, nor is to sort
+        Linting one file after another is no repetition, however often all is well, nor is sorting
         one letter after another.
         """
         quiet = act.changes or (act.check is not CheckKind.NONE and not act.failed)
@@ -117,12 +118,12 @@ class EqualResults:
 
 
 def _aims(args: str) -> frozenset[str]:
-    """What a call with these arguments is aimed at."""
+    """Return the targets of a call with these arguments."""
     return frozenset(_TARGET.findall(_COORDINATE.sub("", args) if _POINTS in args else args))
 
 
 class Repeats:
-    """Remembers what one attempt did with what came of it."""
+    """Remembers what one attempt did, and the results."""
 
     __slots__ = (
         "_last",
@@ -139,26 +140,26 @@ class Repeats:
     def __init__(self) -> None:
         self._pairs = Memory(_PAIRS)
         self.place = 0
-        """How many steps of work there were."""
+        """Number of steps of work so far."""
         self.changes = 0
-        """How many of them changed files; to go to another commit is no change."""
+        """How many of them changed files; switching to another commit is no change."""
         self._states = 0
-        """How many states the files were in before the present one."""
+        """Number of states of the files before the present one."""
         self._last = 0
         self._row = EqualResults()
         self._waited = False
         self._news = 0
-        """When an act that was done before last gave something else, and did not fail."""
+        """When a repeated act last gave a different result without failing."""
         self._swapped = 0
 
     def wait(self) -> None:
-        """Time passes in which others work: to look again after it is no idle repetition."""
+        """Note that time passed in which others work: a look after it is no idle repetition."""
         self._waited = True
 
     def observe(self, act: Act, args: str = "", tool: str = "") -> Echo:
-        """What a step of work with these arguments repeats.
+        """Return what a step of work with these arguments repeats.
 
-        A result that says nothing shows a repetition only where nothing was changed since.
+        An empty result shows a repetition only if nothing was changed since.
         """
         self.place = place = self.place + 1
         last, self._last = self._last, act.number
@@ -194,7 +195,7 @@ class Repeats:
 
 
 def _is_shaky(act: Act) -> bool:
-    """Whether a check that passed fails, or the other way round: without a change that is news."""
+    """Whether a check changed between passing and failing: without a change, that is news."""
     before = act.failed_before
     return act.check is not CheckKind.NONE and before is not None and act.failed is not before
 
@@ -211,19 +212,19 @@ def _kind(act: Act, unchanged: bool) -> Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clear:
-    """The condition was looked at and does not hold, or can no longer be looked at."""
+    """The condition was checked and does not hold, or can no longer be checked."""
 
     key: AlertKey
     resolution: Resolution = Resolution.CLEARED
-    """`RESTARTED` if the detector had to forget the subject; that is no recovery."""
+    """`RESTARTED` if the detector had to forget the subject, which is no recovery."""
 
 
 RuleAnswer = Finding | Clear
-"""What a detector says of one subject. A finding stands until it is cleared or restarted."""
+"""A detector's answer about one subject. A finding stands until it is cleared or restarted."""
 
 
 class Moved(NamedTuple):
-    """What moved at one event, and the files that took a content they never had."""
+    """What moved at one event, and the files that got new content."""
 
     kinds: frozenset[Movement] = frozenset()
     paths: tuple[str, ...] = ()
@@ -232,7 +233,7 @@ class Moved(NamedTuple):
 
     @property
     def back(self) -> bool:
-        """Whether one of them put a file back to a content that it had before."""
+        """Whether an edit restored an earlier content of a file."""
         return bool(self.touches) and any(touch.back for touch in self.touches)
 
 
@@ -240,21 +241,21 @@ UNMOVED = Moved()
 
 
 class Seen(NamedTuple):
-    """What all detectors are told of an event beside the event itself, found out once."""
+    """What all detectors are told besides the event itself, computed once."""
 
     act: Act
     moved: Moved = UNMOVED
     echo: Echo = NO_ECHO
     place: int = 0
-    """Which step of work it is, or the last one was: from 1, without gaps."""
+    """Index of this or the last step of work, from 1, without gaps."""
     changes: int = 0
-    """How many steps of work changed files so far."""
+    """Number of steps of work that changed files so far."""
     fresh: bool = False
-    """Whether the windows begin anew with this event."""
+    """Whether windows start anew with this event."""
 
 
 class EvidenceKind(Enum):
-    """What a rule looks at. Two rules that look at the same thing do not confirm each other."""
+    """What a rule looks at. Two rules with the same kind of evidence do not confirm each other."""
 
     REPORT = "report"
     REPETITION = "repetition"
@@ -268,16 +269,16 @@ class EvidenceKind(Enum):
 
 
 class Detector(ABC):
-    """One rule over one attempt: constant work and bounded memory for each event."""
+    """One rule applied to one attempt: constant work and bounded memory for each event."""
 
     __slots__ = ()
     rule: str
-    """Its name in the configuration."""
+    """The rule's name in the configuration."""
     evidence: EvidenceKind
     hears: int = 0
-    """The facets of events that it is fed."""
+    """The facets of the events it is fed."""
     windowed: bool = False
-    """Whether a new plan step, a pivot or a revision empties what it counts."""
+    """Whether a new plan step, a pivot or a revision empties its window."""
 
     @property
     def awake(self) -> bool:
@@ -286,14 +287,14 @@ class Detector(ABC):
 
     @abstractmethod
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """The answers that this event gives; a subject without an answer stays as it was."""
+        """Return the answers to this event; a subject without an answer stays as it was."""
 
     def restart(self) -> None:  # noqa: B027 - most have no window
         """Empty the window; the alerts are resolved by the caller."""
 
 
 class GradedDetector(Detector):
-    """Holds one count against its thresholds, and answers only where something changed."""
+    """Compares a count with thresholds, and answers only on changes."""
 
     __slots__ = ("_lowest", "_settings", "_standing")
 
@@ -302,24 +303,25 @@ class GradedDetector(Detector):
         self.use(settings)
 
     def use(self, settings: Graded) -> None:
-        """Hold the count against these thresholds from the next value on; what stands, stands."""
+        """Use these thresholds from the next value on; a standing finding stays."""
         self._settings = settings
         self._lowest = settings.lowest
 
     @property
     def stands(self) -> bool:
-        """Whether a finding was answered that is not cleared yet."""
+        """Whether there is a finding that is not cleared yet."""
         return self._standing is not None
 
     @property
     def subject(self) -> str | None:
-        """What the finding that stands is about; `None` where none stands."""
+        """The subject of the standing finding; `None` if there is none."""
         return None if self._standing is None else self._standing.subject
 
     def rests(self, value: float, about: str | None = None) -> bool:
-        """Whether there is nothing to say: the value is below every threshold, as it was.
+        """Whether there is nothing to answer: the value is below every threshold, and no finding
+        stands.
 
-        With a subject, that another one's finding stands does not matter.
+        With `about`, a finding about another subject does not count.
         """
         if value >= self._lowest:
             return False
@@ -328,7 +330,7 @@ class GradedDetector(Detector):
     def find(
         self, value: float, summary: str, evidence: tuple[int, ...] = (), *, subject: str = ""
     ) -> Sequence[RuleAnswer]:
-        """The finding of a value, and the end of the one before if that was of another subject."""
+        """Return the finding for a value, after a clear if the previous one had another subject."""
         severity = self._settings.grade(value)
         if severity is None:
             return self.clear()
@@ -340,7 +342,7 @@ class GradedDetector(Detector):
         return (finding,) if before in (None, key) else (Clear(key=before), finding)
 
     def clear(self) -> Sequence[RuleAnswer]:
-        """The condition no longer holds."""
+        """Clear the standing finding, if there is one."""
         if self._standing is None:
             return ()
         cleared, self._standing = Clear(key=self._standing), None
@@ -355,25 +357,25 @@ _NUMBER = (1 << _SHIFT) - 1
 
 
 class Recent:
-    """Which of the last steps were counted: their places among the steps of work, and numbers.
+    """Which of the last steps were counted, with their indexes and numbers.
 
-    It is told of the counted ones only; the others pass by with the places.
+    Only counted steps are added; the others are known by the index.
     """
 
     __slots__ = ("_kept", "_window")
 
     def __init__(self, window: int) -> None:
         self._window = window
-        # Place and number in one int, for there may be thousands of attempts.
+        # Index and number in one int, since there may be thousands of attempts.
         self._kept: tuple[int, ...] = ()
 
     def add(self, place: int, number: int) -> int:
-        """Count a step; answers how many of the last ones are."""
+        """Count a step; return how many in the window are counted."""
         self._kept = (*self._kept, place << _SHIFT | number)
         return self.count(place)
 
     def count(self, place: int) -> int:
-        """How many of the steps up to this place are counted."""
+        """Return how many steps in the window that ends here are counted."""
         kept = self._kept
         if kept and kept[0] >> _SHIFT <= place - self._window:
             edge = (place - self._window + 1) << _SHIFT
@@ -386,14 +388,14 @@ class Recent:
         return tuple(each & _NUMBER for each in self._kept)
 
     def clear(self) -> None:
-        """Nothing was counted."""
+        """Forget all counted steps."""
         self._kept = ()
 
 
 _FAILURES = 16
-"""Failures that are remembered; the oldest goes first."""
+"""Number of failures that are remembered; the oldest are forgotten."""
 BETTER = frozenset({Movement.CHECK_PASSED, Movement.FEWER_FAILURES})
-"""Movements after which what was counted against a worker is history."""
+"""Movements after which earlier counts no longer matter."""
 _NONE = frozenset[Movement]()
 _PASSED = frozenset({Movement.CHECK_PASSED})
 _BROKEN = frozenset({Movement.CHECK_BROKEN})
@@ -403,7 +405,7 @@ _NEW_CONTENT = frozenset({Movement.NEW_CONTENT})
 
 
 class Movements:
-    """Remembers what one attempt has seen, and answers what each event adds to it."""
+    """Remembers what one attempt has seen, and tells what is new in each event."""
 
     __slots__ = ("_contents", "_failed_before", "_failures", "_plan_step")
 
@@ -414,14 +416,14 @@ class Movements:
         self._plan_step = 1
 
     def plan(self, change: Change) -> Moved:
-        """Whether a change finished a plan step."""
+        """Return whether a change finished a plan step."""
         if change.plan_step is None or change.plan_step <= self._plan_step:
             return UNMOVED
         self._plan_step = change.plan_step
         return Moved(kinds=frozenset({Movement.PLAN_STEP}))
 
     def observe(self, act: Act) -> Moved:
-        """What moves at this step. Checkpoints and the plan tools move nothing."""
+        """Return what moves at this step. Checkpoints and the plan tools move nothing."""
         kinds = self._check(act) if act.failed is not None else _NONE
         if not act.marks:
             return Moved(kinds=kinds) if kinds else UNMOVED
@@ -436,7 +438,7 @@ class Movements:
         return _PASSED if act.failed_before else _NONE
 
     def _failure(self, act: Act) -> frozenset[Movement]:
-        """The first failure of an attempt is where it starts from, not movement."""
+        """Return whether a failure is movement; an attempt's first one is its starting point."""
         first, self._failed_before = not self._failed_before, True
         failure = act.failure or act.result
         if not failure:

@@ -1,4 +1,4 @@
-"""The rules over files that change, as observed by the digest of their content."""
+"""The rules about changing files, observed by content hashes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,11 +19,11 @@ from midwatch_monitor.rules.identity import digest
 from midwatch_monitor.rules.memory import Memory, Touch, remember
 
 MAX_FILES = 16
-"""Files that are followed at a time; the one least recently edited is dropped."""
+"""Number of files followed at a time; the least recently edited one is dropped."""
 _MAX_STEPS = 12
 _FAILURES = 16
 _MADE = 32
-"""Files of which it is remembered who made them."""
+"""Number of files for which it is remembered who created them."""
 
 
 class _File:
@@ -33,22 +33,22 @@ class _File:
 
     def __init__(self, made: bool) -> None:
         self.made = made
-        """Whether the worker made it itself: a reproduction, a script to try something."""
+        """Whether the worker created it: a reproduction, or a script to try something."""
         self.count = 0
         self.untold = 0
-        """Of these, those that changed what stood there since a check last told anything new."""
+        """Edits that changed existing content since a check last told anything new."""
         self.checked = False
-        """Whether a check since then told what was known."""
+        """Whether a check since then told nothing new."""
         self.steps: tuple[int, ...] = ()
 
 
 class RepeatedEditsDetector(Detector):
-    """Counts the worker's own edits of each file that no check confirms.
+    """Counts the worker's edits of each file that no check confirms.
 
-    A check that passes, or fails in fewer places, confirms all that was edited before it. What
-    counts for the notice only: edits before a check that failed in another way, for it told
-    something, and edits that add to a file and change nothing of it. What a worker says it did
-    counts for nothing. Of a file that the worker made itself two edits count as one.
+    A check that passes, or fails in fewer places, confirms all earlier edits. Some edits count for
+    the notice only: those before a check that failed in another way, as that is news, and those
+    that only add to a file. A worker's own claims count for nothing. In a file that the worker
+    created, two edits count as one.
     """
 
     __slots__ = ("_failures", "_files", "_lowest", "_made", "_settings")
@@ -65,9 +65,9 @@ class RepeatedEditsDetector(Detector):
         self._made = Memory(_MADE)
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding for each file whose count stands at a threshold after this step's edits.
+        """Return a finding for each file whose count is at a threshold after this step's edits.
 
-        The edits of a step come after its check: they are the first of the new count.
+        A step's edits come after its check: they are the first of the new count.
         """
         answers: list[RuleAnswer] = []
         if seen.act.check is not CheckKind.NONE or seen.moved.kinds:
@@ -99,16 +99,16 @@ class RepeatedEditsDetector(Detector):
                 yield Clear(key=_key(path))
 
     def _about(self, seen: Seen, *, whole: bool) -> list[str]:
-        """The files that a check is about.
+        """Return the files that a check covers.
 
-        A program that writes may be the edit itself, and says nothing of what it wrote.
+        A program that writes files may be the edit itself, and does not check what it wrote.
         """
         writes = seen.act.check is CheckKind.RUN and seen.act.changes and not whole
         own = {touch.path for touch in seen.moved.touches} if writes else frozenset[str]()
         return [path for path in self._files if path not in own]
 
     def _news(self, seen: Seen) -> bool | None:
-        """Whether a check told what none told before; `None` where there was none."""
+        """Whether a check told something new; `None` if there was no check."""
         act = seen.act
         if act.check is CheckKind.NONE:
             return None
@@ -118,12 +118,12 @@ class RepeatedEditsDetector(Detector):
         return passed or seen.echo.repeat is Repeat.NONE
 
     def _value(self, file: _File) -> int:
-        """What is held against the thresholds: what is no alarm counts up to the notice."""
+        """Value compared with the thresholds; edits that may not alarm count up to the notice."""
         value = max(file.untold, min(file.count, self._settings.notice_after))
         return value // 2 if file.made and self._settings.movement_resets else value
 
     def _makes(self, path: str, act: Act) -> bool:
-        """Whether the worker made a file: its first edit that is known says so."""
+        """Whether the worker created a file, according to its first known edit."""
         key = digest(path)
         known = self._made.get(key)
         if known is None:
@@ -155,16 +155,16 @@ class RepeatedEditsDetector(Detector):
         return (*gone, finding)
 
     def _drop(self) -> Sequence[RuleAnswer]:
-        """Forget the file least recently edited: what was found of it is not looked at again."""
+        """Drop the least recently edited file; its finding can no longer be checked."""
         oldest = next(iter(self._files))
         found = self._value(self._files.pop(oldest)) >= self._lowest
         return (Clear(key=_key(oldest), resolution=Resolution.RESTARTED),) if found else ()
 
 
 class RevertChurnDetector(GradedDetector):
-    """One file goes back, again and again, to a content that it had before.
+    """One file repeatedly returns to an earlier content.
 
-    Once is how one cleans up; to go back, to try, and to go back again is to get nowhere.
+    Once is cleaning up; to go back, to try, and to go back again is to get nowhere.
     """
 
     __slots__ = ("_returns", "_window")
@@ -179,7 +179,7 @@ class RevertChurnDetector(GradedDetector):
         self._returns: dict[str, tuple[int, ...]] = {}
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while one file went back often enough in the last steps."""
+        """Return a finding while one file went back often enough within the window."""
         touched = [touch.path for touch in seen.moved.touches if touch.back]
         back = dict.fromkeys((*seen.act.reverted, *touched))
         answers = [answer for path in back for answer in self._went_back(path, seen.act.number)]
@@ -187,7 +187,7 @@ class RevertChurnDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """What stands is forgotten after a while."""
+        """A standing finding expires after a while."""
         return self.stands
 
     def _went_back(self, path: str, number: int) -> Sequence[RuleAnswer]:
@@ -199,7 +199,7 @@ class RevertChurnDetector(GradedDetector):
         return self.find(len(steps), summary, steps, subject=path)
 
     def _look(self, number: int) -> Sequence[RuleAnswer]:
-        """Whether what stood is so old by now that it no longer does."""
+        """Clear the standing finding if its last return is out of the window."""
         path = self.subject
         return () if path is None or self._recent(path, number) else self.clear()
 

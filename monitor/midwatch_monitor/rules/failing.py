@@ -1,4 +1,4 @@
-"""The rules over acts that fail."""
+"""The rules about failing acts."""
 
 import re
 from collections.abc import Sequence
@@ -28,25 +28,25 @@ _TOLD = 2_000
 """Characters at the end of an output that are compared as a whole."""
 _CHANGED = digest("changed")
 _PAGE = 20
-"""Characters from which on the answer of a tool tells how something stands."""
+"""Characters from which on a tool's answer counts as a report of a state."""
 _LINE = 120
-"""Characters of an answer that are told."""
+"""Characters shown of an answer."""
 _LISTS = re.compile(
     r"(?:cd \S+\s*(?:&&|;)\s*)*(?:git|ls|pwd|find|tree|wc|date|echo|cat|head|tail|sed|nl)\b"
 )
-"""Commands that show files, which most changes leave as they are."""
+"""Commands that show files, whose output most changes leave as it is."""
 _ALL_WELL = re.compile(
     r"(?i)\b(?:no (?:\w+ )?(?:issues?|errors?|problems?|warnings?|changes)|pass(?:ed|es)?"
     r"|0 (?:errors|problems|warnings|failures|failed)|ok|clean|finished|done|up[- ]to[- ]date"
     r"|success\w*|succeeded|valid|compiled|built|applied|updated|written|saved|replaced)\b"
 )
-"""What stands in an answer of one line that only says that all is well, or that it was done."""
+"""Words in a one-line answer that only says that all is well, or that something was done."""
 _STALE = 20
 """Steps after which an obstacle that was not met again is forgotten."""
 
 
 class ErrorStreakDetector(GradedDetector):
-    """How many of the last steps of work failed, each in whatever way."""
+    """How many of the last steps of work failed, in whatever way."""
 
     __slots__ = ("_recent", "_window")
     rule = "error_streak"
@@ -60,7 +60,7 @@ class ErrorStreakDetector(GradedDetector):
         self._recent = Recent(settings.window)
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while enough of the window failed."""
+        """Return a finding while enough of the window failed."""
         recent, act = self._recent, seen.act
         count = recent.add(seen.place, act.number) if act.error else recent.count(seen.place)
         if self.rests(count):
@@ -69,7 +69,7 @@ class ErrorStreakDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """While it stands, any step may end it."""
+        """While a finding stands, any step may end it."""
         return self.stands
 
     def restart(self) -> None:
@@ -81,11 +81,11 @@ class _Outlived(NamedTuple):
     """What one failure has outlived, small enough for one number of the memory."""
 
     changes: int = 0
-    """How many changes."""
+    """Number of changes."""
     idle: int = 0
-    """Of these, those of the same file as before, after which nothing else was told either."""
+    """Number of those that changed the same file as before and left the output the same."""
     stamp: int = 0
-    """How many steps had changed files when it last came."""
+    """Number of file-changing steps when it last occurred."""
 
     @classmethod
     def read(cls, number: int) -> "_Outlived":
@@ -97,14 +97,13 @@ class _Outlived(NamedTuple):
 
 
 class SameFailureDetector(GradedDetector):
-    """The same failure comes again after something was changed, each time in another way perhaps.
+    """The same failure occurs again after changes.
 
-    A failure is known by what its output tells of it, so that one test less that fails is another.
-    As long as the changes go to different files, or something else in the output moves, the worker
-    finds out more: such a change counts for the notice, and half for what is above.
-
-    What does not fail, but gives the very same answer after each change of one file, is as little
-    moved by them. Checks that pass are not meant: that nothing broke is news.
+    A failure is identified by what its output says of it, so one failing test less is another
+    failure. While the changes go to different files, or other parts of the output move, the worker
+    learns something: such a change counts fully for the notice, and half for higher severities. An
+    answer that does not fail, but is identical after each change of one file, counts in the same
+    way. Passing checks do not: that nothing broke is news.
     """
 
     __slots__ = ("_action", "_answer", "_edited", "_known", "_steps", "_told")
@@ -121,7 +120,7 @@ class SameFailureDetector(GradedDetector):
         self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while a failure, or an answer, has outlived enough changes."""
+        """Return a finding while a failure or an answer has outlived enough changes."""
         act = seen.act
         answers: Sequence[RuleAnswer] = ()
         if act.failure and (act.shell or not act.edits) and isinstance(event, Step):
@@ -136,7 +135,7 @@ class SameFailureDetector(GradedDetector):
         return answers
 
     def _is_answer(self, step: Step, seen: Seen) -> bool:
-        """Whether a step gives an answer that may be one more of the same, and ends no failure."""
+        """Whether a step gives an answer that may repeat one, and ends no failure."""
         act = seen.act
         if act.changes:
             return act.shell and act.failed is False and not act.reverted and _tells(step)
@@ -145,7 +144,7 @@ class SameFailureDetector(GradedDetector):
         return self._answer == _answer(act) or act.action != self._action
 
     def _take_answer(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
-        """What an answer has outlived, each time that it is given again."""
+        """Count what a repeated answer has outlived."""
         answer, stamp = _answer(seen.act), seen.changes & _STAMP
         new = _Outlived(stamp=stamp if seen.act.changes else _STAMP)  # else it came before
         known = self._outlive(answer, stamp, new=new)
@@ -159,7 +158,9 @@ class SameFailureDetector(GradedDetector):
         return self.find(known.idle, summary, self._steps, subject=words)
 
     def _outlive(self, key: int, stamp: int, *, new: _Outlived, output: str = "") -> _Outlived:
-        """What this has outlived now that it came again, with this output beside it."""
+        """Return what a failure or answer has outlived now that it occurred again, with this
+        output.
+        """
         number = self._known.get(key)
         known = new if number is None else _Outlived.read(number)
         if known.stamp != stamp:
@@ -182,13 +183,13 @@ class SameFailureDetector(GradedDetector):
         return self.find(value, summary, self._steps, subject=words)
 
     def _idle(self, failure: int, told: int) -> bool:
-        """Whether nothing moved: the same file was changed as before, and all is told as before."""
+        """Whether nothing moved: the same file was changed, and the output is the same."""
         edited, before = self._told.get(failure, ("", told))
         remember(self._told, failure, (self._edited, told), _SUBJECTS)
         return told == before and edited in ("", self._edited)
 
     def _leaves(self, action: int, value: int) -> bool:
-        """Whether a failure leaves all as it is: another command's new one does not end the old."""
+        """Whether a failure changes nothing: another command's new one does not end the old one."""
         other = action != self._action
         leaves = self.rests(value, about="" if other else None)
         if not leaves or not self.stands:
@@ -197,15 +198,16 @@ class SameFailureDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """Another answer than the one that stands ends it, and need not be a repetition."""
+        """A standing answer is ended by any other answer, even one that repeats nothing."""
         return self._answer != 0
 
     def _forget(self) -> None:
         self._known = Memory(_FAILURES)
         self._answer = 0
-        """Which answer stands, if none of the failures does."""
+        """The answer that the standing finding is about; 0 if it is about a failure."""
         self._told: dict[int, tuple[str, int]] = {}
-        """By failure, which file had been changed when it last came, and all that was told."""
+        """For each failure, the file changed before it last occurred, and a digest of its output.
+        """
         self._steps: tuple[int, ...] = ()
 
     def restart(self) -> None:
@@ -214,7 +216,7 @@ class SameFailureDetector(GradedDetector):
 
 
 def _asks(step: Step, act: Act) -> bool:
-    """Whether an act that changed nothing asks the work itself, and runs no tests."""
+    """Whether an act that changed nothing queries the work itself, other than by tests."""
     if act.waits or act.check is CheckKind.TESTS:
         return False
     if act.check is CheckKind.RUN:
@@ -227,24 +229,24 @@ def _asks(step: Step, act: Act) -> bool:
 
 
 def _tells(step: Step) -> bool:
-    """Whether an answer tells more than that something was done, or that all is well."""
+    """Whether an answer says more than that something was done, or that all is well."""
     output = step.output.strip()
     return bool(output) and ("\n" in output or _ALL_WELL.search(output) is None)
 
 
 def _answer(act: Act) -> int:
-    """What was answered, and what asked for it, apart from all failures."""
+    """Return a key for an answer and its act, distinct from the keys of failures."""
     return act.result ^ (_CHANGED if act.changes else act.action)
 
 
 def _last_line(output: str) -> str:
-    """The last line of an answer, for people."""
+    """Return the last line of an answer, for people."""
     lines = output.strip().splitlines()
     return lines[-1].strip()[:_LINE] if lines else ""
 
 
 class BlockedEnvironmentDetector(GradedDetector):
-    """Something in the surroundings stands in the way: a program, a permission, the network."""
+    """Something in the environment is in the way: a program, a permission, the network."""
 
     __slots__ = ("_met",)
     rule = "blocked_environment"
@@ -257,7 +259,7 @@ class BlockedEnvironmentDetector(GradedDetector):
         self._met: dict[str, tuple[int, ...]] = {}
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while the same obstacle was met often enough of late."""
+        """Return a finding while the same obstacle was met often enough recently."""
         number, blocked = seen.act.number, seen.act.blocked
         if not blocked:
             subject = self.subject
@@ -272,15 +274,15 @@ class BlockedEnvironmentDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """What stands is forgotten if it is not met again."""
+        """A standing finding expires if the obstacle is not met again."""
         return self.stands
 
     def _recent(self, blocked: str, number: int) -> tuple[int, ...]:
-        """The steps at which it was met, if the last of them is not long ago."""
+        """Return the steps at which it was met, if the last of them is recent."""
         steps = self._met.get(blocked, ())
         return steps if steps and number - steps[-1] < _STALE else ()
 
     def restart(self) -> None:
-        """Forget what was met; where the work goes on it will be met again."""
+        """Forget what was met; if it still matters, it will be met again."""
         super().restart()
         self._met.clear()

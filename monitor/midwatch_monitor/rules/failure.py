@@ -1,4 +1,4 @@
-"""Whether an act failed, how, and whether the surroundings are to blame."""
+"""Whether an act failed, how, and whether the environment is to blame."""
 
 import re
 from collections.abc import Sequence
@@ -30,48 +30,48 @@ _TELLING = Pattern(
     r"|npm ERR!.*|make: \*\*\* .*|curl: \(\d+\) .*|HTTP(?:/[\d.]+)? [45]\d\d\b.*"
     r")$"
 )
-"""Lines of an output that tell of a failure."""
+"""Lines of an output that report a failure."""
 _REACHED = Pattern(r"\b\d{1,6} (?:out )?of \d{1,6}\b")
-"""How far it came before it failed."""
+"""How far a run came before it failed."""
 _COUNTED = Pattern(
     r"(?i)\b\d{1,6} (?:\w+ )?(?:failed|failures?|failing|errors?)\b"
     r"|\b(?:failures|errors|failed)[=:] ?\d{1,6}\b"
     r"|\b\d{1,6} (?:\w+ )?(?:problems?|violations?|offen[cs]es?|issues?)\b"
 )
-"""Where an output says how many fail."""
+"""Where an output states the number of failures."""
 _NUMBER = re.compile(r"\d+")
 
 _THERE = r"(?:cd \S+\s*(?:&&|;)\s*)*"
-"""A change of the folder before the command that counts."""
+"""A change of folder before the actual command."""
 _SHOWS = re.compile(
     r"(?i)(?:^|[_.])(?:read|view|open|cat|grep|search|find|list|ls|glob|fetch|goto)"
 )
-"""Tools whose output quotes what others wrote: an error in it need not be theirs."""
+"""Tools whose output quotes other texts: an error in it need not be theirs."""
 _LOOKS_FOR = re.compile(
     _THERE + r"(?:\S*/)?(?:grep|egrep|rg|ag|diff|cmp|test|\[|git (?:grep|diff))\b"
 )
-"""Commands that say "no" by exit code 1."""
+"""Commands for which exit code 1 means "not found" or "different"."""
 
 _PRINTS = re.compile(
     _THERE + r"(?:cat|head|tail|less|nl|sed -n|grep|rg|git (?:show|log|diff))\b[^;&|]*$"
 )
 """Commands that quote like those tools."""
 _OWN_WORDS = re.compile(r"\s*(?:\S+: )*(?:cat|head|tail|less|nl|sed|grep|rg|fatal|cd): ")
-"""How an output begins in which such a command speaks for itself."""
+"""Start of an output in which such a command reports its own error."""
 
 _JSON_ERROR = re.compile(r'\s*\{\s*"(?:error|errors)"\s*:\s*(?:"[^"]|\{|\[\s*[^\]\s])')
-"""How an interface answers over HTTP that it did not do what it was asked."""
+"""How an HTTP API reports an error."""
 _CHECKS = re.compile(
     r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest|gradlew?|mvnw?|make|cmake"
     r"|ninja|cargo|go|npm|npx|yarn|pnpm|bun|tsc|mypy|pyright|ruff|flake8|eslint|gcc|clang|javac"
     r"|dotnet|terraform|docker|python[\d.]*|node|ruby|perl|php|java)\s"
 )
-"""Commands that build, or run something of the work."""
+"""Commands that build, or run a part of the work."""
 _FILTERED = re.compile(
     r"(?:\|&?\s*(?:tail|head|e?grep|rg|tee|cat|less|sed|awk|sort|uniq|wc|cut|tr)\b[^|;&\n]*"
     r"|\|\|\s*(?:true|echo|:)(?:\s[^|;&\n]*)?)$"
 )
-"""How a command ends whose exit code is not that of what ran first."""
+"""End of a command whose exit code is not that of its first program."""
 
 _BLOCKED = {
     "missing program": r"([\w.+/-]+): (?:command )?not found",
@@ -93,7 +93,7 @@ _PROGRAM = re.compile(_BLOCKED["missing program"])
 
 
 _ANSWER = 300
-"""Characters up to which an output is an answer, and no text that was asked for."""
+"""Characters up to which an output is a reply rather than a requested text."""
 _SAYS_ERROR = PatternSet(
     (
         r"(?i)^[^\w{\"]*(?:\w+ )?(?:error|failure|exception|invalid|timeout|timed out)\b",
@@ -104,7 +104,7 @@ _SAYS_ERROR = PatternSet(
         r"(?i)\"(?:error|error_message)\"\s*:\s*(?:\"[^\"]|\{)",
         r"^\W*(?:HTTP\W{0,2}(?:\d\.\d )?)?[45]\d\d\b[\W]+[A-Z]",
         r"\b(?:E(?:CONN|TIMED|HOST|NOT|AI_)[A-Z_]+|net::ERR_\w+|ORA-\d+|\w+_(?:FAILURE|ERROR))\b",
-        # Who says it, and what happened to it.
+        # A part of the infrastructure, and what happened to it.
         r"(?i)\b(?:gateway|connection|session|handshake|lock|pool|upstream|service|server)\b[^.\n]{0,30}"
         r"\b(?:time-?out|timed out|refused|reset|closed|exhausted|unavailable|failed|expired"
         r"|not found|overflow|busy)\b",
@@ -115,14 +115,14 @@ _SAYS_ERROR = PatternSet(
         r"#(?:CIRC|REF|VALUE|NAME|NUM|DIV/0)[!?]",
     )
 )
-"""How a tool that is no shell answers that it failed."""
+"""How a tool other than a shell reports that it failed."""
 _WALL = PatternSet(
     (
         r"(?i)\b(?:captcha|(?:verify|prove|confirm) (?:that )?you(?: are|'re) (?:a )?human"
         r"|not a robot|unusual traffic|(?:log|sign) ?in to (?:continue|proceed|see|view))\b",
     )
 )
-"""What stands instead of a page that one may not see."""
+"""Shown instead of a page that may not be seen."""
 _UNDER_WAY = PatternSet(
     (
         r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
@@ -152,19 +152,19 @@ _FINDS_NOTHING = PatternSet(
         r"(?i)^\W*(?:total|count|found|hits|matches|results?)\"?\s*[:=]\s*0\b.{0,60}$",
     )
 )
-"""Answers of a search that finds nothing, and of a page that shows nothing."""
+"""Replies of a search without results, and of a page that shows nothing."""
 
 
 _NO_OUTPUT = "did not produce any output"
-"""How the shell of a known program says that a command was silent."""
+"""How a known program's shell says that a command printed nothing."""
 _SILENT = 80
-"""Characters of an output up to which it may only say that."""
+"""Characters up to which an output may say only that."""
 
 
 def has_failed(step: Step) -> bool | None:
-    """Whether the act failed; `None` where nothing says so. The exit code counts before words."""
+    """Whether the act failed; `None` if unknown. The exit code counts before words."""
     if step.exit_code not in (0, None) or step.ok is False:
-        # `gh pr checks`, for one, exits with 8 while checks are pending.
+        # For example, `gh pr checks` exits with 8 while checks are pending.
         return None if is_under_way(step) and not failure_lines(step.output) else True
     if step.exit_code == 0:
         if _JSON_ERROR.match(step.output) is not None:
@@ -176,7 +176,7 @@ def has_failed(step: Step) -> bool | None:
 
 
 def _hides_exit_code(line: str) -> bool:
-    """Whether the exit code of a check is lost: it is that of what filters its output."""
+    """Whether the exit code of a check is lost because its output is piped through a filter."""
     filtered = _FILTERED.search(line)
     if filtered is None or "pipefail" in line:
         return False
@@ -185,7 +185,7 @@ def _hides_exit_code(line: str) -> bool:
 
 
 def _says_error(step: Step) -> bool:
-    """Whether a tool that is no shell answers with an error, though its call returned."""
+    """Whether a tool other than a shell replies with an error although its call returned."""
     output = step.output
     if not output or len(output) > _ANSWER or step.edits or step.path:
         return False
@@ -199,14 +199,14 @@ def _says_error(step: Step) -> bool:
 
 
 def is_under_way(step: Step) -> bool:
-    """Whether a call asks for the state of other work, and is told that it is not done yet."""
+    """Whether a call asks for the state of other work and is told that it is not done yet."""
     said = step.output[-_END:]
     asks = _ASKS_STATE.anywhere(f"{step.tool} {step.args[:_ASKED_IN]}")
     return (asks or tells_state(step)) and _UNDER_WAY.anywhere(said)
 
 
 def tells_state(step: Step) -> bool:
-    """Whether an answer shows that the state of something was asked for."""
+    """Whether an answer shows that the state of something was requested."""
     return _TELLS_STATE.search(step.output[-_END:]) is not None
 
 
@@ -219,7 +219,7 @@ def finds_nothing(step: Step) -> bool:
 
 
 def is_silent(output: str) -> bool:
-    """Whether an output is empty, or only says that there was none."""
+    """Whether an output is empty, or only says so."""
     return not output or (len(output) <= _SILENT and (output.isspace() or _NO_OUTPUT in output))
 
 
@@ -241,7 +241,7 @@ def _words_fail(step: Step) -> bool:
 
 
 def failure_lines(output: str) -> list[str]:
-    """The lines at the end of an output that tell of a failure."""
+    """Return the lines at the end of an output that report a failure."""
     return [*_telling(output[-_TAIL:])]
 
 
@@ -251,10 +251,10 @@ def _telling(tail: str) -> Sequence[str]:
 
 
 def signature(step: Step) -> int:
-    """What failed, as far as the lines tell that speak of it; 0 where nothing does.
+    """Return a digest of what failed according to the output; 0 if it does not tell.
 
-    Line numbers, times and the like do not count; "3 failed" and "2 failed" are two failures. Where
-    only the exit code, or a short answer, says that it failed, the end of the output stands for it.
+    Line numbers, times and the like are ignored; "3 failed" and "2 failed" are two failures. If
+    only the exit code or a short reply says that it failed, the end of the output is used.
     """
     output = step.output
     lines = failure_lines(output)
@@ -270,13 +270,13 @@ def signature(step: Step) -> int:
 
 
 def failure_line(output: str) -> str:
-    """The last line that tells of a failure, for people."""
+    """Return the last line that reports a failure, for people."""
     lines = failure_lines(output) or output[-_END:].strip().splitlines()
     return lines[-1].strip()[:120] if lines else ""
 
 
 def surroundings(output: str) -> str:
-    """What of the surroundings stands in the way: its kind and name, or nothing."""
+    """Return the kind and name of an obstacle in the environment; empty if there is none."""
     tail = output[-_TAIL:]
     blocked = _SURROUNDINGS.within(tail)
     if not blocked:
@@ -287,6 +287,6 @@ def surroundings(output: str) -> str:
 
 
 def count_failing(output: str) -> int | None:
-    """How many tests or checks fail, where the output counts them."""
+    """Return how many tests or checks fail, if the output counts them."""
     counts = _COUNTED.findall(output[-_TAIL:])
     return max((int(_NUMBER.findall(each)[0]) for each in counts), default=None)

@@ -1,4 +1,4 @@
-"""The rule over many weak signs that add up: repeated, failed and stale steps."""
+"""The rule about many weak signs that add up: repeated, failed and stale steps."""
 
 import re
 from collections.abc import Sequence
@@ -30,17 +30,17 @@ from midwatch_monitor.rules.speech import (
 
 _MAX_STEPS = 12
 _TALK = 3
-"""Turns in a row without an act, after which one more takes no points off."""
+"""Consecutive turns without an act after which a further turn subtracts no points."""
 _RECEIPT = 12
-"""Characters up to which an answer only says that something was taken or done."""
+"""Characters up to which an answer only confirms that something was received or done."""
 _ANSWER = 300
-"""Characters up to which an output is an answer, and no text that was asked for."""
+"""Characters up to which an output is a reply rather than a requested text."""
 _PAGE = 40
-"""Characters from which on an answer is a page, and no receipt."""
+"""Characters from which on an answer is a page rather than a receipt."""
 _OFTEN = 3
-"""How often the same was told before, from when on it is a repetition whatever was changed."""
+"""Number of equal results after which another is a repetition despite changes."""
 _POLLS = 4
-"""How often, where it is a look at work that others do."""
+"""The same for looks at other agents' work."""
 _SHOWS = re.compile(
     r"(?i)(?:^|[_.])(?:read|view|open|list|fetch|get|load|visit|browse|navigate|goto|click)"
 )
@@ -49,19 +49,21 @@ _ASKS_RETRY = re.compile(
     r"(?i)try again|retry|temporar|timed? ?-?out|too many requests|rate limit|\b50[234]\b|busy"
 )
 _ASKS_SERVER = re.compile(r"\b(?:curl|wget)\s")
-"""Commands that ask a server."""
+"""Commands that query a server."""
 _NUMBER = re.compile(r"\d+")
 _MISSED = 6
-"""Searches that found nothing since files were changed, after which each more weighs more."""
+"""Number of searches without results since the last change after which each further one counts
+more.
+"""
 _WORDS = Facet.MESSAGE | Facet.SPEECH
 _RECORDS = re.compile(r"\bgit (?:-\S+ )*(?:commit|push)\b")
-"""Commands that keep what was done: after each change there may be one."""
+"""Commands that save work; one is expected after each change."""
 
 
 class Misses:
-    """Counts the searches that found nothing since files were changed.
+    """Counts searches without results since files were changed.
 
-    Those for one number after the other count once.
+    Searches that differ only in numbers count once.
     """
 
     __slots__ = ("_changes", "_count", "_words")
@@ -71,7 +73,7 @@ class Misses:
         self._words = self._count = 0
 
     def add(self, step: Step, changes: int) -> bool:
-        """Whether there are many, with this one."""
+        """Count a search; return whether there are many now."""
         before, self._changes = self._changes, changes
         words = crc32(_NUMBER.sub("", step.args).encode(errors="surrogatepass"))
         other, self._words = words != self._words, words
@@ -84,11 +86,11 @@ class Misses:
 
 
 class FruitlessStepsDetector(GradedDetector):
-    """Adds points for each step that brings nothing, and takes points off for each other step.
+    """Adds points for each step that yields nothing, and subtracts points for other steps.
 
-    A sequential test (CUSUM): the points stand for how much more often such a step is seen in runs
-    that end out of budget than in healthy ones, and never fall below nothing. So a bad stretch
-    counts, and a long run of little does, but a failure now and then does not.
+    A sequential test (CUSUM): the points say how much more often such a step occurs in runs that
+    exhaust their budget than in healthy ones, and never fall below zero. So a bad stretch counts,
+    and so does a long run of little progress, but not an occasional failure.
     """
 
     __slots__ = (
@@ -116,20 +118,20 @@ class FruitlessStepsDetector(GradedDetector):
         self._use = settings
         self._heard = RecentWords()
         self._place = -1
-        """Where among the steps of work the last words were."""
+        """Index among the steps of work of the last words."""
         self._said = 0
-        """How many words came one after another since."""
+        """Number of consecutive turns of words since."""
         self._idle = -1
-        """Which step of work last brought nothing, or found nothing."""
+        """Index of the last step that yielded or found nothing."""
         self._changes = -1
-        """How many steps had changed files when one last failed."""
+        """Number of file-changing steps when a step last failed."""
         self._asked = False
         """Whether the last words were a question."""
         self._misses = Misses()
         self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while the points are enough; work that gets better begins anew."""
+        """Return a finding while there are enough points; an improvement starts the count anew."""
         act = seen.act
         if not isinstance(event, Step) or not (act.work or act.facets & _WORDS):
             return ()
@@ -151,7 +153,7 @@ class FruitlessStepsDetector(GradedDetector):
         return self.find(self._points, summary, self._steps)
 
     def _worth(self, step: Step, seen: Seen) -> int:
-        """The points of a step: more than nothing for one that brings nothing."""
+        """Return the points of a step: positive if it yields nothing."""
         use, repeat, act = self._use, seen.echo.repeat, seen.act
         if act.facets & _WORDS:
             return self._worth_said(step, seen)
@@ -173,7 +175,7 @@ class FruitlessStepsDetector(GradedDetector):
         return self._worth_look(step, seen)
 
     def _worth_look(self, step: Step, seen: Seen) -> int:
-        """The points of a step that did not fail, and is no repetition but perhaps of a search."""
+        """Return the points of a step that neither failed nor repeats another, except a search."""
         use, repeat, act = self._use, seen.echo.repeat, seen.act
         nothing = act.facets & Facet.NOTHING
         if nothing and self._misses.add(step, seen.changes):
@@ -188,7 +190,7 @@ class FruitlessStepsDetector(GradedDetector):
         return -self._taken_off(step, seen)
 
     def _taken_off(self, step: Step, seen: Seen) -> int:
-        """The points that a step takes off which may have brought something."""
+        """Return the points to subtract for a step that may have yielded something."""
         act = seen.act
         if act.waits:
             return 0  # what others do is not done yet
@@ -201,7 +203,7 @@ class FruitlessStepsDetector(GradedDetector):
         return self._use.edited if small else self._use.other
 
     def _worth_said(self, step: Step, seen: Seen) -> int:
-        """The points of a turn, or of a tool for words together with its answer."""
+        """Return the points of a turn, or of a tool for words together with its answer."""
         use, repeat = self._use, seen.echo.repeat
         stale, goes_on = self._heard.stale(step), self._goes_on(seen)
         asked, self._asked = self._asked, is_question(step)
@@ -223,14 +225,16 @@ class FruitlessStepsDetector(GradedDetector):
         return -use.edited if self._said < _TALK else 0
 
     def _goes_on(self, seen: Seen) -> bool:
-        """Whether words come after words, without an act between them."""
+        """Whether words follow words without an act in between."""
         before, self._place = self._place, seen.place
         goes_on = seen.place - seen.act.work == before
         self._said = self._said + 1 if goes_on else 0
         return goes_on
 
     def _fails(self, step: Step, seen: Seen) -> int:
-        """A failure that moved after a change is how one works; a known one is half a repeat."""
+        """Return the points of a failure: one that moved after a change is progress, a known one a
+        half repeat.
+        """
         first = self._changes < 0
         changed, self._changes = seen.changes != self._changes, seen.changes
         new = first or not seen.act.failure or Movement.NEW_FAILURE in seen.moved.kinds
@@ -251,7 +255,7 @@ class FruitlessStepsDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """While there are points, any step takes some off."""
+        """While there are points, any step may subtract some."""
         return self._points > 0
 
     def _forget(self) -> None:
@@ -264,17 +268,17 @@ class FruitlessStepsDetector(GradedDetector):
 
 
 def _may_succeed_later(step: Step) -> bool:
-    """Whether a failure says that the same may succeed a little later."""
+    """Whether a failure suggests a retry."""
     return len(step.output) <= _ANSWER and _ASKS_RETRY.search(step.output) is not None
 
 
 def _shows_page(step: Step) -> bool:
-    """Whether a step shows a page, so that the same one under another name is no news."""
+    """Whether a step shows a page; the same page under another name is no news."""
     return len(step.output) >= _PAGE and _SHOWS.search(step.tool) is not None
 
 
 def _shows_all_the_same(step: Step, seen: Seen) -> bool:
-    """Whether a tool, or a server, told once more what it told before other things changed."""
+    """Whether a tool or a server repeated an answer after other things changed."""
     told = seen.echo.repeat is Repeat.VERIFIED and len(step.output) >= _PAGE // 2
     asks = not seen.act.shell or _ASKS_SERVER.search(step.args) is not None
     return told and seen.act.check is CheckKind.NONE and asks

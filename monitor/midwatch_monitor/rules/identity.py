@@ -1,7 +1,7 @@
 """When two acts are the same act, and two results the same result.
 
-What differs between two runs of the same thing is taken out of a text first. Narrow on purpose: a
-count of failures or of items says how the work stands, and stays.
+Differences between two runs of the same thing are removed from texts first. This is narrow on
+purpose: a number of failures or of items shows progress, and is kept.
 """
 
 import json
@@ -27,16 +27,16 @@ _AGO = "(?:[mhdw]|days?|weeks?) ago"
 
 
 class _Mask(NamedTuple):
-    """What is taken out of a text.
+    """A pattern that is removed from texts.
 
-    Patterns begin with the characters that they can begin with: otherwise `re` tries them at every
-    place of a text, which takes two to ten times as long.
+    Patterns begin with the characters they can begin with: otherwise `re` tries them at every
+    position of a text, which takes two to ten times as long.
     """
 
     instead: str
     pattern: re.Pattern[str]
     rough: str
-    """In the syntax of RE2, what is wherever the pattern is, and elsewhere seldom."""
+    """An RE2 pattern that matches wherever the pattern does, and seldom elsewhere."""
 
 
 _HEX = (
@@ -77,7 +77,7 @@ _MASKS = (
     _Mask("<time>", re.compile(r"\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b"), r"1[5-9]\d{8}"),
     _Mask(
         "<duration>",
-        # What is still to come shows how the work stands, and stays.
+        # Remaining time shows progress, and is kept.
         re.compile(
             r"\d(?<=\b\d)(?<!emaining \d)(?<!emaining: \d)(?<!left: \d)"
             r"(?<!ETA \d)(?<!ETA: \d)(?<!eta \d)(?<!eta: \d)"
@@ -89,19 +89,19 @@ _MASKS = (
     ),
     _Mask(
         r"\1<duration>",
-        # A line of a step of `docker build`, with the seconds since that began.
+        # A line of a `docker build` step, with the seconds since the step began.
         re.compile(r"(?m)^(#\d+ )\d+\.\d+\b"),
         r"(?m)^#\d+ \d+\.\d",
     ),
     _Mask(
         "<duration>",
-        # The last column of a table that tells how long ago.
+        # The age in the last column of a table.
         re.compile(r"(?m)(?<=  )\d+[dhm](?:\d+[hms])?$"),
         r"(?m)  \d+[dhm](?:\d+[hms])?$",
     ),
     _Mask(
         "<duration>",
-        # How long it has lasted, in words or in brackets.
+        # A duration after `for` or `since`, or in brackets.
         re.compile(r"(?:(?<=\bfor )|(?<=\bsince )|(?<=\())\d+[mhd](?:\d+[hms])?\b"),
         r"(?:\bfor |\bsince |\()\d+[mhd]",
     ),
@@ -134,7 +134,7 @@ _MASKS = (
     ),
     _Mask(
         r"\1<name>",
-        # What a page puts behind its address to tell one look from another.
+        # A parameter that a page adds to its address to make each request unique.
         re.compile(r"((?<=[\w/])[#?&](?:_|t|ts|rand|nonce|cb|sid|token)=)[\w.-]*\d[\w.-]*"),
         r"[#?&](?:_|t|ts|rand|nonce|cb|sid|token)=\S*\d",
     ),
@@ -147,7 +147,7 @@ _MASKS = (
     ),
     _Mask(
         r"\1<name>",
-        # What a shell says of a job in the background.
+        # A shell's message about a background job.
         re.compile(r"(?m)^(\[\d+\] )\d+$"),
         r"(?m)^\[\d+\] \d+$",
     ),
@@ -162,7 +162,7 @@ _MASKS = (
         r"(?:[Tt]hread-|goroutine |tid[ =:]+)\d",
     ),
     _Mask("<name>", re.compile(rf"(?i:\b{_BEFORE_COUNT})\d+\b"), rf"(?i){_BEFORE_COUNT}\d"),
-    # What a snapshot of a page calls its parts, anew each time.
+    # References to parts of a page, which are renumbered in each snapshot.
     _Mask("<name>", re.compile(r"(?i:\bref[ =])e\d+\b"), r"(?i)ref[ =]e\d"),
     _Mask(
         "<place>",
@@ -185,17 +185,17 @@ _LINES = (
         ),
         r"(?i:line )\d|[(\[]\d+,\d+[)\]]|\.[a-z]{1,4}:\d",
     ),
-    # Java names the method, and its line after it.
+    # In Java the line number follows the method.
     _Mask(r"\1:<line>", re.compile(r"(\.[A-Za-z_]\w*):\d+\b"), r"\.[A-Za-z_]\w*:\d+\b"),
 )
 
 
 _ANY = re.compile(r"\d|tmp|/var/folders/")
-"""What stands in each text that has something to be masked."""
+"""Found in each text that has anything to mask."""
 
 
 class _Masks:
-    """Masks a text, looking only once for all that may be in it."""
+    """Masks a text after a single search for everything that may be in it."""
 
     def __init__(self, masks: Sequence[_Mask]) -> None:
         self._masks = masks
@@ -215,12 +215,14 @@ _WITH_LINES = _Masks((*_MASKS, *_LINES))
 
 
 def mask(text: str) -> str:
-    """A text without times, durations, addresses, process numbers and temporary paths."""
+    """Return a text without times, durations, addresses, process numbers and temporary paths."""
     return _ALWAYS.sub(text)
 
 
 def mask_lines(text: str) -> str:
-    """A text without line numbers too: an edit above a failure moves it, and changes nothing."""
+    """Return a text also without line numbers: an edit above a failure moves it, but changes
+    nothing.
+    """
     return _WITH_LINES.sub(text)
 
 
@@ -230,9 +232,9 @@ NO_WORK = frozenset(
     {"reflect", "report_error", "check_plan", "complete_step", "set_plan", "request_budget"}
     | {"read_board", "record_fact", "search_facts", "finish_plan_step"}
 )
-"""Tools that Midwatch itself gives to workers to report and to plan: calling them moves nothing.
+"""Midwatch's own tools for reporting and planning: calling them moves nothing.
 
-The last one is that of older journals.
+The last one is from older journals.
 """
 
 _GOES_BACK = re.compile(r"(?i)(?:^|_)(?:go|navigate|history|browser)_?back$")
@@ -240,12 +242,12 @@ _GOES_BACK = re.compile(r"(?i)(?:^|_)(?:go|navigate|history|browser)_?back$")
 _KEYS = re.compile(r"(?i)(?:^|_)(?:computer|keys?|press|hotkey)(?:_|$)")
 """Tools that press keys."""
 _BACK_KEYS = re.compile(r'(?i)"(?:alt|cmd|meta)\+(?:arrow)?left"')
-"""Keys by which it does."""
+"""Keys by which a browser goes back a page."""
 _KEYS_IN = 80
-"""Characters of arguments in which they stand."""
+"""Characters of arguments in which they are searched."""
 
 HELD_BACK = "[midwatch] refused: "
-"""How the result of a call begins that the watch turned away: it never ran."""
+"""Start of the result of a call that was refused and never ran."""
 
 _WAITING = re.compile(
     r"(?i)^(?:sleep|wait|await)(?:_\w+)?$|_wait$|^(?:BashOutput|TaskOutput|ask_(?:user|human)\w*)$"
@@ -255,30 +257,30 @@ _AWAITS = re.compile(
     r"|(?:^|[_.])(?:e?mail|mailbox|inbox|messages?)[_.](?:check|poll|refresh|new|unread)$"
     r"|(?:^|[_.])(?:check|poll|refresh)_(?:e?mails?|mailbox|inbox|messages?|repl(?:y|ies))$"
 )
-"""Tools that wait for somebody's words, or look whether they have come."""
+"""Tools that wait for somebody's message, or look whether one has come."""
 _NO_COMMAND = re.compile(r'\s*|\{\s*"(?:command|cmd)"\s*:\s*"\s*"[^{}]*\}')
 """An empty command only asks a running one for more output."""
 _ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")
 _AFTER_SLEEP = re.compile(r"^sleep\s+[\d.]+[smhd]?\s*(?:&&|;)\s*")
-"""To wait longer before the same act makes it no other one."""
+"""A longer wait before the same act makes it no different act."""
 _KEEPS = re.compile(r"(?i)(?:^|[_.])(?:push|commit|publish)(?:_|$)")
-"""Tools that keep what was done, and answer with its name."""
+"""Tools that store work, and answer with its name."""
 _HANDLES = re.compile(
     r"(?i)(?:^|[_.])(?:add|create|insert|post|submit|send|order|register|import|upload"
     r"|move|label|tag|archive|mark|delete|remove|close|override|replace|set|update|put|book"
     r"|reserve|cancel|dm|mail|notify|(?:re)?assign)(?:_|$)"
 )
-"""Tools that handle one thing of many, and answer with a receipt, perhaps with its number."""
+"""Tools that handle one of many items, and answer with a receipt, perhaps with its number."""
 _SAYS_DONE = re.compile(
     r"(?i)\W*(?:\w+ ){0,3}(?:saved|created|updated|posted|submitted|added|booked|uploaded|sent)\b"
 )
-"""How a receipt begins, whatever the tool is called."""
+"""Start of a receipt, whatever the tool is called."""
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
 _RECEIPT = 80
-"""Characters up to which such an answer only says so."""
+"""Longest receipt, in characters."""
 _COMMAND_KEYS = ("command", "cmd", "script")
 _SHELL_KEYS = ("input", "line", "code")
-"""What shells call it that are known as such."""
+"""Names of the command argument in known shells."""
 _QUOTED_KEYS = ('"command"', '"cmd"', '"script"')
 _TELLING_KEYS = frozenset(
     {
@@ -292,33 +294,34 @@ _TELLING_KEYS = frozenset(
         "intent",
     }
 )
-"""Arguments that only say why, beside others: they differ from call to call, and do nothing."""
+"""Arguments that only give a reason, beside others: they vary and have no effect."""
 SHELLS = frozenset(
     {"bash", "shell", "run_command", "execute_bash", "terminal", "sh", "exec", "run_shell_command"}
 )
-"""Tools whose one argument is a command of a shell."""
+"""Tools whose only argument is a shell command."""
 
 _CODE_KEYS = frozenset({"code", "source", "query", "sql"})
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))(?:#|//|--)(?:\s.*|)$")
 _DECODER = json.JSONDecoder()
 _SORTED = json.JSONEncoder(sort_keys=True)
 _BLANK = " \t\n\r"
-"""What may stand after a JSON value."""
+"""What may follow a JSON value."""
 _UNWRITTEN = blake2b(digest_size=8)
-"""Copied for each digest: a new one takes half as long again, for its options."""
+"""Copied for each digest: creating a new one takes half as long again, for its options."""
 LOOKED_AT = 20_000
-"""Characters of an output that are compared; of a longer one its head and its tail."""
+"""Characters of an output that are compared: the head and the tail of a longer one."""
 SHORT = 512
-"""Up to this many characters an output is masked at once: cheaper than to look whether it must."""
+"""Outputs up to this length are masked at once, which is faster than checking whether they must be.
+"""
 
 
 def held_back(step: Step) -> bool:
-    """Whether the watch turned the call away."""
+    """Whether Midwatch refused the call."""
     return step.ok is False and step.output.startswith(HELD_BACK)
 
 
 def waits(step: Step) -> bool:
-    """Whether an act only lets time pass, or asks for what another does."""
+    """Whether an act only waits, or asks for what another does."""
     tool = _tool(step.tool)
     if tool.waits or (tool.shell and _NO_COMMAND.fullmatch(step.args)):
         return True
@@ -326,17 +329,17 @@ def waits(step: Step) -> bool:
 
 
 def handles(tool: str) -> bool:
-    """Whether a tool handles one thing of many, and answers with no more than a receipt."""
+    """Whether a tool handles one of many items, and answers only with a receipt."""
     return _tool(tool).handles
 
 
 def keeps(tool: str) -> bool:
-    """Whether a tool keeps what was done, under a name that it answers."""
+    """Whether a tool stores work under a name that it answers with."""
     return _tool(tool).keeps
 
 
 def awaits(tool: str) -> bool:
-    """Whether a tool waits for somebody's words."""
+    """Whether a tool waits for somebody's message."""
     return _tool(tool).awaits
 
 
@@ -347,7 +350,7 @@ def goes_back(step: Step) -> bool:
 
 
 class _Tool(NamedTuple):
-    """What the name of a tool says of its calls."""
+    """What a tool's name says about its calls."""
 
     waits: bool
     awaits: bool
@@ -372,12 +375,12 @@ def _tool(name: str) -> _Tool:
 
 
 def command(step: Step) -> str:
-    """The shell command of a step; empty for a tool that has none."""
+    """Return the shell command of a step; empty if its tool has none."""
     return shell_call(step)[0]
 
 
 def shell_call(step: Step) -> tuple[str, Arguments | None]:
-    """The shell command of a step, with the arguments if they had to be read for it."""
+    """Return the shell command of a step, and its arguments if they had to be parsed."""
     args = step.args
     if not args.startswith("{"):
         return args if _tool(step.tool).shell else "", None
@@ -399,10 +402,10 @@ def _may_command(args: str) -> bool:
 
 
 def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
-    """What was done: the tool with its arguments, without comments and white space.
+    """Return a digest of the act: the tool with its arguments, without comments and white space.
 
-    `line` is the step's command, `arguments` are its own where they were read before. What is
-    written to a file counts as it is.
+    `line` is the step's command, `arguments` its arguments if they were parsed before. Text written
+    to a file counts as it is.
     """
     args = step.args
     known = _arguments(args) if arguments is None and args.startswith("{") else arguments
@@ -416,9 +419,9 @@ def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
 
 
 def _effective_arguments(raw: Arguments, step: Step, line: str) -> str:
-    """The arguments that do something, as far as the command does not hold them: sorted JSON.
+    """Return the arguments that have an effect and are not in the command, as sorted JSON.
 
-    Most are plain words, and written here: an encoder is set up anew for each object.
+    Most are plain words, and written here, as setting up an encoder for each object is slow.
     """
     written: list[str] = []
     for key in sorted(raw):
@@ -440,10 +443,10 @@ def _clean(key: str, value: str) -> str:
 
 
 def answer(step: Step, *, precise: bool = True, whole: bool = False) -> str:
-    """What came of it, as it is compared.
+    """Return the output in the form that is compared.
 
-    The precise one is masked. The other is cheap, and equal to it where nothing had to be masked.
-    Of an act that was to measure times, or whose answer names what was kept, all counts.
+    The precise form is masked. The other is cheap, and equal to it if there is nothing to mask. Of
+    an act that measures times, or whose answer names stored work, the whole output counts.
     """
     output = looked_at(step.output).strip()
     if whole:
@@ -452,9 +455,9 @@ def answer(step: Step, *, precise: bool = True, whole: bool = False) -> str:
 
 
 def result(step: Step, said: str) -> int:
-    """What came of it, by its `answer`; 0 where the output says nothing.
+    """Return a digest of the result by its `answer`; 0 if the output says nothing.
 
-    What is made or sent again is the same, whatever number the receipt has.
+    Something created or sent again is the same, whatever number the receipt has.
     """
     if len(said) <= _RECEIPT and (handles(step.tool) or _SAYS_DONE.match(said)):
         said = _NUMBERED.sub("", said)
@@ -462,7 +465,7 @@ def result(step: Step, said: str) -> int:
 
 
 def looked_at(text: str) -> str:
-    """The part of a text that is compared."""
+    """Return the part of a text that is compared."""
     if len(text) <= LOOKED_AT:
         return text
     half = LOOKED_AT // 2
@@ -470,10 +473,10 @@ def looked_at(text: str) -> str:
 
 
 def digest(text: str) -> int:
-    """A text as a number of 64 bits, the same in every process.
+    """Return a text as a 64-bit number that is the same in every process.
 
-    Python's own `hash` is another one at each start: what a full memory forgets, and so the alerts,
-    would differ between the live run, its replay and its rebuilding.
+    Python's own `hash` differs at each start: what a full memory forgets, and so the alerts, would
+    differ between the live run, its replay and its rebuilding.
     """
     written = _UNWRITTEN.copy()
     written.update(text.encode(errors="surrogatepass"))
@@ -481,7 +484,7 @@ def digest(text: str) -> int:
 
 
 def _arguments(args: str) -> Arguments:
-    """The object that a text stands for which begins as one; empty where it is none."""
+    """Return the object in a text that begins like one; empty if it is none."""
     try:
         raw, end = _DECODER.raw_decode(args)
     except (ValueError, RecursionError):  # what a worker calls a tool with may be anything

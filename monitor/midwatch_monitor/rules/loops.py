@@ -1,4 +1,4 @@
-"""The rules over work that only repeats itself."""
+"""The rules about repeated work."""
 
 from collections.abc import Sequence
 
@@ -19,10 +19,10 @@ _HALF = frozenset({Repeat.VERIFIED, Repeat.LOOKED})
 
 
 class RedundantStepsDetector(GradedDetector):
-    """How many of the last steps of work could tell nothing new.
+    """How many of the last steps of work could not tell anything new.
 
-    A step that gives a result again counts one; what succeeds again after a change, half. This
-    covers long cycles, and going over the same files again, with other steps between.
+    A step that repeats a result counts one; a repeated success after a change counts half. This
+    covers long cycles, and going over the same files again with other steps in between.
     """
 
     __slots__ = ("_full", "_half", "_window")
@@ -38,7 +38,9 @@ class RedundantStepsDetector(GradedDetector):
         self._half = Recent(settings.window)
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while enough of the window repeats; work that gets better begins it anew."""
+        """Return a finding while enough of the window repeats; an improvement starts the count
+        anew.
+        """
         if seen.act.better:
             self._forget()
             return self.clear()
@@ -55,7 +57,7 @@ class RedundantStepsDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """While it stands, any step may end it."""
+        """While a finding stands, any step may end it."""
         return self.stands
 
     def _forget(self) -> None:
@@ -68,7 +70,7 @@ class RedundantStepsDetector(GradedDetector):
 
 
 class RepeatedCallDetector(GradedDetector):
-    """The same call gives the same result, one after another."""
+    """The same call gives the same result several times in a row."""
 
     __slots__ = ("_count", "_first", "_place")
     rule = "repeated_call"
@@ -81,10 +83,10 @@ class RepeatedCallDetector(GradedDetector):
         self._count = 1
         self._first = 0
         self._place = 0
-        """Where among the steps of work the last call of the row stands."""
+        """Index among the steps of work of the last call in the row."""
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while the calls in a row are enough; any other call clears it."""
+        """Return a finding while there are enough calls in a row; any other call clears it."""
         if not seen.act.work or not isinstance(event, Step):
             return ()
         again = seen.echo.distance == 1 and seen.echo.repeat in FULL
@@ -103,7 +105,9 @@ class RepeatedCallDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """While it stands, any other call ends it. After a restart the next call is the first."""
+        """While a finding stands, any other call ends it. After a restart the next call is the
+        first.
+        """
         return self.stands or not self._count
 
     def restart(self) -> None:
@@ -112,10 +116,10 @@ class RepeatedCallDetector(GradedDetector):
 
 
 class CycleDetector(GradedDetector):
-    """A series of steps comes again and again with the same results.
+    """A sequence of steps is repeated with the same results.
 
-    Each step of a cycle is a repetition at the same distance, so one number follows cycles of any
-    period. One step between may disturb it for each time round.
+    Each step of a cycle repeats one at the same distance, so a single number covers cycles of any
+    period. One other step may interrupt each round.
     """
 
     __slots__ = ("_longest", "_period", "_place", "_run", "_since_miss")
@@ -128,11 +132,11 @@ class CycleDetector(GradedDetector):
         super().__init__(settings)
         self._longest = settings.max_period
         self._place = 0
-        """Where among the steps of work the last one stands that fitted."""
+        """Index among the steps of work of the last one that fitted."""
         self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while the steps go round; the value is how often they did."""
+        """Return a finding while the cycle continues; the value is the number of rounds."""
         if not seen.act.work:
             return ()
         if not self._fits(seen):
@@ -145,7 +149,7 @@ class CycleDetector(GradedDetector):
         return self.find(value, summary, (first, seen.act.number))
 
     def _fits(self, seen: Seen) -> bool:
-        """Take in one step; answers whether it goes on with a cycle, or may begin one."""
+        """Take in one step; return whether it continues a cycle, or may begin one."""
         missed = seen.place - self._place - 1
         if self._period and missed and not self._forgiven(missed):
             self._forget()
@@ -162,12 +166,12 @@ class CycleDetector(GradedDetector):
         return True
 
     def _forgiven(self, missed: int) -> bool:
-        """One step that does not fit is forgiven once the cycle went round since the last one."""
+        """Whether a gap is forgiven: one step, if a full round has passed since the last gap."""
         return missed == 1 and 0 < self._period <= self._since_miss
 
     @property
     def awake(self) -> bool:
-        """While it stands, steps that do not fit end it."""
+        """While a finding stands, steps that do not fit end it."""
         return self.stands
 
     def _forget(self) -> None:

@@ -1,4 +1,4 @@
-"""What the rules remember, in room that never grows: numbers by key, and file contents."""
+"""Bounded memory for the rules: numbers by key, and file contents."""
 
 from array import array
 from collections.abc import Hashable, Sequence
@@ -16,28 +16,29 @@ _BOTH = 2 * _WAYS
 
 
 class Memory:
-    """Remembers a number for each of the newest keys; the room is taken at once and never grows.
+    """Remembers a number for each of the newest keys, in a fixed amount of memory.
 
-    Keys are digests of 64 bits, of which 32 are kept; numbers have 32. A key has four places where
-    it may stand, and the oldest of the four gives way: forgetting is sometimes early, never late.
+    Keys are 64-bit digests, of which 32 bits are kept; numbers have 32 bits. A key has four
+    possible slots, and the oldest of the four is replaced, so a key may be forgotten early, never
+    late.
     """
 
     __slots__ = ("_mask", "_places")
 
     def __init__(self, room: int) -> None:
         self._mask = room // _WAYS - 1
-        # Four keys and then their four numbers, again and again.
+        # Groups of four keys followed by their four numbers.
         self._places = array("I", bytes(8 * room))
 
     def get(self, key: int) -> int | None:
-        """The number of a key, or `None` for one that is not remembered."""
+        """Return the number of a key, or `None` if it is not remembered."""
         at = (key & self._mask) * _BOTH
         tag = key >> 32
         four = self._places[at : at + _WAYS]
         return self._places[at + _WAYS + four.index(tag)] if tag in four else None
 
     def put(self, key: int, number: int) -> int | None:
-        """Remember a number; answers the one before, or `None` for a key that is new here."""
+        """Store a number; return the previous one, or `None` for a new key."""
         at = (key & self._mask) * _BOTH
         tag = key >> 32
         places = self._places
@@ -47,14 +48,14 @@ class Memory:
             before = places[place]
             places[place] = number
             return before
-        # All eight move up by one: the last key gives way to the first number, and so on.
+        # Shift keys and numbers of the group by one; the oldest of each drops out.
         places[at + 1 : at + _BOTH] = places[at : at + _BOTH - 1]
         places[at], places[at + _WAYS] = tag, number
         return None
 
 
 def remember(memory: dict[K, V], key: K, value: V, limit: int) -> K | None:
-    """Put a key at the young end of a dict; answers the oldest key if it had to go."""
+    """Put a key at the young end of a dict; return the oldest key if it was dropped."""
     memory.pop(key, None)
     memory[key] = value
     if len(memory) <= limit:
@@ -68,19 +69,19 @@ _SEPARATORS_TO_BLANKS = bytes(
     each if each > 127 or chr(each).isalnum() or chr(each) in "_@/.-" else ord(" ")
     for each in range(256)
 )
-"""For `translate`: what is no part of a word, a number or a path becomes a blank."""
+"""For `translate`: everything that is no part of a word, a number or a path becomes a blank."""
 _ROOM = 256
-"""Words and lines that are remembered."""
+"""Number of words and lines that are remembered."""
 _LONG = 3000
-"""Characters up to which an answer may have nothing new; a longer one always counts as new."""
+"""Characters up to which an answer can be stale; a longer one always counts as new."""
 _FEW = 3
-"""Different words, or lines, that an answer has at least: "ok" and "done" come after anything."""
+"""Distinct words or lines that a stale answer has at least: "ok" and "done" follow anything."""
 
 
 class RecentSums:
-    """Remembers the newest of many checksums of 32 bits; the oldest go first.
+    """Remembers the newest of many 32-bit checksums.
 
-    Slower than a `Memory` for one of them, and faster for thirty; and it forgets none early.
+    For one checksum it is slower than a `Memory`, for thirty faster; and it forgets none early.
     """
 
     __slots__ = ("_known", "_room")
@@ -90,14 +91,14 @@ class RecentSums:
         self._known = array("I")
 
     def learn(self, sums: set[int]) -> set[int]:
-        """Those that were not known; they are from now on."""
+        """Add checksums; return those that were not known."""
         if new := sums.difference(self._known):
             self._known.extend(new)
             del self._known[: -self._room]
         return new
 
     def forget(self) -> None:
-        """Nothing is known."""
+        """Forget everything."""
         self._known = array("I")
 
 
@@ -107,13 +108,14 @@ class Vocabulary:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        # By their checksums, which are the same in every process.
+        # Checksums, which are the same in every process.
         self._known = RecentSums(_ROOM)
 
     def learn(self, answer: str, *, anew: bool) -> bool:
-        """Whether there is anything new in an answer, whose words or lines are known from now on.
+        """Learn an answer; return whether it contains anything new.
 
-        One of very few words, or of very many lines, counts as new. `anew` forgets all first.
+        Answers of very few words, and very long ones, always count as new. `anew` forgets
+        everything first.
         """
         if anew:
             self._known.forget()
@@ -125,7 +127,7 @@ class Vocabulary:
 
 
 def _words(text: bytes) -> list[bytes]:
-    """Words, numbers and paths, without the full stop that ends a sentence."""
+    """Return words, numbers and paths, without full stops at the end of sentences."""
     ends = text.replace(b".\n", b"\n").replace(b". ", b" ").rstrip(b".")
     return ends.translate(_SEPARATORS_TO_BLANKS).split()
 
@@ -137,7 +139,7 @@ _HALF = 0xFFFFFFFF
 
 
 class EditMark(NamedTuple):
-    """An edit as it is compared: digests instead of a path and a content."""
+    """An edit in a form that is fast to compare: digests instead of path and content."""
 
     path: str
     own: bool
@@ -145,17 +147,17 @@ class EditMark(NamedTuple):
     deleted: bool
     file: int
     content: int
-    """32 bits of the content; 0 where the edit does not say."""
+    """32 bits of the content's digest; 0 if the edit has none."""
     both: int
-    """The content of this very file."""
+    """Digest of path and content together."""
     taken: int = 0
-    """What was taken out of it, where only that is known."""
+    """Digest of the removed text, if only that is known."""
     given: int = 0
-    """What was put there instead."""
+    """Digest of the text put in its place."""
 
 
 def marks(edits: Sequence[Edit], taken: str = "", given: str = "") -> tuple[EditMark, ...]:
-    """Edits as they are compared. Of a single one that says no more, the texts that it swaps."""
+    """Return edits as marks; for a single edit without a digest, with the texts it exchanges."""
     return tuple(_mark(edit, taken.strip(), given.strip()) for edit in edits)
 
 
@@ -174,19 +176,19 @@ def _mark(edit: Edit, taken: str, given: str) -> EditMark:
 
 
 class Touch(NamedTuple):
-    """What one edit by the worker did to a file."""
+    """The effect of one edit by the worker on a file."""
 
     path: str
     same: bool = False
-    """It left the file as it was."""
+    """The content is unchanged."""
     back: bool = False
-    """It put the file back to a content that it had before."""
+    """The file has an earlier content again."""
     new: bool = False
-    """The file has a content that it never had. Of an edit that does not say, nothing is known."""
+    """The file has a content it never had; false if the edit does not tell."""
 
 
 class Contents:
-    """Remembers what each file contains, and what it contained before."""
+    """Remembers the present and the earlier contents of each file."""
 
     __slots__ = ("_known", "_now")
 
@@ -195,7 +197,7 @@ class Contents:
         self._known = Memory(_CONTENTS)
 
     def observe(self, edits: Sequence[EditMark]) -> tuple[Touch, ...]:
-        """What the worker's edits of a step did, the last one of each file. All are learned."""
+        """Learn a step's edits; return the effects of the worker's, the last one of each file."""
         if len(edits) == 1:
             touch = self._touch(edits[0])
             return (touch,) if edits[0].own else ()

@@ -1,4 +1,4 @@
-"""Other thresholds for some workers and some tools."""
+"""Different thresholds for some workers and some tools."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ _THRESHOLDS = ("notice_after", "warn_after", "critical_after")
 
 
 def for_worker(rules: Rules, worker: str) -> Rules:
-    """The rules as they hold for one worker; raises pydantic's ValidationError for a wrong key."""
+    """Return the rules for one worker; raises pydantic's ValidationError for a wrong key."""
     if not worker:
         return rules
     changed = {
@@ -24,7 +24,7 @@ def for_worker(rules: Rules, worker: str) -> Rules:
 
 
 def rule_settings(rules: Rules) -> dict[str, RuleSettings]:
-    """The settings of every rule under its name, in the order of the configuration."""
+    """Return the settings of every rule by name, in the order of the configuration."""
     return {name: getattr(rules, name) for name in _names(type(rules))}
 
 
@@ -42,10 +42,10 @@ def _merge(settings: RuleSettings, changes: Mapping[str, object]) -> RuleSetting
 
 
 class ToolDetector(Detector):
-    """A detector that keeps to the thresholds of the tool of each step.
+    """A detector that uses the thresholds of each step's tool.
 
-    It counts with the widest thresholds of them all, and what it finds is graded anew by those of
-    the tool. Raises pydantic's ValidationError for a wrong key.
+    It counts with the widest thresholds of them all, and regrades its findings by those of the
+    tool. Raises pydantic's ValidationError for a wrong key.
     """
 
     __slots__ = ("_by_tool", "_detector", "_settings", "hears", "rule", "windowed")
@@ -61,7 +61,7 @@ class ToolDetector(Detector):
         self.windowed = self._detector.windowed
 
     def _widest(self) -> RuleSettings:
-        """Settings under which whatever one of the tools calls for is found."""
+        """Return settings wide enough to find whatever any of the tools' thresholds ask for."""
         every = (self._settings, *self._by_tool.values())
         graded = [each for each in every if isinstance(each, Graded)]
         if not graded:
@@ -77,7 +77,7 @@ class ToolDetector(Detector):
         return self._detector.awake
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """What the detector finds, graded anew; nothing of a tool that it is off for."""
+        """Return the detector's answers, regraded; none for a tool for which it is off."""
         if isinstance(event, Change):
             return self._detector.observe(event, seen)
         settings = self._by_tool.get(event.tool, self._settings)
@@ -90,7 +90,7 @@ class ToolDetector(Detector):
 
 
 def _regrade(answer: RuleAnswer, settings: RuleSettings) -> RuleAnswer:
-    """A finding as these thresholds have it; a clear where they are not reached."""
+    """Return a finding regraded by these thresholds, or a clear if they are not reached."""
     if isinstance(answer, Clear) or not isinstance(settings, Graded):
         return answer
     severity = settings.grade(answer.value)

@@ -1,8 +1,8 @@
-"""An output without what agents' programs put around it.
+"""Removes the wrappers that agents' programs put around an output.
 
-The same answer comes as a bare text, as the content list of the Model Context Protocol, as an
-object with the exit code beside it, or with a trailer that names the folder. Rules that compare
-outputs, or read how one begins, would be blind for what is inside.
+The same answer may come as plain text, as the content list of the Model Context Protocol, as an
+object with the exit code beside it, or with a trailer that names the folder. Without this, rules
+that compare outputs, or read their beginning, would miss what is inside.
 """
 
 import json
@@ -14,13 +14,13 @@ from typing import cast
 from midwatch_monitor.records import Step, StepKind
 
 _JSON = {"{": "}", "[": "]"}
-"""How an output begins that may be JSON, and how it must end then."""
+"""First characters of an output that may be JSON, and the last ones they require."""
 _NESTED = 3
-"""Wrappings around one another that are taken off."""
+"""Number of nested wrappers that are removed."""
 _LONGEST = 20_000
-"""Characters of an output that is read as JSON; a longer one is compared as it is."""
+"""Longest output that is parsed as JSON; a longer one is compared as it is."""
 _INSIDE = ("output", "data", "result", "content", "stdout")
-"""Where an object that only wraps an output has it."""
+"""Keys under which a wrapper object holds the output."""
 _BESIDE = frozenset(
     {
         "metadata",
@@ -34,29 +34,29 @@ _BESIDE = frozenset(
         "duration_ms",
     }
 )
-"""What such an object has beside it."""
+"""Other keys that a wrapper object may have."""
 _FAILED = frozenset({"error", "failed", "failure"})
-"""What its `status` says where the call failed."""
+"""Values of its `status` for a failed call."""
 _LED = re.compile(
     r"(?:Command executed\.\s*(?:Output:)?\s*"
     r"|Command: [^\n]*\n(?:Directory: [^\n]*\n)?(?:Output|Stdout): ?"
     r"|status: ?(?i:ok|success)\nresult: ?)"
 )
-"""What may stand before an output."""
+"""Text that may precede an output."""
 _TRAILED = re.compile(
     r"(?:\s*(?:\[(?:The command completed|Current working directory|Python interpreter)\b[^\n]*\]"
     r"|(?:Stderr|Error|Signal|Background PIDs|Process Group PGID): ?\((?:none|empty)\)"
     r"|(?:Exit Code|took_ms|duration_ms): ?[\d.]+))+\s*\Z"
 )
-"""What may stand after it."""
+"""Text that may follow an output."""
 _TRAILS = ("]", ")", *"0123456789")
-"""One of these is its end."""
+"""Possible last characters of such a trailer."""
 _TRAIL = 400
-"""Characters at the end of an output in which it stands."""
+"""Characters at the end of an output in which it is searched."""
 
 
 def unwrap(step: Step) -> Step:
-    """The step with its output as the tool itself gave it."""
+    """Return the step with its output as the tool itself gave it."""
     if step.kind is not StepKind.TOOL:
         return step
     output = step.output
@@ -102,13 +102,13 @@ def _inside_json(output: str) -> str:
 
 
 def _says_failure(raw: Mapping[str, object]) -> bool:
-    """Whether what stands beside the output says that the call failed, which must not be lost."""
+    """Whether the wrapper says that the call failed, which must not be lost."""
     bad = str(raw.get("status")).lower() in _FAILED
     return bad or raw.get("ok") is False or raw.get("success") is False or bool(raw.get("error"))
 
 
 def _joined(parts: Sequence[object], output: str) -> str:
-    """The texts of a content list; the output itself where it is another list."""
+    """Return the texts of a content list; the output itself for any other list."""
     texts: list[str] = []
     for part in parts:
         if not isinstance(part, dict):

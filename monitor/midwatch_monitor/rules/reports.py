@@ -1,4 +1,4 @@
-"""The rules over what a worker reports of itself, does not report, or says against the evidence."""
+"""The rules about what a worker reports, fails to report, or claims against the evidence."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ S = TypeVar("S", bound=RuleSettings)
 
 
 class CheckpointDetector(Detector, Generic[S]):
-    """Judges one number of the last checkpoints, or of the last one."""
+    """Judges one number of the last checkpoint, or of several."""
 
     __slots__ = ("_kept", "_settings", "_severity", "_window")
     evidence = EvidenceKind.REPORT
@@ -63,7 +63,9 @@ class CheckpointDetector(Detector, Generic[S]):
         self._kept: tuple[tuple[int, int], ...] = ()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding or a clear once the window is full. A pivot that ends a window is in none."""
+        """Return a finding or a clear once the window is full. A pivot ends a window and is in
+        none.
+        """
         if isinstance(event, Change) or event.checkpoint is None:
             return ()
         if self.windowed and seen.fresh and event.checkpoint.decision is Course.PIVOT:
@@ -80,11 +82,11 @@ class CheckpointDetector(Detector, Generic[S]):
 
     @abstractmethod
     def _read(self, checkpoint: Checkpoint) -> int:
-        """The number that is judged."""
+        """Return the number that is judged."""
 
     @abstractmethod
     def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
-        """The value and the summary of what these numbers show; `None` if that is nothing."""
+        """Return value and summary of a finding in these numbers; `None` if there is none."""
 
     def restart(self) -> None:
         self._kept = ()
@@ -99,12 +101,12 @@ def _make_finding(
 
 @lru_cache(maxsize=64)
 def _clear_answer(rule: str) -> Sequence[RuleAnswer]:
-    """What nearly every checkpoint is answered with: one for all attempts."""
+    """Return a shared clear: nearly every checkpoint is answered with it."""
     return (Clear(key=AlertKey(rule=rule)),)
 
 
 class ExplicitEscalationDetector(CheckpointDetector[ExplicitEscalation]):
-    """The worker asks for help, until a checkpoint no longer does."""
+    """The worker asks for help, until a later checkpoint no longer does."""
 
     __slots__ = ()
     rule = "explicit_escalation"
@@ -120,7 +122,7 @@ class ExplicitEscalationDetector(CheckpointDetector[ExplicitEscalation]):
 
 
 class ConfidenceDetector(CheckpointDetector[S]):
-    """Judges the stated confidence, unless that of the model proved to be worth nothing."""
+    """Judges the stated confidence, unless the model's confidence proved to be meaningless."""
 
     __slots__ = ("_counts",)
     hears = Facet.CHECKPOINT | Facet.CHANGE
@@ -150,7 +152,7 @@ class ConfidenceDetector(CheckpointDetector[S]):
 
 
 class LowConfidenceDetector(ConfidenceDetector[LowConfidence]):
-    """The stated confidence is under the threshold, not at it."""
+    """The stated confidence is below the threshold."""
 
     __slots__ = ()
     rule = "low_confidence"
@@ -166,7 +168,7 @@ class LowConfidenceDetector(ConfidenceDetector[LowConfidence]):
 
 
 class MultipleBlockersDetector(CheckpointDetector[MultipleBlockers]):
-    """One checkpoint names as many blockers as the threshold, or more."""
+    """One checkpoint names at least as many blockers as the threshold."""
 
     __slots__ = ()
     rule = "multiple_blockers"
@@ -185,10 +187,10 @@ class MultipleBlockersDetector(CheckpointDetector[MultipleBlockers]):
 
 
 class DecliningConfidenceDetector(ConfidenceDetector[DecliningConfidence]):
-    """The stated confidence fell over a full window by the threshold, or more, and does not rise.
+    """The stated confidence fell over a full window by at least the threshold, and does not rise.
 
-    Where the last checkpoint is more confident than the one before it, the fall is over: of 80, 28
-    and 60 the last two say that the worker found its way again.
+    If the last checkpoint is more confident than the one before it, the fall is over: of 80, 28 and
+    60 the last two say that the worker found its way again.
     """
 
     __slots__ = ()
@@ -228,13 +230,13 @@ class StalledProgressDetector(CheckpointDetector[StalledProgress]):
 
 
 _TALK = 13
-"""Turns of several speakers that weigh as much as five in a row of one."""
+"""Turns of several speakers that weigh as much as five in a row by one."""
 _REFLECT = "reflect"
-"""The tool by which a worker reports."""
+"""The tool with which a worker reports."""
 
 
 class MissedCheckpointDetector(GradedDetector):
-    """Counts model requests since the last checkpoint, where the worker could have given one."""
+    """Counts model requests since the last checkpoint in which the worker could have reported."""
 
     __slots__ = ("_halves", "_interval", "_offered", "_parked", "_request", "_since")
     rule = "missed_checkpoint"
@@ -251,7 +253,9 @@ class MissedCheckpointDetector(GradedDetector):
         self._since = 0
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while too many intervals have passed, and a clear where it no longer stands."""
+        """Return a finding while too many intervals have passed, and a clear when it no longer
+        holds.
+        """
         if isinstance(event, Change):
             return self._change(event)
         if event.checkpoint is not None:
@@ -267,7 +271,7 @@ class MissedCheckpointDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """Every request without a checkpoint counts, where one could have been given."""
+        """Every request in which a checkpoint could have been given counts."""
         return self._offered
 
     def _change(self, change: Change) -> Sequence[RuleAnswer]:
@@ -281,9 +285,10 @@ class MissedCheckpointDetector(GradedDetector):
         return () if self._offered and self._interval else self.clear()
 
     def _count(self, step: int, request: int, *, new: bool) -> Sequence[RuleAnswer]:
-        """One for each request, however many steps it has; half of one for a step of none known.
+        """Count one for each request with any number of steps, or a half for a step of unknown
+        request.
 
-        The rest of the request that held the checkpoint is not counted.
+        The rest of the request that contained the checkpoint is not counted.
         """
         self._halves += 2 * new if request else 1
         requests = self._halves // 2
@@ -297,9 +302,9 @@ class MissedCheckpointDetector(GradedDetector):
 class MonologueDetector(GradedDetector):
     """Turn after turn without any act.
 
-    Others who speak are answered, and what the harness could not read was meant as an act: such
-    turns are no monologue. A talk of several is one only where it goes on for much longer; answers
-    to questions do not count, nor do customers, who do what they are told between their turns.
+    Turns by others need answers, and turns that the harness could not read were meant as acts: both
+    are no monologue. A talk of several speakers is one only if it goes on for much longer; answers
+    to questions do not count, nor do customers, who follow instructions between their turns.
     """
 
     __slots__ = ("_answers", "_asked", "_count", "_first", "_speaker", "_thoughts", "_turns")
@@ -310,19 +315,21 @@ class MonologueDetector(GradedDetector):
     def __init__(self, settings: Monologue) -> None:
         super().__init__(settings)
         self._count = 0
-        """Turns in a row by one speaker."""
+        """Consecutive turns by one speaker."""
         self._turns = 0
-        """Turns in a row by anybody."""
+        """Consecutive turns by anybody."""
         self._answers = 0
-        """Turns among them right after a question, and those of customers."""
+        """Turns among them directly after a question, and those of customers."""
         self._asked = False
         self._thoughts = 0
-        """Calls among them that only note thoughts or plans: half a turn each."""
+        """Calls among them that only note thoughts or plans, which count as half a turn each."""
         self._first = 0
         self._speaker = ""
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding while only words come; any other call ends it, and so does an answer."""
+        """Return a finding while there are only words; any other call ends it, and so does an
+        answer.
+        """
         if not isinstance(event, Step):
             return () if event.lifecycle is None else self._end()
         thinks = seen.act.work and to_oneself(event.tool) and not event.edits
@@ -359,7 +366,7 @@ class MonologueDetector(GradedDetector):
 
 
 class UnsupportedClaimDetector(Detector):
-    """The worker says that the tests pass, and the last run of the tests failed."""
+    """The worker says that the tests pass, but the last test run failed."""
 
     __slots__ = ("_failed_at", "_severity", "_standing")
     rule = "unsupported_claim"
@@ -372,7 +379,7 @@ class UnsupportedClaimDetector(Detector):
         self._standing = False
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """A finding at a claim against the last test run; a run that passes clears it."""
+        """Return a finding for a claim against the last test run; a passing run clears it."""
         act = seen.act
         failed_at = self._failed_at
         if act.check is not CheckKind.NONE:

@@ -1,4 +1,4 @@
-"""The rule over what only time shows: nothing is heard of an attempt, or nothing moves."""
+"""The rule about time: nothing is heard of an attempt, or nothing moves."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -30,10 +30,10 @@ _WORDS = {
 
 
 class SilenceDetector:
-    """How long nothing was heard, by what was going on; and how long nothing moved.
+    """How long nothing was heard, depending on the activity, and how long nothing moved.
 
-    It is asked with the time, for no event tells of silence. A parked attempt is never silent, and
-    what tells of no time is not judged.
+    It is asked with the time, since no event reports silence. A parked attempt is never silent, and
+    events without a time are not judged.
     """
 
     __slots__ = ("_activity", "_heard_at", "_moved_at", "_settings", "_step", "_waits")
@@ -47,12 +47,12 @@ class SilenceDetector:
         self._step = 0
 
     def observe(self, event: Event, moved: Moved) -> None:
-        """Take in a sign of life, and whether something moved."""
+        """Take in a sign of life, and note whether something moved."""
         anew = self._waits or self._moved_at is None
         limited = self._activity is Activity.RATE_LIMITED
         if isinstance(event, Step):
             self._step = event.number
-            # Where no source says what goes on, a turn without a call ends in waiting for a person.
+            # If no source reports activity, a turn without a call means waiting for a person.
             if self._activity is None:
                 self._waits = event.kind is StepKind.MESSAGE
         else:
@@ -60,7 +60,7 @@ class SilenceDetector:
             anew = anew or begins(event)
         if event.at is None:
             return
-        # That the provider lets it wait once more is no news of the work.
+        # Another pause by the provider is no sign of work.
         if not (limited and isinstance(event, Change) and event.activity is Activity.RATE_LIMITED):
             self._heard_at = event.at
         if moved.kinds or anew:
@@ -75,14 +75,14 @@ class SilenceDetector:
 
     @property
     def due(self) -> datetime | None:
-        """When the next threshold is reached if nothing is heard until then."""
+        """Return when the next threshold is reached if nothing is heard until then."""
         if self._waits:
             return None
         ends = [end for key in (SILENT, UNMOVED) if (end := self.since(key))]
         return min(ends, default=None)
 
     def since(self, key: AlertKey) -> datetime | None:
-        """When one of the two subjects begins to hold if nothing changes; `None` for never."""
+        """Return when a subject begins to hold if nothing changes; `None` for never."""
         silent = key == SILENT
         began = self._heard_at if silent else self._moved_at
         limit = self._limit() if silent else self._settings.unmoved
@@ -99,7 +99,7 @@ class SilenceDetector:
         return self._heard_at
 
     def look(self, now: datetime) -> Sequence[RuleAnswer]:
-        """What holds at this moment of both subjects."""
+        """Return what holds now of both subjects."""
         return (self._silent(now), self._check_checkpoint(now))
 
     def _silent(self, now: datetime) -> RuleAnswer:
@@ -138,7 +138,7 @@ class SilenceDetector:
 
 
 def begins(event: Event) -> bool:
-    """Whether an attempt begins or goes on here: nobody was at work before it."""
+    """Whether an attempt begins or resumes here, with nobody at work before."""
     return isinstance(event, Change) and event.lifecycle is Lifecycle.WORKING
 
 

@@ -1,4 +1,4 @@
-"""What is said, to people and to other agents: whether it says anything new, and who says it."""
+"""What is said to people and other agents: whether it is new, and who says it."""
 
 import re
 from collections.abc import Sequence, Set
@@ -11,33 +11,33 @@ from midwatch_monitor.rules.memory import RecentSums
 
 _WORDS = re.compile(r"[a-z]{2,}|\d+")
 _MOST = 64
-"""Different words of a turn that are looked at."""
+"""Largest number of distinct words of a turn that are considered."""
 _ROOM = 80
-"""Words that are remembered: those of the last six short turns, or of the last long one."""
+"""Number of words remembered: those of the last six short turns, or of the last long one."""
 _LONGEST = 400
-"""Characters of arguments and of an answer that are looked at."""
+"""Characters of arguments and of an answer that are considered."""
 _VOTE = 3
-"""Different words that a turn has that says something again; one or two are a vote, or a nod."""
+"""Distinct words that a stale turn has at least; one or two are a vote or a nod."""
 _POLITE = 4
-"""A turn is a courtesy in which one word in so many is one of those."""
+"""A turn is a courtesy if at least one word in this many is a polite one."""
 _STALE = 3
-"""A turn is stale in which fewer than one word in so many is new."""
+"""A turn is stale if fewer than one word in this many is new."""
 _TALKS = re.compile(
     r"(?i)(?:^|[_.])(?:ask|dm|respond|reply|say|tell|message|chat|talk|delegate|hand_?off|transfer"
     r"|task|agent|call|vote|broadcast|announce|escalate|think(?:ing)?|thoughts?|reason(?:ing)?|scratchpad|speak)(?:_|$)"
 )
 _REQUEST = re.compile(r'"(?:instruction|task|prompt|request|question)s?"\s*:')
 _NAMED_IN = 80
-"""Characters of arguments in which such a name stands."""
+"""Characters of arguments in which such a name is searched."""
 _QUESTION = 12
-"""Different words from which on a question tells by itself whether it is a new one."""
+"""Distinct words from which on a question alone tells whether it is new."""
 _TO_PEOPLE = re.compile(
     r"(?i)(?:^|[_.])(?:respond|reply|say|tell|think|thought|reason|scratchpad"
     r"|ask_(?:user|human|customer))"
 )
-"""Of these the tools whose answer is no report of work."""
+"""Those tools whose answer is no report of work."""
 _REPORTED = 200
-"""Characters in which another agent says that it did not succeed."""
+"""Characters of an answer in which another agent says that it did not succeed."""
 _DECLINES = PatternSet(
     (
         r"(?i)\b(?:fail(?:s|ed|ure)?|unable|refus\w+|den(?:y|ied)|reject\w*|unfortunately|regrettably"
@@ -66,7 +66,7 @@ _PUTS_OFF = PatternSet(
         r"|your (?:side|turn|responsibility)|hand(?:ing|ed)? \w+ (?:back|over))\b",
     )
 )
-"""Words that refuse, ask for leave, wait, announce, pass on or claim, said instead of an act."""
+"""Words that refuse, ask for permission, wait, announce, pass on or claim, instead of an act."""
 _SAID_BEFORE = PatternSet(
     (
         r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
@@ -82,10 +82,10 @@ _SAID_BEFORE = PatternSet(
         r"|(?:my|mine|the) (?:point|answer|position)? ?(?:stays|stands|remains))\b",
     )
 )
-"""Words by which people say that they repeat themselves."""
+"""Words by which speakers say that they repeat themselves."""
 _SEARCHES = re.compile(r"(?i)(?:^|[\W_])(?:grep|rg|ag|find|search|glob|lookup)(?:[\W_]|$)")
 _SEARCHED_IN = 80
-"""Characters of a command that are looked at."""
+"""Characters of a command that are searched."""
 _PLANS = re.compile(r"(?i)todo|(?:^|_)(?:plans?|planner|ledger|roles?)(?:_|$)|(?-i:Plan)")
 _PLAN_FILE = re.compile(r"(?i)(?:^|[/_-])(?:plan|todo|roadmap)s?\.(?:md|txt)$")
 _THINKS = re.compile(
@@ -107,9 +107,9 @@ _HANDS_OVER = re.compile(
     r"(?!_to_(?:human|user|customer))(?:_|$)"
 )
 _RECEIPT = 80
-"""Characters up to which an answer only says that something was received."""
+"""Longest receipt, in characters."""
 _DELIVERED = re.compile(r"(?i)\W*(?:ok|done|sent|delivered|posted|queued|message sent)\b")
-"""How such an answer begins to what was said to somebody."""
+"""Start of a receipt for a message."""
 _RAN_CODE = re.compile(r"(?:\[[^\]]{1,40}\] |[\w .-]{1,40}: )?\W{0,3}exitcode: \d")
 _PERSONS = frozenset({"user", "customer", "client", "caller", "guest", "patient", "visitor"})
 _SPEAKER = re.compile(
@@ -121,19 +121,19 @@ _SPEAKER = re.compile(
 
 @lru_cache(maxsize=512)
 def talks(tool: str) -> bool:
-    """Whether a tool, by its name, is for words: to a person, to another agent, to oneself."""
+    """Whether a tool's name says that it is for words: to a person, an agent, or oneself."""
     return _TALKS.search(tool) is not None
 
 
 @lru_cache(maxsize=512)
 def to_oneself(tool: str) -> bool:
-    """Whether a tool, by its name, notes plans or thoughts; their numbers only count them."""
+    """Whether a tool's name says that it notes plans or thoughts, whose numbers only count them."""
     return _notes_plans(tool) or _THINKS.search(tool) is not None
 
 
 @lru_cache(maxsize=512)
 def to_people(tool: str) -> bool:
-    """Whether a tool, by its name, is for words to a person, or to oneself."""
+    """Whether a tool's name says that it is for words to a person, or to oneself."""
     return _TO_PEOPLE.search(tool) is not None
 
 
@@ -143,14 +143,14 @@ def _notes_plans(tool: str) -> bool:
 
 
 def plans(step: Step) -> bool:
-    """Whether a step, by the name of its tool or of its one file, notes a plan."""
+    """Whether a step notes a plan, by the name of its tool or of its only file."""
     if step.edits:
         return len(step.edits) == 1 and _PLAN_FILE.search(step.edits[0].path) is not None
     return _notes_plans(step.tool)
 
 
 def puts_off(step: Step) -> bool:
-    """Whether words refuse, ask for leave, wait, announce, pass on, or claim that all is done."""
+    """Whether words refuse, ask for permission, wait, announce, pass on, or claim success."""
     said = step.text if step.kind is StepKind.MESSAGE else step.args
     return _PUTS_OFF.anywhere(said[:_LONGEST])
 
@@ -162,17 +162,17 @@ def said_before(step: Step) -> bool:
 
 
 def ran_code(step: Step) -> bool:
-    """Whether a turn is what came of running the code of another turn, as AutoGen tells it."""
+    """Whether a turn is the result of running another turn's code, as AutoGen reports it."""
     return _RAN_CODE.match(step.text) is not None
 
 
 def is_receipt(step: Step) -> bool:
-    """Whether an answer only says that something was received."""
+    """Whether an answer only confirms that something was received."""
     return len(step.output) <= _RECEIPT and _DELIVERED.match(step.output) is not None
 
 
 def hands_over(step: Step) -> bool:
-    """Whether a call, by the name of its tool, passes the work on, and nothing comes of it yet."""
+    """Whether a call passes the work on, by its tool's name, with nothing but a receipt."""
     return _HANDS_OVER.search(step.tool) is not None and len(step.output) <= _RECEIPT
 
 
@@ -182,7 +182,7 @@ def is_question(step: Step) -> bool:
 
 
 def asks(step: Step) -> bool:
-    """Whether a call gives another agent its task, by the name of its argument."""
+    """Whether a call gives another agent a task, by the name of its argument."""
     return step.args.startswith("{") and _REQUEST.search(step.args, 0, _NAMED_IN) is not None
 
 
@@ -194,30 +194,30 @@ def speaks(step: Step) -> bool:
 
 
 def declines(step: Step) -> bool:
-    """Whether another agent says, in its own words, that it did not do what it was asked."""
+    """Whether another agent says that it did not do what it was asked."""
     if not (talks(step.tool) or asks(step)) or to_people(step.tool):
         return False
     return _DECLINES.anywhere(step.output[:_REPORTED])
 
 
 def searches(step: Step) -> bool:
-    """Whether a step looks for something, by its tool or its command."""
+    """Whether a step is a search, by its tool or its command."""
     return _SEARCHES.search(f"{step.tool} {step.args[:_SEARCHED_IN]}") is not None
 
 
 def speaker(text: str) -> str:
-    """Who says a turn of a conversation, where its first words tell; empty for the worker."""
+    """Return the speaker of a turn, if its first words name one; empty for the worker."""
     match = _SPEAKER.match(text)
     return (match[1] or match[2]) if match else ""
 
 
 def is_person(name: str) -> bool:
-    """Whether a speaker, by the name, is somebody whom the workers serve."""
+    """Whether a speaker's name is that of a person whom the workers serve."""
     return name.lower() in _PERSONS
 
 
 def _words(said: str) -> list[str]:
-    """The first different words of what is said."""
+    """Return the first distinct words of a text."""
     return list(dict.fromkeys(_WORDS.findall(said.lower())))[:_MOST]
 
 
@@ -225,7 +225,7 @@ _NO_WORDS: Set[str] = frozenset()
 
 
 class RecentWords:
-    """Remembers the words of the last turns."""
+    """Remembers the words of recent turns."""
 
     __slots__ = ("_known",)
 
@@ -233,7 +233,7 @@ class RecentWords:
         self._known = RecentSums(_ROOM)
 
     def stale(self, step: Step) -> bool:
-        """Whether a turn says what was said: hardly a new word, no new number. It is learned."""
+        """Learn a turn; return whether it says nothing new: hardly a new word, no new number."""
         if step.kind is StepKind.MESSAGE:
             text = step.text[: 2 * _LONGEST]
             match = _SPEAKER.match(text)
@@ -246,16 +246,16 @@ class RecentWords:
         both = frozenset(said).intersection(answered) if short else _NO_WORDS
         if len(said) >= _QUESTION and (asks(step) or to_people(step.tool)):
             return self._again(said, both)  # what is found may be new each time
-        # To ask for part 4 is new, however often a 4 was answered.
+        # A question about part 4 is new, even if the number 4 was in earlier answers.
         asked = [f"#{word}" if word.isdigit() else word for word in said]
         return self._again(list(dict.fromkeys((*asked, *answered)))[:_MOST], both)
 
     def _again(
         self, words: Sequence[str], answered: Set[str] = _NO_WORDS, *, numbers: bool = True
     ) -> bool:
-        """Whether hardly one of the words is new, or they are no more than courtesies.
+        """Whether hardly any of the words is new, or most are courtesies.
 
-        A new word that was asked about and answered is one thing of many.
+        A new word that was both asked about and answered is one of many items.
         """
         sums = {crc32(word.encode()): word for word in words}
         new = self._known.learn({*sums})

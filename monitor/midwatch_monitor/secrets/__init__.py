@@ -1,1 +1,1 @@
-"""Secrets in texts of others: found by shape, by name and by value, and masked."""
+"""Finds secrets in texts by shape, by name and by value, and masks them."""

@@ -1,7 +1,7 @@
-"""Texts and records with their secrets masked: text in, masked text out. Pure.
+"""Masks secrets in texts and records: text in, masked text out. Pure.
 
-A mark names the kind of secret that stood there, with a keyed digest: `[masked: xai key 7f3a19]`.
-The same secret has the same mark, so that what is compared by its text still can be.
+A mark names the kind of the secret with a keyed digest: `[masked: xai key 7f3a19]`. The same secret
+always has the same mark, so that masked texts can still be compared.
 """
 
 import base64
@@ -29,9 +29,8 @@ _BODY = (
     r"|(?:\r?\n[^\n]{0,120}[A-Za-z0-9+/]{40}[^\n]{0,60})+"
     r"(?:\r?\n[^\n]{0,160}(?:\r?\n[^\n]{0,120})?-----END[^-\n]*-----)?)?"
 )
-"""The lines of a key block: as they stand, numbered or quoted, with or without headers.
-
-Last, what stands behind the name of a file or a time in each line, as `grep` and logs write it.
+"""The lines of a key block: plain, numbered or quoted, with or without headers. The last
+alternative has a file name or a time before each line, as `grep` and logs write it.
 """
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
@@ -83,14 +82,14 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         r"[\"']?[^\s:\"']+:)[\"']?(?P<secret>[^\s\"']{2,200})",
     }
 )
-"""The patterns that are known without a configuration, by the kind that a mark names."""
+"""The patterns that need no configuration, by the kind that a mark names."""
 
 
 T = TypeVar("T")
 _Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 _SHORTEST = 8
-"""Characters; what is shorter holds no secret that could be told from a word."""
+"""In characters; a shorter text contains no secret that could be told from a word."""
 _NAMED = "password or key"
 _ESCAPED = re.compile(
     r"\\[nrt]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{0,20}[A-Za-z]|%[0-9A-Fa-f]{2}"
@@ -98,22 +97,22 @@ _ESCAPED = re.compile(
 _MARK = re.compile(r"\[masked: ([^\[\]]{1,80}) [0-9a-f]{6}\]")
 _PLAIN = (int, float, bool, datetime, Enum, NoneType)
 _KEPT = frozenset({"call", "digest", "before", "output_digest", "commit"})
-"""Fields that are compared with what stands elsewhere: digests, and the ids of providers."""
+"""Fields that are compared with other data: digests, and the ids of providers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """What is looked for in texts."""
+    """What is searched in texts."""
 
     patterns: Mapping[str, str] = field(default_factory=lambda: BUILT_IN)
-    """By the kind of secret, which the mark names."""
+    """Patterns by the kind of secret that a mark names."""
     values: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Texts that are secret, and what they are called."""
+    """Secret texts, with the names used in marks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSecret:
-    """Where a secret stands in a text."""
+    """The position of a secret in a text."""
 
     start: int
     end: int
@@ -121,7 +120,7 @@ class FoundSecret:
 
 
 class Finder:
-    """Finds secrets by their shape, by their value and by what they are called."""
+    """Finds secrets by their shape, by their value, and by what they are called."""
 
     def __init__(self, secrets: Secrets) -> None:
         values = {escape(_flat(value)): name for value, name in secrets.values.items()}
@@ -134,7 +133,9 @@ class Finder:
         self._set = PatternSet((*values, *patterns, HINTS))
 
     def find(self, text: str) -> list[FoundSecret]:
-        """All secrets in a text, one after the other. Raises UnicodeEncodeError for half a pair."""
+        """Return all secrets in a text, in order. Raises UnicodeEncodeError for an unpaired
+        surrogate.
+        """
         if len(text) < _SHORTEST:
             return []
         text = _flat(text)
@@ -155,7 +156,7 @@ class Finder:
                     yield FoundSecret(start=start, end=end, kind=kind)
 
     def _outside_marks(self, text: str, found: list[FoundSecret]) -> list[FoundSecret]:
-        """Without what stands in a mark."""
+        """Drop secrets inside marks."""
         marks = [each.span() for each in _MARK.finditer(text) if each[1] in self._kinds]
         starts = [start for start, _ in marks]
 
@@ -167,7 +168,7 @@ class Finder:
 
 
 def _flat(text: str) -> str:
-    """The text, as long as before, without the letters of escapes: line ends, colours, `%3D`.
+    """Return a text of the same length without the letters of escapes: line ends, colours, `%3D`.
 
     No secret begins in the middle of a word, and such a letter would be taken for a part of it.
     """
@@ -177,14 +178,14 @@ def _flat(text: str) -> str:
 
 
 def _is_meant(secret: str, *, part: bool) -> bool:
-    """Whether what has the shape of a secret is one: no variable, no words with hyphens."""
+    """Whether a text with a secret's shape is one: no variable, and no words with hyphens."""
     if part:
         return not is_placeholder(secret)
     return any(map(str.isdigit, secret)) or (secret != secret.lower() != secret.upper())
 
 
 def _without_overlaps(found: list[FoundSecret]) -> list[FoundSecret]:
-    """Without overlaps: of two, the first to be found says the kind."""
+    """Drop overlaps: of two secrets, the first one found decides the kind."""
     joined: list[FoundSecret] = []
     for each in sorted(found, key=lambda each: each.start):
         if joined and each.start < joined[-1].end:
@@ -196,14 +197,14 @@ def _without_overlaps(found: list[FoundSecret]) -> list[FoundSecret]:
 
 
 class Masker:
-    """Masks texts and records. Its marks are made with a key that none of them tells."""
+    """Masks texts and records. Its marks are made with a key that none of them reveals."""
 
     def __init__(self, secrets: Secrets, key: bytes) -> None:
         self._finder = _finder(secrets)
         self._key = key
 
     def text(self, text: str) -> str:
-        """The text with a mark in the place of each secret."""
+        """Return the text with a mark instead of each secret."""
         try:
             found = self._finder.find(text)
         except UnicodeEncodeError:  # half a surrogate pair: the journal cannot say it either
@@ -221,7 +222,9 @@ class Masker:
         return f"[masked: {kind} {told}]"
 
     def record(self, record: T) -> T:
-        """The record with all its texts masked; itself where there is nothing to mask."""
+        """Return the record with all its texts masked; the record itself if there is nothing to
+        mask.
+        """
         changed: dict[str, Any] = {}
         for name in _fields(type(record)):
             value = getattr(record, name)
@@ -231,7 +234,7 @@ class Masker:
         return cast("T", replace(cast("Any", record), **changed)) if changed else record
 
     def _value(self, value: object) -> object:
-        # An exact type: a word of ours, which is a `str` too, is no text of others.
+        # The exact type: our enums are also `str`, but no foreign text.
         if type(value) is str:
             return self.text(value)
         if type(value) is tuple:
@@ -244,14 +247,14 @@ class Masker:
 
 @cache
 def _fields(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of a record that may hold texts."""
+    """Return the fields of a record that may contain texts."""
     types = get_type_hints(kind)
     names = (each.name for each in dataclasses.fields(kind) if each.name not in _KEPT)
     return tuple(name for name in names if not _is_plain(types[name]))
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether a value of a type is a number, a moment, a word of ours, or nothing."""
+    """Whether values of a type are numbers, moments, our own enums, or nothing."""
     if parts := get_args(kind):
         return all(map(_is_plain, parts))
     return isinstance(kind, type) and issubclass(kind, _PLAIN)
@@ -263,35 +266,37 @@ def _finder(secrets: Secrets) -> Finder:
 
 @lru_cache(maxsize=8)
 def _compiled(patterns: _Pairs, values: _Pairs) -> Finder:
-    """To compile takes milliseconds, and every journal that a process opens masks the same."""
+    """Cached: compiling takes milliseconds, and all journals of a process mask the same."""
     return Finder(Secrets(patterns=dict(patterns), values=dict(values)))
 
 
 def secret_in(text: str) -> str:
-    """What kind of secret stands in a text, never the secret itself; empty if there is none."""
+    """Return the kind of a secret in a text, never the secret itself; empty if there is none."""
     found = _finder(Secrets()).find(text.encode("utf-8", "replace").decode())
     return found[0].kind if found else ""
 
 
 SHORTEST = 8
-"""Characters of a value that is looked for: shorter ones are words too often."""
+"""Characters of a value that is searched for: shorter ones are often words."""
 
 _NAME = re.compile(
     r"(?:^|_)(?:(?:API)?KEY|ACCESS_KEY_ID|\w*TOKEN|\w*SECRET(?:_\w+)?|\w*PASSWORD|PASSWD|PASSPHRASE"
     r"|PASS|CREDENTIALS?)$",
     re.IGNORECASE,
 )
-"""How variables are called that hold secrets; not those that name a file, as `…_KEY_FILE` does."""
+"""Names of variables that hold secrets, except those that name a file, such as `…_KEY_FILE`."""
 _IN_URL = re.compile(r"://[^\s/:@]*:([^\s/@]+)@")
 
 
 def known_secrets(environ: Mapping[str, str], patterns: Mapping[str, str] = BUILT_IN) -> Secrets:
-    """What is masked: what has the shape of a secret, and what a process was given as one."""
+    """Return what is masked: texts of a secret's shape, and secrets in a process's environment."""
     return Secrets(patterns=patterns, values=known_values(environ))
 
 
 def known_values(environ: Mapping[str, str]) -> dict[str, str]:
-    """The secret texts in an environment, in every form looked for, and their variables' names."""
+    """Return the secret texts in an environment, in every searched form, with their variables'
+    names.
+    """
     known: dict[str, str] = {}
     for name, value in environ.items():
         for secret in _secrets(name, value.strip()):
@@ -309,12 +314,12 @@ def _secrets(name: str, value: str) -> Iterator[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it stands, in a URL, in JSON, and in base64 wherever it begins there."""
+    """Return a secret as it is, in a URL, in JSON, and in base64 at every offset."""
     yield secret
     yield quote(secret, safe="")
     yield json.dumps(secret)[1:-1]
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         for shift in range(3):
             told = encode(b"\0" * shift + secret.encode("utf-8", "replace")).decode().rstrip("=")
-            # The characters at both ends also tell something of what stands beside it.
+            # The characters at both ends also depend on the neighbouring text.
             yield told[(0, 2, 3)[shift] : len(told) - 1]

@@ -1,6 +1,6 @@
-"""The values of what a text calls a password, a token or a key. Pure.
+"""Finds the values of what a text calls a password, a token or a key. Pure.
 
-Digests and commit hashes are no secrets by themselves, nor is a word that only names one.
+Digests and commit hashes alone are no secrets, and neither is a word that only names one.
 """
 
 import math
@@ -20,16 +20,16 @@ HINTS = (
     r"|--?(?:[a-z]{1,20}-)*(?:pass(?:word|wd|phrase)?|secret|token|key)[\"'\\]{1,8},\s"
     r"|\b(?:bearer|basic)\s+[\w.~+/=-]{16,}"
 )
-"""Where this is not in a text, nothing in it is called a secret, and it is not looked for. RE2."""
+"""A text without a match of this contains no named secret, and is not searched further. RE2."""
 _BEFORE, _AFTER, _LONGEST = 24, 100, 600
-"""Characters around a hint that are looked at, and of the longest value."""
+"""Characters around a hint that are searched, and of the longest value."""
 _SPACE = re.compile(r"\s")
 _VALUE = r"""
     \\{0,7}(?P<quote>["'`])?
     (?P<value>(?P<word>[^\s"'`,;)}\]\\]{4,500})
        (?(quote)(?:[^"'`\n\\]{1,200}(?=\\{0,7}(?P=quote)))?))
 """
-"""A word, and what stands with it between the same quotes."""
+"""A word, and what is within the same quotes."""
 _NAMED = re.compile(
     r"""(?:(?<![A-Za-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))
     (?P<name>(?:(?:pg)?password|passwd|passphrase|pwd|secret|token|api[_-]?key|apikey
@@ -40,7 +40,7 @@ _NAMED = re.compile(
     + _VALUE,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Something called a secret, and what it is set to."""
+"""Something called a secret, and its assigned value."""
 _OPTION = re.compile(
     r"""(?<![\w-])--?(?:[a-z]{1,20}-){0,3}
     (?:password|passwd|passphrase|pass|secret|token|(?:api|access|secret|private)-?key)
@@ -62,7 +62,7 @@ _SAID = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""The same as it is said in prose: "the password for the test server is ..."."""
+"""The same in prose: "the password for the test server is ..."."""
 _BESIDE = re.compile(
     r"""(?<![A-Za-z0-9])
     (?P<name>password|passwd|passphrase|pw|(?:secret\s+)?(?:api|access|secret|private)[\s_-]?key
@@ -73,7 +73,7 @@ _BESIDE = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""A value right behind the name; with an `end`, what follows is no word that the two describe."""
+"""A value directly after the name; with an `end`, what follows is no word that both describe."""
 _BEARER = re.compile(
     r"\b(?:authorization\s*:\s*)?(?:bearer|basic)\s+(?P<value>[\w.~+/=-]{16,})", re.I
 )
@@ -89,11 +89,11 @@ _NO_VALUE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _SECRET_BITS = 3.0
-"""Bits a character from which a value is no word or name (Shannon)."""
+"""Shannon bits per character from which a value is no word or name."""
 _SECRET_LENGTH = 16
 _BESIDE_LENGTH = 20
 _BESIDE_TURNS = 0.3
-"""The share of characters at which a value drawn by lot goes to another kind; less in names."""
+"""Share of characters at which a random value changes to another kind; names have fewer changes."""
 _FIRST_TERMS = r"""
     sha|md|pbkdf|base|utf|bcrypt|argon|scrypt|rsa|aes|hmac|blake|crc|ed|x|curve|chacha|poly|ripemd
     |keccak|oauth|http|tls|ssl|ipv|uuidv?|ecma|es|node|python|py|java|sqlite|mysql|mariadb
@@ -113,22 +113,22 @@ _TERM = re.compile(
     )$""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""A word of the trade that has digits: an algorithm, a numbered thing, an amount."""
+"""A technical term with digits: an algorithm, a numbered thing, an amount."""
 _HUMPS = re.compile(
     r"^(?:[a-z]{2,}\d{0,2}|[A-Z][a-z]{2,}\d{0,2})"
     r"(?:[A-Z][a-z]{2,}\d{0,2}|[A-Z]{1,5}\d{0,2}(?=[A-Z]|$))+$"
 )
-"""A name of code: `TokenReader10`."""
+"""A name in code: `TokenReader10`."""
 _ABOUT = re.compile(
     r"^(?:(?:un)?hashed|salted|encrypted|encoded|required|optional|empty|blank|stored|missing"
     r"|invalid|expired|wrong|masked|hidden|rotated|kept|only|always|never|read|not"
     r"|[a-z_]\w*(?:[.:]\w+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|\S*/\S+\.\w{1,5})\b(?!-)",
 )
-"""What is said of a password without giving it: a state, a variable, a file."""
+"""Words about a password that do not reveal it: a state, a variable, a file."""
 
 
 def named_values(text: str) -> Iterator[tuple[int, int]]:
-    """Where the values stand that a text gives to what it calls a secret."""
+    """Return the positions of values that a text assigns to what it calls a secret."""
     tests = (
         (_NAMED, _assigned),
         (_OPTION, _passed),
@@ -144,7 +144,7 @@ def named_values(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _surroundings(text: str) -> Iterator[tuple[int, int]]:
-    """The parts of a text in which something may be called a secret; they do not overlap."""
+    """Return the parts of a text in which a secret may be named; they do not overlap."""
     begin, end = 0, 0
     for first, last in _hints().spans(text):
         if first - _BEFORE > end:
@@ -157,7 +157,7 @@ def _surroundings(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _to_space(text: str, place: int) -> int:
-    """The next white space from a place on, so that no value is cut."""
+    """Return the next white space from a position, so that no value is cut."""
     found = _SPACE.search(text, place, place + _LONGEST)
     return found.start() if found else min(len(text), place + _LONGEST)
 
@@ -173,7 +173,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def _assigned(found: re.Match[str]) -> bool:
-    """Whether what is called a secret is set to one, and not to a word of prose or a variable."""
+    """Whether a name is assigned a secret, and not a word of prose or a variable."""
     value = found["word"].rstrip(".")
     if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
         return False  # `password=password` hands on a variable
@@ -188,7 +188,7 @@ def _assigned(found: re.Match[str]) -> bool:
 
 
 def _passed(found: re.Match[str]) -> bool:
-    """Whether an option is given a secret: not another option, where it stands, or a word."""
+    """Whether an option is given a secret, and not another option, a path, or a word."""
     value = found["word"].rstrip(".")
     if is_placeholder(value) or value.startswith(("@", "env:", "file:")):
         return False
@@ -196,7 +196,7 @@ def _passed(found: re.Match[str]) -> bool:
 
 
 def _told(found: re.Match[str]) -> bool:
-    """Whether prose gives the value of what it calls a secret."""
+    """Whether prose gives the value of a secret it names."""
     value = found["value"].rstrip(".!?")
     if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
         return False
@@ -208,7 +208,7 @@ def _told(found: re.Match[str]) -> bool:
 
 
 def _beside(found: re.Match[str]) -> bool:
-    """Whether a value stands behind its name, which a name for something else often does."""
+    """Whether a value follows its name; a name for something else often does."""
     value = found["value"].rstrip(".!?:")
     if is_placeholder(value):
         return False
@@ -227,7 +227,7 @@ def _of_password(found: re.Match[str]) -> bool:
 
 
 def _made_up(value: str) -> bool:
-    """Whether letters and digits stand together as in a password that somebody made up."""
+    """Whether letters and digits are combined as in a password that somebody made up."""
     if re.search(r"[_/\\.(=\[<>]|^\d{4}-\d\d", value):
         return False
     return any(
@@ -240,7 +240,7 @@ def _made_up(value: str) -> bool:
 
 
 def _drawn(value: str) -> bool:
-    """Whether a value looks drawn by lot, and not put together from words and numbers."""
+    """Whether a value looks random, and not composed of words and numbers."""
     parts = [part for part in re.split(r"[._/:-]+", value) if part]
     return _random(value) and not all(map(_worded, parts))
 
@@ -254,7 +254,7 @@ def _worded(part: str) -> bool:
 
 
 def _term(part: str) -> bool:
-    """Whether one part of a value is a word or a name that has digits."""
+    """Whether a part of a value is a word or a name with digits."""
     return _TERM.match(part) is not None or _HUMPS.match(part) is not None
 
 
@@ -265,12 +265,12 @@ def _kind(char: str) -> str:
 
 
 def _mixed(value: str) -> bool:
-    """Whether letters and digits or signs are mixed as in no word."""
+    """Whether letters are mixed with digits or signs as in no word."""
     return len(value) >= 6 and len({_kind(char) for char in value}) >= 3
 
 
 def _random(value: str) -> bool:
-    """Whether a value looks drawn by lot: long, of many different characters, digits among them."""
+    """Whether a value looks random: long, with many distinct characters, including digits."""
     if len(value) < _SECRET_LENGTH or not any(map(str.isdigit, value)):
         return False
     counts = Counter(value)

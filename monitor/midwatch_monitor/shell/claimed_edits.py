@@ -1,4 +1,4 @@
-"""The edits that a call claims by its name and its arguments, and how tools refuse."""
+"""The edits that a call claims by its name and arguments, and how tools refuse."""
 
 import json
 import re
@@ -13,20 +13,20 @@ from midwatch_monitor.shell.target import patch_blocks, patched_files, without_c
 
 
 def digest(content: str) -> str:
-    """Of the content as UTF-8, in hexadecimal."""
+    """Return the hexadecimal digest of a content as UTF-8."""
     return blake2b(content.encode(errors="replace"), digest_size=16).hexdigest()
 
 
 CallArguments = Mapping[str, object] | str
-"""The arguments of a call: an object, or a text that is none."""
+"""The arguments of a call: an object, or a text that is not one."""
 
 _LONGEST = 80
-"""Characters of a name that are looked at."""
+"""Characters of a name that are considered."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PART = frozenset(
     {"append", "edit", "editor", "insert", "modify", "multiedit", "patch", "replace", "update"}
 )
-"""Words of tools that change a part of a file: what they are given is not all of it."""
+"""Words in names of tools that change only a part of a file."""
 _DELETING = frozenset({"delete", "remove"})
 _CHANGING = _PART | _DELETING | {"create", "overwrite", "save", "write"}
 _LOOKING = frozenset(
@@ -37,7 +37,7 @@ _BESIDE = frozenset(
     {"anthropic", "apply", "based", "block", "code", "diff", "file", "in", "line", "lines"}
     | {"multi", "notebook", "search", "str", "string", "text", "to", "tool", "undo"}
 )
-"""Words that a tool for files may have beside these; `create_issue` has another."""
+"""Words that may occur besides these in a file tool's name; `create_issue` has another."""
 
 _PATH_KEYS = (
     *("path", "file_path", "filename", "file", "target_file", "notebook_path"),
@@ -54,19 +54,19 @@ _WRITING = re.compile(r"(?<![>&\d-])>(?![>&=])")
 
 
 def claims_edit(tool: str, args: CallArguments) -> bool:
-    """Whether a call says that it changes a file: by its tool, and by the command of an editor."""
+    """Whether a call says that it changes a file, by its tool or by an editor's command."""
     return changing(tool) and not _only_looks(tool, args)
 
 
 def claimed_edits(tool: str, args: CallArguments) -> tuple[Edit, ...]:
-    """The edits that a call claims; none where it names no file."""
+    """Return the edits that a call claims; empty if it names no file."""
     return edits_named(tool, args) if claims_edit(tool, args) else ()
 
 
 def changes_unnamed(tool: str, args: str) -> bool:
-    """Whether a call changes a file that it does not name: `edit 12:14` is about the open one.
+    """Whether a call changes a file without naming it: `edit 12:14` changes the open one.
 
-    The arguments are a text, as a step has them.
+    The arguments are a text, as in a step.
     """
     if not changing(tool) or not _words(tool) <= _CHANGING | _BESIDE:
         return False
@@ -75,10 +75,10 @@ def changes_unnamed(tool: str, args: str) -> bool:
 
 
 def edits_named(tool: str, args: CallArguments, *, path: str = "") -> tuple[Edit, ...]:
-    """The edits of a call that is known to be one: of the file that it names, or of its patch.
+    """Return the edits of an editing call: of the file it names, or of its patch.
 
-    `path` is the file that the source names beside the arguments. Only a whole new content has a
-    digest; a change of a part counts as one, whatever it did.
+    `path` is a file that the source names beside the arguments. Only a complete new content has a
+    digest; a partial change counts as one, whatever it did.
     """
     if path := path or named_path(args):
         content = whole_content(tool, args)
@@ -95,13 +95,13 @@ def edits_named(tool: str, args: CallArguments, *, path: str = "") -> tuple[Edit
 
 
 def named_path(args: CallArguments) -> str:
-    """The file that the arguments name, or nothing."""
+    """Return the file that the arguments name; empty if none."""
     named = [] if isinstance(args, str) else [args.get(key) for key in _PATH_KEYS]
     return next((path for path in named if path and isinstance(path, str)), "")
 
 
 def whole_content(tool: str, args: CallArguments) -> str | None:
-    """All of the file after the call, where its arguments say it."""
+    """Return the whole content of the file after the call, if the arguments have it."""
     if isinstance(args, str) or _appends(args):
         return None
     words = _words(_command(args)) or _words(tool)
@@ -109,10 +109,10 @@ def whole_content(tool: str, args: CallArguments) -> str | None:
 
 
 def adds(tool: str, args: str, line: str) -> bool:
-    """Whether an edit leaves all that stood there, as far as its call tells.
+    """Whether an edit only adds to the file, as far as the call tells.
 
-    `line` is the shell command where it is one. To replace a single line by its number is how
-    one inserts where a tool knows no other way.
+    `line` is the shell command, if it is one. Replacing a single line by its number counts, because
+    some tools know no other way to insert.
     """
     if line:
         return _APPENDING.match(line) is not None
@@ -126,7 +126,7 @@ def adds(tool: str, args: str, line: str) -> bool:
 
 
 def replaced(args: str) -> tuple[str, str]:
-    """The text that an edit takes out, and the one that it puts there; both empty if it is none."""
+    """Return the text that an edit removes, and its replacement; both empty if there is none."""
     given = _read(args)
     if isinstance(given, str):
         return "", ""
@@ -134,7 +134,7 @@ def replaced(args: str) -> tuple[str, str]:
 
 
 def creates(tool: str, args: str, line: str) -> bool:
-    """Whether an edit says that it makes a file: a tool that creates, a redirection to it."""
+    """Whether an edit says that it creates a file: a creating tool, or a redirection."""
     if line:
         return _WRITING.search(line[:_HEAD]) is not None
     if "create" in _words(tool):
@@ -144,7 +144,7 @@ def creates(tool: str, args: str, line: str) -> bool:
 
 
 def changing(tool: str) -> bool:
-    """Whether a tool is named for changing files; an editor may also only look at them."""
+    """Whether a tool's name says that it changes files; an editor may also only view them."""
     return _changes(tool[:_LONGEST])
 
 
@@ -157,13 +157,13 @@ def _changes(tool: str) -> bool:
 
 
 def looks(tool: str, args: CallArguments) -> bool:
-    """Whether a call is named for looking, so that it changes nothing."""
+    """Whether a call's name says that it only looks."""
     words = _words(tool)
     return bool(words & _LOOKING and "replace" not in words) or _only_looks(tool, args)
 
 
 def _read(args: str) -> CallArguments:
-    """The object that a text stands for, or the text."""
+    """Return the object in a text, or the text itself."""
     if not args.startswith("{"):
         return args
     try:
@@ -174,7 +174,7 @@ def _read(args: str) -> CallArguments:
 
 
 def _only_looks(tool: str, args: CallArguments) -> bool:
-    """Whether an editor has a command that changes nothing: `view`."""
+    """Whether an editor's command changes nothing: `view`."""
     if isinstance(args, str):
         is_editor = bool(_words(tool) & {"editor", "anthropic"})
         return is_editor and bool(_words(_first_word(args)) & _LOOKING)
@@ -188,7 +188,7 @@ def _deletes(tool: str, args: CallArguments) -> bool:
 
 
 def _command(args: Mapping[str, object]) -> str:
-    """The command that an editor is given; of a longer text its first word."""
+    """Return an editor's command; of a longer text, its first word."""
     command = args.get("command")
     return _first_word(command) if isinstance(command, str) else ""
 
@@ -202,19 +202,19 @@ def _appends(args: Mapping[str, object]) -> bool:
 
 
 def _patches(args: CallArguments) -> list[str]:
-    """The texts of a call that may be patches."""
+    """Yield the texts of a call that may be patches."""
     if isinstance(args, str):
         return [args]
     return [text for key in _PATCH_KEYS if isinstance(text := args.get(key), str)]
 
 
 def _text(args: Mapping[str, object], keys: tuple[str, ...]) -> str | None:
-    """The first of some arguments that is a text."""
+    """Return the first of some arguments that is a text."""
     return next((text for key in keys if isinstance(text := args.get(key), str)), None)
 
 
 def _words(name: str) -> frozenset[str]:
-    """The words of a name in small letters, however they are joined."""
+    """Return the words of a name in lower case, however they are joined."""
     return _split(name[:_LONGEST])
 
 
@@ -224,7 +224,7 @@ def _split(name: str) -> frozenset[str]:
 
 
 _HEAD = 400
-"""Characters of an output that are looked at: what follows may quote a file."""
+"""Characters at the beginning of an output that are considered: the rest may quote a file."""
 _ERROR = re.compile(r"(?i)\s*(?:(?:<tool_use_error>|\[error\]|error(?: \w+){0,3}:)\s*)+")
 _REFUSED = PatternSet(
     (
@@ -251,13 +251,13 @@ _DONE = re.compile(
     rf"(?i)\s*(?:successfully |text )?{_MADE}"
     rf"|\s*(?:the )?(?:file |text )?(?:at |in )?\S+ (?:ha(?:s|ve) been|was|were) (?:\w+ )?{_MADE}"
 )
-"""How an output begins that says what was done; it may quote what was written."""
+"""Start of an output that reports success; it may quote what was written."""
 
 
 def refused(output: str) -> bool:
-    """Whether the output of an editor begins by saying that nothing was changed.
+    """Whether an editor's output begins by saying that nothing was changed.
 
-    Only the first line counts: after it editors show the file, which may hold the same words.
+    Only the first line counts: the rest may show the file, which may contain the same words.
     """
     head = output[:_HEAD]
     error = _ERROR.match(head)

@@ -22,15 +22,15 @@ _VALUED = {
     "exec": "a",
     "setsid": "",
 }
-"""The options of each that take a value."""
+"""For each wrapper, its options that take a value."""
 _NUMBERS = {"timeout": 1}
-"""Arguments of its own that come before the command."""
+"""For each wrapper, the number of its own arguments before the command."""
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
 _MAX_WRAPPINGS = 6
 
 
 def unwrap(words: list[str]) -> list[str]:
-    """The words of the command that is run in the end."""
+    """Return the words of the command that is finally run."""
     for _ in range(_MAX_WRAPPINGS):
         name = words[0].rpartition("/")[2] if words else ""
         if name in _RUNNERS and words[1:2] == ["run"]:
@@ -66,19 +66,19 @@ _PYTHON_CODE = re.compile(
     r"|'(?:[^'\\\n]++|\\.)*+'?)++\n?|\n)",
     re.MULTILINE | re.DOTALL,
 )
-"""Comments that have a line of their own, or else what stands there: strings have none in them."""
+"""Matches comments on lines of their own, or else strings, which contain no comments."""
 _OPEN_ENDED = frozenset({"\n", "&&", "||", ";", "|", "|&", "(", "&"})
-"""A newline after one of these means nothing."""
+"""After one of these, a newline means nothing."""
 _DROPPED = frozenset({"\n", ";", "&&"})
-"""What means nothing at the end."""
+"""Insignificant at the end."""
 _GIVEN_TEXT = re.compile(r"-\w*c")
-"""The option by which a shell is given its command."""
+"""The option with which a shell takes its command as text."""
 _MAX_DEPTH = 3
-"""Shells fed by the here-document of a shell that are looked into."""
+"""Depth of nested shells in here-documents that is followed."""
 
 
 _SHORT = 500
-"""Characters of a command that is remembered: what is short comes again, in every attempt."""
+"""Longest command that is cached, in characters: short ones recur in every attempt."""
 
 
 _PLAIN_WORD = (
@@ -86,14 +86,14 @@ _PLAIN_WORD = (
     r"""|"(?:[^"\\$`\r\0]++|\\[^\r\n\0]|\$(?![({]))*+")++"""
 )
 _PLAIN = re.compile(rf"{_PLAIN_WORD}(?: (?:(?:&&|\|\|?|;) )?{_PLAIN_WORD})*+")
-"""Most commands: words with one blank between them, so that nothing is to be made one."""
+"""Matches most commands: words separated by single blanks, which need no normalisation."""
 
 
 def normal(command: str) -> str:
-    """The command without comments and with white space that does not matter made one.
+    """Return a command without comments and with insignificant white space unified.
 
-    Equal for commands that do the same. Quoted text stays as it is. Of the bodies of
-    here-documents only blanks at the ends of lines go, and the comments of those that are run.
+    Equal for equivalent commands. Quoted text is unchanged. In bodies of here-documents only blanks
+    at line ends are removed, and comments in those that are run.
     """
     if _PLAIN.fullmatch(command):
         return command
@@ -101,7 +101,7 @@ def normal(command: str) -> str:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """The command of a program and its arguments; of `bash -lc TEXT` the text."""
+    """Return the command of a program and its arguments; of `bash -lc TEXT` the text."""
     match words:
         case [shell, option, text] if _GIVEN_TEXT.fullmatch(option) and _SHELL.fullmatch(
             shell.rpartition("/")[2]
@@ -159,7 +159,7 @@ def _body(text: str, runner: str, depth: int) -> str:
 
 
 def _documents(read: Sequence[Token]) -> Iterator[tuple[str, str]]:
-    """For each here-document the interpreter that runs it, empty if none does, and its mark."""
+    """Yield for each here-document its interpreter, empty if none runs it, and its delimiter."""
     pipeline: list[list[str]] = [[]]
     marks: list[str] = []
     redirect = ""
@@ -181,7 +181,7 @@ def _documents(read: Sequence[Token]) -> Iterator[tuple[str, str]]:
 
 
 def _runner(words: list[str]) -> str:
-    """The interpreter, where these words make one run what it reads."""
+    """Return the interpreter, if these words make one run its input."""
     words = unwrap(words)
     name = words[0].rpartition("/")[2] if words else ""
     reads = all(word.startswith("-") and word != "-c" for word in words[1:])

@@ -10,10 +10,10 @@ from midwatch_monitor.shell.target import EVERYTHING, WriteTarget, into
 
 
 def positional(arguments: Sequence[str], valued: str = "", named: str = "") -> list[str]:
-    """The arguments that are no options.
+    """Return the arguments that are not options.
 
-    `valued` holds the letters of the short options that take a value, `named` the long ones'
-    names, parted by blanks.
+    `valued` holds the letters of short options with a value, `named` the names of long ones,
+    separated by blanks.
     """
     left: list[str] = []
     rest = iter(arguments)
@@ -31,7 +31,7 @@ def positional(arguments: Sequence[str], valued: str = "", named: str = "") -> l
 
 
 def option_value(arguments: Sequence[str], *options: str) -> str:
-    """The value of the first of these options that is given; empty if none is."""
+    """Return the value of the first of these options that is given; empty if none is."""
     for at, argument in enumerate(arguments):
         for option in options:
             if argument == option:
@@ -69,7 +69,7 @@ def _sed(arguments: Sequence[str]) -> Iterator[WriteTarget]:
 
 
 def _sed_letters(letters: str) -> tuple[bool, str]:
-    """Whether a cluster of sed's options holds `-i`, and the one that takes the next argument."""
+    """Return whether a cluster of sed options has `-i`, and the letter with an argument."""
     for at, letter in enumerate(letters):
         if letter == "i":
             return True, ""
@@ -95,7 +95,7 @@ def _perl(arguments: Sequence[str]) -> Iterator[WriteTarget]:
 
 
 def _perl_letters(letters: str) -> tuple[bool, bool, bool]:
-    """Of a cluster of perl's options: has it `-i`, has it `-e`, does it take the next argument."""
+    """Return whether a cluster of perl options has `-i`, has `-e`, takes the next argument."""
     at = 0
     while at < len(letters):
         if letters[at] == "0":
@@ -124,7 +124,7 @@ def _rm(arguments: Sequence[str]) -> Iterator[WriteTarget]:
 
 
 def pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What goes where in `mv` and `cp`."""
+    """Return the pairs of source and target in `mv` and `cp`."""
     left = positional(arguments, "tS", "target-directory suffix")
     folder = option_value(arguments, "-t", "--target-directory")
     if folder:
@@ -146,7 +146,7 @@ def _last(arguments: Sequence[str]) -> Iterator[WriteTarget]:
 
 
 def _vim(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    """Only where it is told to write: else it is opened to read."""
+    """Only if it is told to write; otherwise it is opened for reading."""
     orders = [a[1:] for a in arguments if a.startswith("+")]
     orders += [b for a, b in pairwise(arguments) if a in {"-c", "--cmd"}]
     if any(order.lstrip(":").startswith(("w", "x", "up")) for order in orders):
@@ -185,15 +185,15 @@ WRITERS: Mapping[str, Callable[[Sequence[str]], Iterator[WriteTarget]]] = {
     "dd": _dd,
     "truncate": _truncate,
 }
-"""What a program writes, whatever it reads."""
+"""For each program, a function that returns what it writes, whatever it reads."""
 
 
 _FILE = re.compile(r"(?!v?\d+(?:\.\d+)*$)(?:.*/)?\.?[^/]*\.[^/]*")
-"""What names a file, where it could also name a branch or a tag."""
+"""Marks a file where the name could also be a branch or a tag."""
 
 
 def git_targets(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    """The files that `git` with these arguments changes in the working tree."""
+    """Return the files in the working tree that `git` with these arguments changes."""
     rest = list(arguments)
     directory = ""
     while rest and rest[0].startswith("-"):

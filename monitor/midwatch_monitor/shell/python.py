@@ -10,7 +10,7 @@ from midwatch_monitor.shell.syntax import UNKNOWN
 from midwatch_monitor.shell.target import MAX_TARGETS, WriteTarget, into
 
 MAX_TEXT = 200_000
-"""Characters; a longer program is not read."""
+"""In characters; a longer program is not read."""
 
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _KEPT = frozenset("\\'\"\nabfnrtvxuUN")
@@ -25,14 +25,14 @@ _SAME = frozenset(
         *("resolve", "absolute", "expanduser", "as_posix", "strip"),
     ]
 )
-"""Calls that name the same file as what they are given."""
+"""Calls whose result names the same file as their argument."""
 _MODE = re.compile(r"[rwaxbtU+]{1,4}")
 
 
 def program(text: str) -> tuple[tuple[WriteTarget, ...], tuple[str, ...]]:
-    """What a text does to files as a Python program, and the shell commands that it runs.
+    """Return what a Python program does to files, and the shell commands it runs.
 
-    Nothing where it is no program.
+    Empty if the text is not a Python program.
     """
     text = text.replace(UNKNOWN, "$")
     if len(text) > MAX_TEXT:
@@ -50,12 +50,12 @@ def program(text: str) -> tuple[tuple[WriteTarget, ...], tuple[str, ...]]:
 
 
 def _unescape(found: re.Match[str]) -> str:
-    # An escape that Python does not know makes it warn; no path has one.
+    # Unknown escapes cause a warning; no path contains one.
     return found[0] if found[1] in _KEPT else found[1]
 
 
 class _Reader(ast.NodeVisitor):
-    """Goes once through a program from top to bottom, with what its names may stand for."""
+    """Goes through a program once from top to bottom, tracking possible values of names."""
 
     def __init__(
         self, arguments: dict[str, list[str]], known: dict[str, list[str]] | None = None
@@ -182,7 +182,7 @@ class _Reader(ast.NodeVisitor):
         return self._texts(node)
 
     def _texts(self, node: ast.expr) -> list[str]:
-        """The strings that an expression may stand for; none where it cannot be told."""
+        """Return the strings that an expression may have as value; empty if unknown."""
         if isinstance(node, ast.Constant):
             return [node.value] if isinstance(node.value, str) else []
         if isinstance(node, ast.Name):
@@ -216,7 +216,7 @@ class _Reader(ast.NodeVisitor):
         return ["."] if name in {"getcwd", "cwd"} else []
 
     def _argument(self, node: ast.Subscript) -> list[str]:
-        """`sys.argv[1]` is `$1`, as in a shell script."""
+        """Return `sys.argv[1]` as `$1`, as in a shell script."""
         which = node.slice
         whose = node.value
         if not isinstance(whose, ast.Attribute) or whose.attr != "argv":

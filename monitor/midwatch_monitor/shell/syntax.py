@@ -1,6 +1,6 @@
-"""The commands of a shell text: tokens, words, redirections, what is piped into what.
+"""The commands of a shell text: tokens, words, redirections, pipes.
 
-In linear time; nothing makes it raise.
+Runs in linear time and never raises.
 """
 
 import re
@@ -11,7 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 UNKNOWN = "\0"
-"""Stands for what only running the command could tell. No shell word can contain it."""
+"""Stands for what is known only when the command runs. No shell word can contain it."""
 
 _TOKEN = re.compile(
     r"""(?:[ \t\r]++|\#[^\n]*+|\\\n)*+
@@ -23,8 +23,9 @@ _TOKEN = re.compile(
       |(?P<odd>(?=.)))""",
     re.VERBOSE | re.DOTALL,
 )
-"""A token with what stands before it. A word with a substitution in it, or a quote that is never
-closed, is `odd`: only reading its parts shows where it ends."""
+"""A token with the text before it. A word that contains a substitution, or an unclosed quote, is
+`odd`: its end is found only by reading its parts.
+"""
 _PLAIN = re.compile(r"[^ \t\r\n;&|()<>\\'\"$`]+")
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*|\d|[@*#?!$-]")
@@ -40,10 +41,10 @@ _IN_QUOTES = re.compile(r'\\.|"|\$\(', re.DOTALL)
 
 
 class PartKind(Enum):
-    """What a piece of a word is."""
+    """The kind of a piece of a word."""
 
     BARE = auto()
-    """Unquoted text: braces and blanks still mean something."""
+    """Unquoted text, in which braces and blanks have a meaning."""
     QUOTED = auto()
     VARIABLE = auto()
     """The name of a variable that is split at blanks."""
@@ -67,11 +68,11 @@ class TokenKind(Enum):
     REDIRECT = auto()
     NEWLINE = auto()
     BODY = auto()
-    """The body of a here-document; it stands after the newline that ends its line."""
+    """The body of a here-document, after the newline that ends its line."""
 
 
 class Token(NamedTuple):
-    """One token, with its text as it stands in the command."""
+    """One token, with its text as in the command."""
 
     kind: TokenKind
     raw: str
@@ -83,13 +84,15 @@ class Token(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What a word says, without its quotes."""
+        """The text of a word, without quotes."""
         simple = _SIMPLE_WORD.fullmatch(self.raw)  # most marks of here-documents are
         return simple[2] if simple else "".join(part.text for part in self.parts)
 
     @property
     def quoted(self) -> bool:
-        """Whether any of the word is quoted: a here-document's mark that is, expands nothing."""
+        """Whether any part of the word is quoted; a quoted here-document delimiter disables
+        expansion.
+        """
         return any(part.kind is not PartKind.BARE for part in self.parts)
 
 
@@ -101,7 +104,7 @@ _KINDS = {
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of a command. What is not closed ends with the text."""
+    """Return the tokens of a command. Unclosed constructs end with the text."""
     text = text.replace(UNKNOWN, "").replace("\r\n", "\n")
     read: list[Token] = []
     marks: list[tuple[str, bool]] = []
@@ -127,7 +130,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def _read_bodies(text: str, at: int, marks: list[tuple[str, bool]], read: list[Token]) -> int:
-    """Add the bodies of here-documents with these marks; answers where the last one ends."""
+    """Add the bodies of here-documents with these delimiters; return where the last one ends."""
     for mark, tabs in marks:
         end, after = _closing_line(text, at, mark, tabs=tabs)
         body = text[at:end]
@@ -137,7 +140,7 @@ def _read_bodies(text: str, at: int, marks: list[tuple[str, bool]], read: list[T
 
 
 def _closing_line(text: str, at: int, mark: str, *, tabs: bool) -> tuple[int, int]:
-    """Where the line that only has the mark begins and ends; twice the end where there is none."""
+    """Return start and end of the line that is the delimiter; twice the end if there is none."""
     place = text.find(mark, at)
     while place >= 0:
         start = text.rfind("\n", at, place) + 1 or at
@@ -152,7 +155,7 @@ def _closing_line(text: str, at: int, mark: str, *, tabs: bool) -> tuple[int, in
 
 
 def without_documents(text: str) -> str:
-    """The command without the here-documents that no shell runs: they are text, not commands."""
+    """Return the command without here-documents that no shell runs: they are text, not commands."""
     kept: list[str] = []
     at = 0
     while found := _DOCUMENT.search(text, at):
@@ -165,7 +168,7 @@ def without_documents(text: str) -> str:
 
 
 class _Word:
-    """Reads the parts of the word that begins at a place of a text, and where it ends."""
+    """Reads the parts of the word that begins at a position, and finds its end."""
 
     def __init__(self, text: str, at: int) -> None:
         self._text = text
@@ -186,7 +189,7 @@ class _Word:
         return self._at
 
     def _piece(self) -> bool:
-        """Read one more part; answers whether there is one."""
+        """Read one more part; return whether there is one."""
         if found := self._take(_PLAIN):
             self._put(PartKind.BARE, found)
             return True
@@ -292,7 +295,7 @@ class _Word:
 
 
 def find_closing(text: str, at: int) -> int:
-    """Where the parenthesis that was opened before `at` is closed; the end if it never is."""
+    """Return where the parenthesis opened before `at` is closed; the end of the text if never."""
     open_: list[str] = ["("]
     while open_:
         pattern = _IN_QUOTES if open_[-1] == '"' else _NESTED
@@ -314,7 +317,7 @@ def find_closing(text: str, at: int) -> int:
 
 
 _MAX_WORDS = 16
-"""Words that one word with braces may become."""
+"""Largest number of words that one word with braces may expand to."""
 _BRACES = re.compile(r"\{([^{}\s]*)\}")
 _EXPANDING = re.compile(r"\\([$`\\])|\$(?:\{(\w+)\}|([A-Za-z_]\w*))|(\$[\d({@*#?!]|`)")
 
@@ -333,7 +336,7 @@ class Redirect:
     descriptor: int
     target: tuple[WordPart, ...] = ()
     body: str | None = None
-    """Of a here-document."""
+    """The body of a here-document."""
     literal: bool = False
     """Whether nothing in the body is expanded."""
 
@@ -345,11 +348,11 @@ class Command:
     words: tuple[tuple[WordPart, ...], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     piped: bool = False
-    """Whether it reads what the one before it writes."""
+    """Whether it reads the output of the previous command."""
 
 
 def parse(text: str) -> list[Command | Bracket]:
-    """The simple commands of a text in their order, between the brackets of subshells."""
+    """Return the simple commands of a text in order, between the brackets of subshells."""
     read = tokens(text)
     bodies = iter([token.raw for token in read if token.kind is TokenKind.BODY])
     commands: list[Command | Bracket] = []
@@ -377,7 +380,7 @@ def parse(text: str) -> list[Command | Bracket]:
 
 
 def expand(word: tuple[WordPart, ...], variables: Mapping[str, str]) -> list[str]:
-    """The words that a word becomes; `UNKNOWN` stands in them for what is not known."""
+    """Return the words that a word expands to, with `UNKNOWN` for unknown parts."""
     if len(word) == 1 and word[0].kind is PartKind.QUOTED:
         return [word[0].text]
     made = [""]
@@ -392,7 +395,7 @@ def expand(word: tuple[WordPart, ...], variables: Mapping[str, str]) -> list[str
 
 
 def expand_document(body: str, variables: Mapping[str, str]) -> str:
-    """The body of a here-document whose mark is not quoted, after expansion."""
+    """Return the body of a here-document with an unquoted delimiter, after expansion."""
 
     def fill(found: re.Match[str]) -> str:
         if found[1]:

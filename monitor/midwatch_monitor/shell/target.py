@@ -1,4 +1,4 @@
-"""Files that programs write, as they name them: targets, what flows into them, and patches."""
+"""Files that programs write, as they name them: targets, the data that flows into them, patches."""
 
 import posixpath
 import re
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from midwatch_monitor.shell.syntax import UNKNOWN
 
 MAX_TARGETS = 16
-"""Files that are kept of one script, and of one program in a command."""
+"""Number of files kept of one script, and of one program in a command."""
 
 EVERYTHING = ""
 """The path of a target that stands for all files."""
@@ -20,18 +20,18 @@ class WriteTarget:
 
     path: str
     text: str | None = None
-    """The whole new content, where the command holds it."""
+    """The complete new content, if the command contains it."""
     appended: bool = False
-    """Whether `text` is only put at the end."""
+    """Whether `text` is appended."""
     deleted: bool = False
     restored: bool = False
-    """Whether it is put back to what version control holds."""
+    """Whether it is restored from version control."""
 
 
 def into(source: str, place: str) -> str:
-    """Where a copy of `source` to `place` ends: in it if it looks like a folder.
+    """Return where a copy of `source` to `place` ends up: inside it, if it looks like a folder.
 
-    A place without a dot in its name is taken for a folder when the source has one.
+    A place without a dot in its name counts as a folder if the source has one.
     """
     name = posixpath.basename(source.rstrip("/"))
     last = posixpath.basename(place)
@@ -41,9 +41,10 @@ def into(source: str, place: str) -> str:
 
 
 def place_path(path: str, *, directory: str, root: str) -> str:
-    """The path as an edit names it: relative to `root` if it is below, else absolute if it can be.
+    """Return the path as an edit names it: relative to `root` if below it, else absolute if
+    possible.
 
-    Empty for what is no file of the work: a device, or a name that only the run knows.
+    Empty for anything that is no file of the work: a device, or a name known only when it runs.
     """
     if not path or {UNKNOWN, "$", "\n"} & set(path):
         return ""
@@ -66,7 +67,7 @@ CRAFTING = frozenset(
         *("base64", "envsubst", "jq", "rev", ":", "true"),
     ]
 )
-"""Programs whose redirected output is work; that of any other only keeps what it said."""
+"""Programs whose redirected output is work; other programs' output is only a log."""
 
 _OPTION = re.compile(r"-[neE]+")
 
@@ -76,18 +77,18 @@ class Stream:
     """The input or the output of a command."""
 
     text: str | None = None
-    """`None` where it is not known."""
+    """`None` if unknown."""
     crafted: bool = False
-    """Whether only `CRAFTING` programs had a hand in it."""
+    """Whether only `CRAFTING` programs contributed to it."""
     source: str = ""
-    """The file that it is read from."""
+    """The file it is read from."""
 
 
 EMPTY = Stream(text="", crafted=True)
 
 
 def echo(arguments: Sequence[str], stdin: Stream) -> Stream:
-    """What `echo` says."""
+    """Return the output of `echo`."""
     rest = list(arguments)
     newline = "\n"
     escaped = False
@@ -100,7 +101,7 @@ def echo(arguments: Sequence[str], stdin: Stream) -> Stream:
 
 
 def printf(arguments: Sequence[str], stdin: Stream) -> Stream:
-    """What `printf` says with the plain formats; the others are not worked out."""
+    """Return the output of `printf` with plain formats; others are not evaluated."""
     form = "".join(arguments[:1]).replace("\\n", "\n")
     text = None
     if form in {"%s", "%s\n"}:
@@ -116,12 +117,12 @@ _NOWHERE = "/dev/null"
 
 
 def patched_files(text: str) -> tuple[WriteTarget, ...]:
-    """The files of a unified diff, their `a/` and `b/` still before them."""
+    """Return the files of a unified diff, with their `a/` or `b/`."""
     return tuple(_patched_files(text))[:MAX_TARGETS]
 
 
 def patch_blocks(text: str) -> tuple[WriteTarget, ...]:
-    """The files of a patch in patch_blocks (`*** Update File: …`)."""
+    """Return the files of a patch in blocks (`*** Update File: …`)."""
     made = [
         WriteTarget(path=found[2].strip(), deleted=found[1] == "Delete File")
         for found in _BLOCK.finditer(text)
@@ -130,7 +131,7 @@ def patch_blocks(text: str) -> tuple[WriteTarget, ...]:
 
 
 def without_components(path: str, components: int | None) -> str:
-    """A path of a diff without its first components; `None`: only `a/` or `b/` goes."""
+    """Return a diff's path without its first components; for `None`, without `a/` or `b/`."""
     if components is None:
         return path[2:] if path.startswith(("a/", "b/")) else path
     return "/".join(path.split("/")[components:])

@@ -1,4 +1,4 @@
-"""What a command line writes, gone through in the order in which a shell would."""
+"""What a command line writes, followed in the order in which a shell runs it."""
 
 import posixpath
 import re
@@ -72,7 +72,7 @@ class ProgramCalls:
         }
 
     def call(self, words: Sequence[str], stdin: Stream) -> Stream:
-        """Call a program; answers what it puts out."""
+        """Call a program; return its output."""
         if not words:
             return EMPTY
         name, arguments = posixpath.basename(words[0]), words[1:]
@@ -202,7 +202,7 @@ class ProgramCalls:
 
 
 _MAX_DEPTH = 3
-"""How deep shells and scripts are followed into each other, and loops in loops."""
+"""How deep nested shells, scripts and loops are followed."""
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
@@ -230,7 +230,7 @@ class Walk:
         self._closed = False
 
     def follow(self, text: str) -> None:
-        """Go through a command line."""
+        """Follow a command line."""
         items = parse(text)
         self._run(_Lines(items), 0, len(items), 0)
 
@@ -261,7 +261,7 @@ class Walk:
             at += 1
 
     def _values(self, command: Command) -> list[str]:
-        """The variable of a `for` and its values; nothing for another loop."""
+        """Return the variable of a `for` and its values; empty for another loop."""
         words = _drop_leading(self._expand(command))
         if len(words) < 4 or words[0] != "for" or words[2] != "in":
             return []
@@ -301,7 +301,7 @@ class Walk:
         self._closed = False
 
     def _drop_keywords(self, words: list[str]) -> list[str]:
-        """The words after the keywords that lead them."""
+        """Return the words after leading keywords."""
         at = 0
         while at < len(words) and words[at] in _KEYWORDS:
             if words[at] == "{":
@@ -314,7 +314,7 @@ class Walk:
         return words[at:]
 
     def _take_assignments(self, words: list[str]) -> list[str]:
-        """The words after the assignments before them; those count where nothing follows."""
+        """Return the words after leading assignments, which take effect if no words follow."""
         found: list[tuple[str, str]] = []
         for word in words[1:] if words and words[0] in _DECLARES else words:
             assignment = _ASSIGNMENT.fullmatch(word)
@@ -348,7 +348,7 @@ class Walk:
 
 
 class _Lines:
-    """The commands of a text, and for each loop among them the place of its `done`."""
+    """The commands of a text, and for each loop among them the index of its `done`."""
 
     def __init__(self, items: Sequence[Command | Bracket]) -> None:
         self.items = items
@@ -365,7 +365,7 @@ class _Lines:
 
 
 def _drop_leading(words: list[str]) -> list[str]:
-    """The words after those that may stand before a loop."""
+    """Return the words without those that may precede a loop."""
     at = 0
     while at < len(words) and words[at] in _BEFORE:
         at += 1
@@ -380,10 +380,10 @@ class Shell:
         self._root = ""
 
     def edits(self, command: str, *, cwd: str = "") -> tuple[Edit, ...]:
-        """The files that a command writes, one edit each, in the order of their first writing.
+        """Return the files that a command writes, one edit each, in the order of the first write.
 
-        `cwd` is the folder that it starts in; the first one ever given is the root to which
-        paths are relative. A file that holds the output of a running program is no edit.
+        `cwd` is the folder it starts in; the first one ever given is the root to which paths are
+        relative. A file that holds the output of a running program is no edit.
         """
         self._settle(cwd)
         written = WrittenFiles(directory=cwd, root=self._root, scripts=self._scripts)
@@ -396,7 +396,9 @@ class Shell:
         return tuple(_edit(path, target) for path, target in last.items())
 
     def note(self, path: str, content: str) -> None:
-        """A file was written by other means than a command: it may be a script to be run later."""
+        """Note that a file was written otherwise than by a command: it may be a script to be run
+        later.
+        """
         path = place_path(path, directory=self._root, root=self._root)
         self._scripts.put(path, script_of(path, content))
 
@@ -407,7 +409,7 @@ class Shell:
 
 
 def reverts(command: str) -> tuple[str, ...]:
-    """The paths that a command puts back to what version control holds; `.` for everything."""
+    """Return the paths that a command restores from version control; `.` for everything."""
     written = WrittenFiles(directory="", root="", scripts=Scripts())
     Walk(written).follow(command)
     paths = [
@@ -419,7 +421,7 @@ def reverts(command: str) -> tuple[str, ...]:
 
 
 def _after(before: WriteTarget | None, target: WriteTarget) -> WriteTarget:
-    """The last writing of a file, with the whole content where the command holds it."""
+    """Return the last write of a file, with the whole content if the command contains it."""
     if not target.appended:
         return target
     start = before.text if before and not before.deleted else None
@@ -434,5 +436,5 @@ def _edit(path: str, target: WriteTarget) -> Edit:
 
 
 def _folder(target: WriteTarget) -> bool:
-    """Whether it names a folder, or all there is."""
+    """Whether the path names a folder, or everything."""
     return target.path == EVERYTHING or posixpath.basename(target.path) in {"", ".", ".."}

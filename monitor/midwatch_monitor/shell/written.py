@@ -1,4 +1,4 @@
-"""What the commands of a run have written so far: files, and scripts by what these would write."""
+"""What the commands of a run have written: files, and what scripts among them would write."""
 
 import posixpath
 import re
@@ -16,7 +16,7 @@ from midwatch_monitor.shell.target import (
 )
 
 MAX_SCRIPTS = 32
-"""Scripts that are known at a time; the one least recently written is dropped."""
+"""Number of known scripts; the least recently written one is dropped."""
 MAX_COMMANDS_TEXT = 16_000
 """Characters of a shell script; a longer one is not kept."""
 
@@ -25,7 +25,7 @@ _ARGUMENT = re.compile(r"\$(\d)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenScript:
-    """What a file would write if it is run or, as a patch, applied."""
+    """What a file would write if it were run or, for a patch, applied."""
 
     targets: tuple[WriteTarget, ...] = ()
     commands: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class WrittenScript:
     patch: bool = False
 
     def targets_for(self, arguments: Sequence[str]) -> list[WriteTarget]:
-        """Its targets where it is called with these arguments."""
+        """Return its targets if it is called with these arguments."""
 
         def fill(found: re.Match[str]) -> str:
             at = int(found[1]) - 1
@@ -49,11 +49,11 @@ class Scripts:
         self._known: dict[str, WrittenScript] = {}
 
     def get(self, path: str) -> WrittenScript | None:
-        """What is known of the file at a path."""
+        """Return what is known of the file at a path."""
         return self._known.get(path)
 
     def put(self, path: str, script: WrittenScript | None) -> None:
-        """The file is this script now; `None`: it is none any more."""
+        """Set the script at a path; `None` if the file is not a script any more."""
         self._known.pop(path, None)
         if script is None:
             return
@@ -62,12 +62,12 @@ class Scripts:
         self._known[path] = script
 
     def rename(self, name: Callable[[str], str]) -> None:
-        """Know each script by another path; one that gets none is forgotten."""
+        """Rename every script by a function of its path; one without a new path is forgotten."""
         known = {name(path): script for path, script in self._known.items()}
         self._known = {path: script for path, script in known.items() if path}
 
     def extend(self, path: str, script: WrittenScript | None) -> None:
-        """The file does this as well from now on."""
+        """Add to what the file does when run."""
         known = self._known.get(path)
         if known is None or script is None:
             self.put(path, known or script)
@@ -79,7 +79,7 @@ class Scripts:
 
 
 def script_of(path: str, text: str) -> WrittenScript | None:
-    """What a file with this text would write; `None` if nothing, or if it is no script."""
+    """Return what a file with this text would write; `None` if nothing, or if it is no script."""
     first = text[:200].partition("\n")[0]
     shebang = first.startswith("#!")
     extension = posixpath.splitext(path)[1]
@@ -95,7 +95,7 @@ def script_of(path: str, text: str) -> WrittenScript | None:
 
 
 def python_script(text: str) -> WrittenScript:
-    """What a Python program would write."""
+    """Return what a Python program would write."""
     targets, commands = program(text)
     short = tuple(each for each in commands if len(each) <= MAX_COMMANDS_TEXT)
     return WrittenScript(targets=targets, commands=short)
@@ -103,13 +103,15 @@ def python_script(text: str) -> WrittenScript:
 
 _MAX_WRITTEN = 256
 _MAX_COMMANDS = 4000
-"""Simple commands that are looked at, those in loops and scripts included."""
+"""Number of simple commands that are followed, including those in loops and scripts."""
 _MAX_VALUE = 4096
-"""Characters of a variable's value, or of a folder; a longer one is not known."""
+"""Characters of a variable's value or a folder; a longer one counts as unknown."""
 
 
 class WrittenFiles:
-    """The state of one command line on its way. Paths in `written` hold the folders gone to."""
+    """The state of one command line as it is followed. Paths in `written` include the current
+    folder.
+    """
 
     def __init__(self, *, directory: str, root: str, scripts: Scripts) -> None:
         self.written: list[WriteTarget] = []
@@ -121,7 +123,7 @@ class WrittenFiles:
         self._left = _MAX_COMMANDS
 
     def step(self) -> bool:
-        """Whether one more simple command may be looked at."""
+        """Count one more simple command; return whether it may be followed."""
         self._left -= 1
         return self._left >= 0 and len(self.written) < _MAX_WRITTEN
 
@@ -132,20 +134,20 @@ class WrittenFiles:
         self.directory = gone if len(gone) <= _MAX_VALUE else UNKNOWN
 
     def assign(self, name: str, value: str) -> None:
-        """Give a variable its value."""
+        """Assign a value to a variable."""
         self.variables[name] = value if len(value) <= _MAX_VALUE else UNKNOWN
 
     def place_path(self, path: str) -> str:
-        """The path as an edit would name it; empty for what is no file of the work."""
+        """Return the path as an edit would name it; empty if it is no file of the work."""
         return place_path(path, directory=self.directory, root=self._root)
 
     def add_all(self, targets: Iterable[WriteTarget]) -> None:
-        """These files are written."""
+        """Add written files."""
         for target in targets:
             self.add(target)
 
     def add(self, target: WriteTarget) -> None:
-        """A file is written; if it is a script, a later command may run it."""
+        """Add a written file; if it is a script, a later command may run it."""
         if len(self.written) >= _MAX_WRITTEN:
             return
         path = self.place_path(target.path)
@@ -164,7 +166,7 @@ class WrittenFiles:
                 self.scripts.put(path, script)
 
     def copy(self, source: str, place: str) -> None:
-        """A file is copied: what the command line knows of it holds for the copy."""
+        """Note a copied file: what is known of the original holds for the copy."""
         known = posixpath.join(self.directory, source)
         last = next((each for each in reversed(self.written) if each.path == known), None)
         script = self.scripts.get(self.place_path(source))

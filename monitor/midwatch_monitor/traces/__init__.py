@@ -1,4 +1,4 @@
-"""Recorded runs of any known format, as the events that the rules are fed."""
+"""Recorded runs of all known formats, as the events that rules are fed."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,18 +26,18 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How runs of one origin are known and read."""
+    """How runs of one format are recognised and read."""
 
     suffixes: tuple[str, ...]
-    """What its files are called, for looking through folders."""
+    """File name endings, for searching folders."""
     recognise: Callable[[Path], bool]
     read: Callable[[Path], Iterator[Event | Damage]]
     session: Callable[[Path], SessionReader] | None = None
-    """A reader of one that is still written, where it can be followed."""
+    """Makes a reader for a session that is still written, if it can be followed."""
     tail: Callable[[Path], SessionTail] = Tail
-    """Who follows it then."""
+    """Makes the object that follows such a session."""
     head: Callable[[Path], Iterator[JsonNode]] = first_lines
-    """What it says of itself first."""
+    """Returns the first lines of such a session."""
 
 
 def _by_lines(
@@ -51,7 +51,7 @@ def _by_lines(
     )
 
 
-# The first that recognises a file has it. Midwatch's own comes last: any `kind` will do there.
+# The first format that recognises a file is used. Midwatch's own is last: it accepts any `kind`.
 _KNOWN = {
     "swe-agent": Format(
         suffixes=(".traj", ".json"), recognise=swe_agent.recognise, read=swe_agent.read
@@ -79,7 +79,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(_KNOWN)
 
 
 def recognise(path: Path, format: str = AUTO) -> str | None:
-    """The name of the format that a file is in, or `None`; with a `format`, only that will do.
+    """Return the name of a file's format, or `None`; with `format`, only that one is tried.
 
     Raises OSError if it is unreadable.
     """
@@ -88,7 +88,7 @@ def recognise(path: Path, format: str = AUTO) -> str | None:
 
 
 def open_trace(path: Path, format: str = AUTO) -> Generator[Event | Damage, None, None]:
-    """The events of a trace, read as they are asked for. Closing it closes the file.
+    """Return the events of a trace, read lazily. Closing the generator closes the file.
 
     Raises TraceError at once for a file that cannot be read, or that is not in the format.
     """
@@ -105,7 +105,7 @@ def open_trace(path: Path, format: str = AUTO) -> Generator[Event | Damage, None
 
 
 def _stream(path: Path, format: Format) -> Generator[Event | Damage, None, None]:
-    """What the format reads; a file that fails underway is a trace error, as one at the start."""
+    """Yield the format's events; a file that fails while it is read raises TraceError too."""
     try:
         yield from format.read(path)
     except OSError as error:
@@ -113,7 +113,7 @@ def _stream(path: Path, format: Format) -> Generator[Event | Damage, None, None]
 
 
 def find_traces(folder: Path, format: str = AUTO) -> Iterator[Path]:
-    """Every known trace below a folder, in sorted order; other files are passed over."""
+    """Yield every known trace below a folder, in sorted order; other files are skipped."""
     formats = [each for name, each in FORMATS.items() if format in (AUTO, name)]
     for path in sorted(folder.rglob("*")):
         if any(path.suffix in each.suffixes and _is_one(path, each) for each in formats):

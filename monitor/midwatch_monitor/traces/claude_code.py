@@ -1,9 +1,9 @@
-"""Sessions of Claude Code (`.jsonl`), as it stores them or as `--output-format stream-json` prints.
+"""Sessions of Claude Code (`.jsonl`), as stored or as printed by `--output-format stream-json`.
 
 One step for each tool call, and for each answer without one; an answer may be spread over several
-lines. Sub-agents are left out: what they did is the result of the call that started them. A file
-whose first message is a sub-agent's (`isSidechain`) is that sub-agent's own session. What people
-typed, `isMeta` lines, summaries, snapshots and made-up answers (API errors) are no steps.
+lines. Sub-agents are left out: their work is the result of the call that started them. A file whose
+first message is a sub-agent's (`isSidechain`) is that sub-agent's own session. Text typed by
+people, `isMeta` lines, summaries, snapshots and synthetic answers (API errors) are no steps.
 """
 
 import re
@@ -34,7 +34,7 @@ _USAGE = (
 
 
 def recognise(path: Path) -> bool:
-    """Whether the head of the file holds a line of type `user` or `assistant` with a message."""
+    """Whether the head of the file has a line of type `user` or `assistant` with a message."""
     return any(_speaks(line) for line in first_lines(path))
 
 
@@ -62,7 +62,7 @@ class ClaudeCodeSession(SessionReader):
         return sidechain == self._sidechain and not line["isMeta"]
 
     def _read_user_line(self, line: JsonNode) -> Iterator[Event]:
-        """Results of calls, or the words of a person."""
+        """Take in results of calls, or a person's message."""
         at, content = line["timestamp"].time, line["message"]["content"]
         for block in content:
             if block["type"].text == "tool_result":
@@ -102,16 +102,16 @@ class ClaudeCodeSession(SessionReader):
 
 
 def _ends(message: JsonNode) -> bool:
-    """Whether the model is done. Its thoughts have a line of their own, before what it says."""
+    """Whether the model is done. Its thoughts are on a line of their own, before its text."""
     content = message["content"]
     thinks = content and all(block["type"].text in _THINKING for block in content)
     return message["stop_reason"].text == "end_turn" and (bool(content.text) or not thinks)
 
 
 def _exit_code(line: JsonNode, output: str, *, failed: bool) -> int | None:
-    """Of a command; `None` where it was refused, stopped, or goes on in the background.
+    """Return a command's exit code; `None` if it was refused, stopped, or runs in the background.
 
-    Also where it succeeded and a bare text is kept of it: hooks of some agents tell no more.
+    Also `None` if it succeeded and only a text is stored: some agents' hooks report no more.
     """
     if not failed:
         kept = line["toolUseResult"]
@@ -125,6 +125,6 @@ def _speaks(line: JsonNode) -> bool:
 
 
 def _output(line: JsonNode, block: JsonNode) -> str:
-    """What came back, as the model saw it; else as it was kept beside."""
+    """Return the result as the model saw it; else as it was stored beside."""
     content, kept = block["content"], line["toolUseResult"]
     return content.said or "\n".join(filter(None, [kept["stdout"].text, kept["stderr"].text]))

@@ -1,9 +1,9 @@
-"""Sessions of Codex (`rollout-*.jsonl`), as it keeps them.
+"""Sessions of Codex (`rollout-*.jsonl`).
 
 One step for each tool call, and for each answer without one. A call ends with the first line that
-tells its result: what Codex saw of it (`item_completed`), or what the model was told of it. Tokens
-are told behind an answer and go to the next step that is complete. People's own commands, thoughts
-and settings are no steps.
+has its result: what Codex observed (`item_completed`), or what the model was told. Token counts
+follow an answer and go to the next complete step. People's own commands, thoughts and settings are
+no steps.
 """
 
 import re
@@ -25,13 +25,13 @@ _KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg"
 _SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 _PATCH = "apply_patch"
 _SOURCES = frozenset({"", "agent", "unified_exec_startup"})
-"""Where a command comes from if the model asked for it."""
+"""Sources of commands that the model requested."""
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
 _RUNNING = "Process running with session ID"
 
 
 def recognise(path: Path) -> bool:
-    """Whether the head of the file holds a line of a known type with a `payload`."""
+    """Whether the head of the file has a line of a known type with a `payload`."""
     return any(
         line["type"].text in _KINDS and line["payload"].is_object for line in first_lines(path)
     )
@@ -42,7 +42,7 @@ class CodexSession(SessionReader):
         super().__init__()
         self._total = 0
         self._tokens = 0
-        """Those that no step has yet."""
+        """Tokens that no step has yet."""
 
     def take(self, line: JsonNode) -> Iterator[Event]:
         payload, at = line["payload"], line["timestamp"].time
@@ -61,7 +61,7 @@ class CodexSession(SessionReader):
                 return
 
     def finish(self) -> Iterator[Event]:
-        """What still waits, with the tokens that no step has yet."""
+        """Yield what still waits, with the tokens that no step has yet."""
         yield from self._end_answer()
         yield from map(self._add_tokens, self._calls.rest())
 
@@ -72,7 +72,7 @@ class CodexSession(SessionReader):
         self._enter(meta["cwd"].text)
 
     def _respond(self, item: JsonNode, at: datetime | None) -> Iterator[Step]:
-        """What the model said and called, and what it was told of its calls."""
+        """Take in what the model said and called, and the results it was told."""
         key = item["call_id"].text
         match item["type"].text:
             case "message" if item["role"].text == "assistant":
@@ -89,7 +89,7 @@ class CodexSession(SessionReader):
                 return
 
     def _happen(self, event: JsonNode, at: datetime | None) -> Iterator[Event]:
-        """What Codex says of itself."""
+        """Take in what Codex reports of itself."""
         match event["type"].text:
             case "task_started" | "turn_started":
                 yield from self._to_model(at)
@@ -119,7 +119,7 @@ class CodexSession(SessionReader):
             yield self._number(_as_seen(step, item, at))
 
     def _answer(self, at: datetime | None) -> ModelAnswer:
-        """The answer that is being given."""
+        """Return the current answer."""
         return self._current or self._begin_answer(at)
 
     def _end_answer(self) -> Iterator[Step]:
@@ -127,7 +127,7 @@ class CodexSession(SessionReader):
         self._current = None
 
     def _count(self, usage: JsonNode) -> Iterator[Step]:
-        """What all answers until now have cost; the current one is over."""
+        """Take in the cost of all answers so far; the current answer is over."""
         total = usage["total_tokens"].count
         self._tokens += max(total - self._total, 0)
         self._total = total
@@ -141,7 +141,7 @@ class CodexSession(SessionReader):
         return replace(step, tokens=tokens)
 
     def _call(self, kind: str, item: JsonNode, at: datetime | None) -> Step:
-        """The call as it waits."""
+        """Open a call."""
         if kind == "local_shell_call":
             tool, given = "local_shell", item["action"]
         else:
@@ -156,7 +156,7 @@ class CodexSession(SessionReader):
         return replace(step, args=given.canonical)
 
     def _read_unrequested_call(self, item: JsonNode, at: datetime | None) -> Step:
-        """A call of which no line tells that the model made it."""
+        """Open a call that no line shows to be made by the model."""
         step = Step(number=0, kind=StepKind.TOOL, at=at, call=item["id"].text)
         match item["type"].text:
             case "CommandExecution":
@@ -182,13 +182,13 @@ class CodexSession(SessionReader):
 
 
 def _command(given: JsonNode) -> str:
-    """The command's text; of a shell that runs a script, the script."""
+    """Return the command's text; for a shell that runs a script, the script."""
     words = [word.text for word in given["command"]]
     return given["cmd"].text or given["command"].text or command_line(words)
 
 
 def _as_seen(step: Step, item: JsonNode, at: datetime | None) -> Step:
-    """The call with what Codex saw of it."""
+    """Return the call with the result that Codex observed."""
     ok, code = item["status"].text == "completed", None
     result = item["result"]
     if item["type"].text == "CommandExecution":
@@ -203,7 +203,7 @@ def _as_seen(step: Step, item: JsonNode, at: datetime | None) -> Step:
 
 
 def _as_told(step: Step, output: JsonNode, at: datetime | None) -> Step:
-    """The call with what the model was told of it."""
+    """Return the call with the result that the model was told."""
     kept, text, ok = output.decoded, output.said, None
     code = kept["metadata"]["exit_code"].whole
     head, told, rest = text.partition("Output:\n")

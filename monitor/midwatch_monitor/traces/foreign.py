@@ -1,4 +1,4 @@
-"""What readers of other formats share: values of unknown shape, paths, edits, waiting calls."""
+"""Shared by readers of other formats: values of unknown shape, paths, edits, open calls."""
 
 import json
 import re
@@ -16,20 +16,20 @@ from midwatch_monitor.time_range import plausible
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A JSON value, or `None` for one that is not there."""
+    """A JSON value, or `None` if it is missing."""
 
     value: object = None
 
     def __getitem__(self, key: str) -> "JsonNode":
-        """The value under a key; empty where there is none."""
+        """Return the value under a key; an empty node if there is none."""
         return JsonNode(self.members.get(key))
 
     def __contains__(self, key: str) -> bool:
         return key in self.members
 
     def __iter__(self) -> Iterator["JsonNode"]:
-        """The elements of an array; none for anything else."""
-        # isinstance alone leaves the type of the elements unknown.
+        """Yield the elements of an array; none for anything else."""
+        # `isinstance` alone leaves the element type unknown.
         value = self.value
         return map(JsonNode, cast("list[object]", value) if isinstance(value, list) else ())
 
@@ -38,12 +38,12 @@ class JsonNode:
 
     @property
     def members(self) -> Mapping[str, object]:
-        """What an object holds; nothing for anything else."""
+        """The members of an object; empty for anything else."""
         value = self.value
         return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
     def without(self, names: Set[str]) -> "JsonNode":
-        """The object without these members, and without those that are null."""
+        """Return the object without these members, and without null members."""
         members = self.members.items()
         return JsonNode(
             {key: value for key, value in members if key not in names and value is not None}
@@ -55,17 +55,17 @@ class JsonNode:
 
     @property
     def text(self) -> str:
-        """The text that it is; empty for anything else."""
+        """The text; empty for anything else."""
         return self.value if isinstance(self.value, str) else ""
 
     @property
     def said(self) -> str:
-        """The text that it is, also where it is a list of parts with a text each."""
+        """The text, also of a list of parts with texts."""
         return self.text or "\n".join(filter(None, (part["text"].text for part in self)))
 
     @property
     def whole(self) -> int | None:
-        """The integer that it is, also as text or as a float without a fraction."""
+        """The integer, also from text or from a float without a fraction."""
         match self.value:
             case bool():
                 return None
@@ -80,21 +80,21 @@ class JsonNode:
 
     @property
     def amount(self) -> float:
-        """The number that it is, from 0; 0 for anything else."""
+        """The number, if it is not negative; 0 for anything else."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             return 0.0
         return max(float(self.value), 0.0) if abs(self.value) < _HUGE else 0.0
 
     @property
     def count(self) -> int:
-        """The whole number that it is, from 0; 0 for anything else."""
+        """The integer, if it is not negative; 0 for anything else."""
         return int(self.amount)
 
     @property
     def time(self) -> datetime | None:
-        """The moment that it names: ISO 8601 (without a zone: UTC), or seconds since 1970.
+        """The time: ISO 8601 (without a zone: UTC), or seconds since 1970.
 
-        `None` where it names none, or one that is not plausible.
+        `None` if it is no time, or an implausible one.
         """
         try:
             if isinstance(self.value, str):
@@ -108,7 +108,7 @@ class JsonNode:
 
     @property
     def decoded(self) -> "JsonNode":
-        """What a text of JSON says; anything else as it is."""
+        """The value of a JSON text; anything else unchanged."""
         if not isinstance(self.value, str):
             return self
         try:
@@ -118,7 +118,7 @@ class JsonNode:
 
     @property
     def canonical(self) -> str:
-        """JSON that is equal for equal values; a text is left as it is."""
+        """JSON that is equal for equal values; a text is unchanged."""
         if isinstance(self.value, str):
             return self.value
         try:
@@ -129,7 +129,7 @@ class JsonNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceItem:
-    """One entry of a trace: its place, counted from 1, and what it says."""
+    """One entry of a trace: its index, from 1, and its value."""
 
     number: int
     node: JsonNode
@@ -147,9 +147,10 @@ _DRIVE = re.compile(r"[A-Za-z]:/")
 
 
 def within(path: str, root: str, cwd: str = "") -> str:
-    """A path relative to the root where it lies below it, else as it is; `.` and `..` resolved.
+    """Return a path relative to the root if it is below it, else unchanged; `.` and `..` are
+    resolved.
 
-    A relative path starts from `cwd`, or from the root where no `cwd` is known. Backslashes become
+    A relative path starts from `cwd`, or from the root if `cwd` is unknown. Backslashes become
     slashes.
     """
     if not path:
@@ -166,11 +167,11 @@ def _with_slashes(path: str) -> str:
 
 
 NOTHING_RAN = (126, 127)
-"""Exit codes of a command that could not be executed, or was not found."""
+"""Exit codes of a command that could not be executed or was not found."""
 
 
 class Workplace:
-    """Where a run is at work, and what its shell and its editor change there."""
+    """The folder of a run, and what its shell and its editor change there."""
 
     def __init__(self, root: str = "") -> None:
         self._shell = Shell()
@@ -178,22 +179,22 @@ class Workplace:
         self.enter(root)
 
     def enter(self, folder: str) -> None:
-        """Go to a folder, if one is named. Paths are relative to the first."""
+        """Go to a folder, if one is given. Paths are relative to the first."""
         if not self.root:
             self.root = folder
             self._shell.edits("", cwd=folder)
         self.cwd = folder or self.cwd
 
     def path(self, named: str) -> str:
-        """A file as it is told."""
+        """Return a file's path as it is reported."""
         return within(named, self.root, self.cwd)
 
     def run(self, command: str) -> tuple[Edit, ...]:
-        """What a command changes if it runs."""
+        """Return the edits of a command if it runs."""
         return self._shell.edits(command, cwd=self.cwd)
 
     def write(self, named: str, content: str | None = None) -> tuple[Edit, ...]:
-        """The change of a file, with all of its content afterwards where that is known."""
+        """Return the edit of a file, with its complete content afterwards, if known."""
         path = self.path(named)
         if content is None:
             return (Edit(path=path),)
@@ -202,7 +203,7 @@ class Workplace:
 
 
 MAX_OPEN = 256
-"""Calls that wait at a time; the oldest is then taken for one whose result never comes."""
+"""Number of open calls; when exceeded, the oldest is assumed to have no result."""
 _MAX_CLOSED = 1024
 
 
@@ -215,18 +216,18 @@ class CallNumbers:
         self._closed: dict[str, None] = {}
 
     def number(self, step: Step) -> Step:
-        """The step as the next one of the run."""
+        """Return the step numbered as the next one of the run."""
         self._count += 1
         return replace(step, number=self._count)
 
     def knows(self, key: str) -> bool:
-        """Whether the call was seen before: sessions that were resumed repeat what came before."""
+        """Whether the call was seen before: resumed sessions repeat earlier calls."""
         return bool(key) and (key in self._open or key in self._closed)
 
     def open(self, key: str, step: Step) -> Iterator[Step]:
-        """A call that now waits. Yields the step of one that has waited too long.
+        """Open a call. Yields the step of a call that has been open for too long.
 
-        Calls without a key wait one at a time, under the empty one.
+        Calls without a key are open one at a time, under the empty key.
         """
         if key in self._open:
             yield self._forsake(key)
@@ -235,7 +236,7 @@ class CallNumbers:
             yield self._forsake(next(iter(self._open)))
 
     def close(self, key: str) -> Step | None:
-        """The call whose result this is, if it waits; it has no number yet."""
+        """Return the open call of a result, if there is one; it is not numbered yet."""
         step = self._open.pop(key, None)
         if step is not None:
             self._closed[key] = None
@@ -244,10 +245,10 @@ class CallNumbers:
         return step
 
     def rest(self) -> Iterator[Step]:
-        """The steps whose results never came, when the run is over."""
+        """Yield the steps whose results never came, at the end of the run."""
         while self._open:
             yield self._forsake(next(iter(self._open)))
 
     def _forsake(self, key: str) -> Step:
-        """The call without its result: what it changed is not known."""
+        """Return the call without its result: its edits are unknown."""
         return self.number(replace(self._open.pop(key), edits=()))

@@ -1,9 +1,9 @@
-"""Sessions of Gemini CLI (`session-*.jsonl`), as it keeps them, and as one document (`*.json`).
+"""Sessions of Gemini CLI (`session-*.jsonl`), also as single documents (`*.json`).
 
 One step for each tool call, and for each answer without one. A message is written again under its
-id as more of it is known; the last one holds. Calls stand there once they have ended, so that an
-answer which is still at work looks like one without a call: it ends its turn until the call comes.
-Patches (`$set`, `$rewindTo`) are no steps: what was undone later was done nevertheless.
+id when more of it is known; the last version counts. Calls are written once they have ended, so an
+answer still at work looks like one without a call: it ends its turn until the call appears. Patches
+(`$set`, `$rewindTo`) are no steps: what was undone later was done nevertheless.
 """
 
 import re
@@ -47,7 +47,7 @@ _MAX_ROOT = 4096
 
 
 def recognise(path: Path) -> bool:
-    """Whether the head of the file holds a line with `projectHash`, or a message of `gemini`."""
+    """Whether the head of the file has a line with `projectHash`, or a message of `gemini`."""
     return _is_document(path) or any(
         "projectHash" in line or (line["type"].text == "gemini" and "content" in line)
         for line in first_lines(path)
@@ -55,12 +55,12 @@ def recognise(path: Path) -> bool:
 
 
 def _is_document(path: Path) -> bool:
-    """Whether it is one document with all messages, as older versions keep their sessions."""
+    """Whether it is one document with all messages, as older versions store sessions."""
     return first_keys(path, _MESSAGES) is not None and bool(text_at(path, "projectHash"))
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
-    """The events of a session."""
+    """Yield the events of a session."""
     reader = GeminiSession(folder=project_folder(path))
     if not _is_document(path):
         yield from read_session(path, reader)
@@ -70,12 +70,12 @@ def read(path: Path) -> Iterator[Event | Damage]:
 
 
 def head(path: Path) -> Iterator[JsonNode]:
-    """The first lines of a session, or what its document says of it."""
+    """Return the first lines of a session, or the metadata of its document."""
     return iter([_head_of(path)]) if _is_document(path) else first_lines(path)
 
 
 def tail(path: Path) -> SessionTail:
-    """A session that is still written."""
+    """Return a follower of a session that is still written."""
     if _is_document(path):
         return DocumentTail(path, _MESSAGES, _head_of(path))
     return Tail(path)
@@ -87,7 +87,9 @@ def _head_of(path: Path) -> JsonNode:
 
 
 def project_folder(path: Path) -> str:
-    """Where a session works, by the `.project_root` beside its folder `chats`; empty if unknown."""
+    """Return a session's folder from the `.project_root` beside its folder `chats`; empty if
+    unknown.
+    """
     for folder in path.absolute().parents[1:3]:
         try:
             with (folder / ".project_root").open(encoding="utf-8") as file:
@@ -98,7 +100,7 @@ def project_folder(path: Path) -> str:
 
 
 class GeminiSession(SessionReader):
-    """One session as it is read. `folder`: where it works, which its lines do not tell."""
+    """Reads one session. `folder` is where it works, which its lines do not tell."""
 
     def take(self, line: JsonNode) -> Iterator[Event]:
         match line["type"].text:
@@ -146,7 +148,7 @@ class GeminiSession(SessionReader):
 
 
 def response_text(parts: JsonNode) -> str:
-    """What the model is told of a call, as the parts of a message hold it."""
+    """Return what the model is told of a call, from the parts of a message."""
     responses = (part["functionResponse"]["response"] for part in parts)
     return "\n".join(
         filter(None, (each["output"].said or each["error"].said for each in responses))
@@ -161,6 +163,6 @@ def _with_result(step: Step, call: JsonNode, at: datetime | None) -> Step:
     if shell and not failed and not call["args"]["is_background"]:
         code = code or 0  # it is told only where it is another
     ok = not failed and code in (None, 0)
-    # What the model is told of a command names its process, which is another each time.
+    # The text for the model names the command's process, which differs each time.
     output = (shell and shown) or told or shown
     return finish_call(step, at=at, ok=ok, exit_code=code, output=output)

@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry, as programs send them, and the sessions that they tell of.
+"""OpenTelemetry spans as sent by programs, and the sessions they describe.
 
-One step for each span of a tool, and for each of a model that called none; names are those of the
-conventions for generative AI, of today and before, and of OpenInference.
+One step for each span of a tool, and for each model span without a call. Names follow the current
+and earlier conventions for generative AI, and OpenInference.
 """
 
 import re
@@ -27,7 +27,7 @@ _SEEN = Step(number=0, kind=StepKind.MESSAGE)
 
 
 class SpanKind(StrEnum):
-    """What a span is of."""
+    """The kind of act that a span describes."""
 
     TOOL = "tool"
     MODEL = "model"
@@ -49,13 +49,14 @@ _TOKENS = (
 )
 _CALLED = frozenset({"tool_call", "tool_calls", "tool_use", "function_call"})
 _MESSAGE_PIECE = re.compile(r"llm\.(input|output)_messages\.(\d+)\.message\.([^.]+)(.*)")
-"""OpenInference has an attribute for each piece of a message."""
+"""OpenInference has a separate attribute for each piece of a message."""
 
 
 def spans_in(body: bytes, *, json: bool) -> list[JsonNode]:
-    """The spans of a request, as they ended, each with its attributes as one object.
+    """Return the spans of a request in the order of their ends, with their attributes as one
+    object.
 
-    Raises TraceError for what is no request of OTLP.
+    Raises TraceError if it is no OTLP request.
     """
     spans = [
         (span, _attributes(resource.resource.attributes)["service.name"].text)
@@ -98,7 +99,7 @@ def _span(span: "Span", service: str) -> JsonNode:
 
 
 def _id(raw: bytes, size: int) -> str:
-    """An id in hexadecimal. In JSON it is that already, and was read as if it were base64."""
+    """Return an id in hexadecimal. In JSON it is that already, but was decoded as base64."""
     text = raw.hex() if len(raw) == size else b64encode(raw).decode().lower()
     return text if re.fullmatch(rf"[0-9a-f]{{{2 * size}}}", text) else ""
 
@@ -120,14 +121,14 @@ def _plain(value: "AnyValue") -> object:
 
 
 def span_kind(span: JsonNode) -> SpanKind | None:
-    """What a span is of; `None` for one that is no act of an agent."""
+    """Return the kind of a span; `None` if it is no act of an agent."""
     has = span["attributes"]
     said = has["gen_ai.operation.name"].text or has["openinference.span.kind"].text.upper()
     return _KINDS.get(said) if said else SpanKind.TOOL if _first(has, _TOOL_NAMES) else None
 
 
 def conversation(span: JsonNode) -> str:
-    """The id of the conversation that a span is of; empty where it does not say."""
+    """Return the id of a span's conversation; empty if it has none."""
     return _first(span["attributes"], ("gen_ai.conversation.id", "session.id")).text
 
 
@@ -155,7 +156,7 @@ class SpanSession(SessionReader):
             yield from self._model(key, line)
 
     def finish(self) -> Iterator[Event]:
-        """An answer whose calls have not come."""
+        """Yield an answer whose calls have not come."""
         if self._answer is not None and not self._answer.called:
             yield self._calls.number(self._answer.step)
         self._answer = None
@@ -188,7 +189,7 @@ class SpanSession(SessionReader):
         has, at, key = span["attributes"], span["end"].time, _key(span)
         given = _first(has, _ARGUMENTS).decoded
         if given.value is None:
-            # Calls are not equal because nothing is known of them.
+            # Calls without known arguments must not count as equal.
             given = JsonNode(f"not recorded (span {span['span'].text})")
         call = f"span {key}" if key else ""
         name = _first(has, _TOOL_NAMES).text or "unknown"
@@ -203,7 +204,7 @@ class SpanSession(SessionReader):
 
 
 def _key(span: JsonNode) -> str:
-    """What tells a span from all others; empty where its ids do not."""
+    """Return what distinguishes a span from all others; empty without ids."""
     trace, id = span["trace"].text, span["span"].text
     return f"{trace} {id}" if trace and id else ""
 
@@ -213,7 +214,7 @@ def _first(has: JsonNode, names: tuple[str, ...]) -> JsonNode:
 
 
 def _messages(has: JsonNode, side: str) -> list[JsonNode]:
-    """What a model was given, or answered."""
+    """Return the messages that a model was given, or answered."""
     if said := list(has[f"gen_ai.{side}.messages"].decoded):
         return said
     roles, parts = dict[str, object](), defaultdict[str, list[Mapping[str, object]]](list)

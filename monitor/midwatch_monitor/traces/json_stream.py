@@ -1,4 +1,4 @@
-"""JSON read as a stream: a file with one object a line, or a document that holds one long array."""
+"""JSON read as a stream: a file with one object a line, or a document with one long array."""
 
 import json
 from collections.abc import Generator, Iterator, Sequence
@@ -14,27 +14,27 @@ from midwatch_monitor.traces.foreign import JsonNode, TraceItem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """A part that is skipped, and why."""
+    """A skipped part, and the reason."""
 
     line: int
-    """From 1: of the file, or of the entries where the trace is one JSON document."""
+    """Line of the file, or index of the entry in a JSON document, from 1."""
     problem: str
 
 
 HEAD = 1024 * 1024
-"""Bytes of whole lines that are looked at to recognise a file."""
+"""Bytes of whole lines that are read to recognise a file."""
 MAX_LINE = 32 * 1024 * 1024
-"""Bytes of the longest line that is read; a longer one is damage, and is not held in memory."""
+"""Bytes of the longest line that is read; a longer one is damage, and is not kept in memory."""
 
 
 def lines(path: Path) -> Iterator[TraceItem | Damage]:
-    """The objects of a file. A line that cannot be read becomes damage, and is skipped."""
+    """Yield the objects of a file. An unreadable line becomes damage."""
     for number, line in _raw(path):
         yield item_of(line, number)
 
 
 def first_lines(path: Path) -> Iterator[JsonNode]:
-    """The objects in the head of a file; what is none is passed over."""
+    """Yield the objects in the head of a file; other lines are skipped."""
     left = HEAD
     for _, line in _raw(path):
         read = object_of(line)
@@ -46,7 +46,7 @@ def first_lines(path: Path) -> Iterator[JsonNode]:
 
 
 def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers; of one that is too long only its start."""
+    """Yield the non-blank lines with their numbers; of an overlong one, only the start."""
     number = 0
     with path.open("rb") as file:
         while line := file.readline(MAX_LINE + 1):
@@ -59,7 +59,7 @@ def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def item_of(line: bytes, number: int) -> TraceItem | Damage:
-    """The object that a line with that number is, or the damage."""
+    """Return the object on a line, or the damage."""
     read = object_of(line)
     if isinstance(read, str):
         return Damage(line=number, problem=read)
@@ -67,7 +67,7 @@ def item_of(line: bytes, number: int) -> TraceItem | Damage:
 
 
 def object_of(line: bytes) -> JsonNode | str:
-    """The object that a line is, or what is wrong with it."""
+    """Return the object on a line, or what is wrong with it."""
     if len(line) > MAX_LINE:
         return f"longer than {MAX_LINE} bytes"
     try:
@@ -80,25 +80,27 @@ def object_of(line: bytes) -> JsonNode | str:
 
 
 ARRAY_HEAD = 1024 * 1024
-"""Bytes that are looked at to recognise a document."""
+"""Bytes that are read to recognise a document."""
 MAX_DEPTH = 256
-"""Arrays and objects inside each other; a document that goes deeper is damaged."""
+"""Nesting depth of arrays and objects; a deeper document is damaged."""
 MAX_ITEM = 32 * 1024 * 1024
-"""Bytes of the longest entry that is read, and of the longest text beside them: memory is needed
-for twice as much. A document that has a longer one breaks off there."""
+"""Bytes of the longest entry, and of the longest text beside entries, that is read; twice as much
+memory is needed. A document with a longer one breaks off there.
+"""
 _BOM = b"\xef\xbb\xbf"
 _OPENING = frozenset({"start_map", "start_array"})
 _CLOSING = frozenset({"end_map", "end_array"})
 
 _Parsed = tuple[Sequence[str], str, object]
-"""Where (a key for each object around, `""` for each array), what begins or is there, its value."""
+"""The location (a key for each enclosing object, `""` for an array), the event, and its value."""
 
 
 def items(path: Path, array: str) -> Iterator[TraceItem | Damage]:
-    """The objects of a document's array (`""`: the document is the array), as they stand there.
+    """Yield the objects of a document's array (`""`: the document is the array), as they stand
+    there.
 
-    Anything else in the array is damage, and skipped. A document that breaks off gives what came
-    before, and one damage at the end.
+    Anything else in the array is damage. A document that breaks off yields what came before, and
+    one damage at the end.
     """
     number = 0
     with _open(path) as file:
@@ -116,7 +118,7 @@ def items(path: Path, array: str) -> Iterator[TraceItem | Damage]:
 
 
 def first_items(path: Path, array: str) -> Iterator[JsonNode]:
-    """The whole entries of a document's array that the head of the file holds."""
+    """Yield the complete entries of a document's array in the head of the file."""
     try:
         yield from map(JsonNode, _entries(_head(path), array))
     except TraceError:
@@ -124,9 +126,10 @@ def first_items(path: Path, array: str) -> Iterator[JsonNode]:
 
 
 def first_keys(path: Path, array: str) -> frozenset[str] | None:
-    """The keys of the first object in a document's array, as far as the head of the file shows.
+    """Return the keys of the first object in a document's array, as far as the head of the file
+    shows.
 
-    `None` where there is no such array; nothing where it is empty or holds no object.
+    `None` without such an array; empty if the array is empty or contains no object.
     """
     keys, reading = set[str](), False
     place = _place(array)
@@ -146,7 +149,7 @@ def first_keys(path: Path, array: str) -> frozenset[str] | None:
 
 
 def text_at(path: Path, *keys: str) -> str:
-    """The text under these keys, one in the other, if the head of the file holds it."""
+    """Return the text under nested keys, if the head of the file contains it."""
     place = list(keys)
     try:
         for at, event, value in _events(_head(path)):
@@ -158,7 +161,7 @@ def text_at(path: Path, *keys: str) -> str:
 
 
 def _entries(file: IO[bytes], array: str) -> Iterator[object]:
-    """The values of an array, each built when it is complete."""
+    """Yield the values of an array, each built when it is complete."""
     place, reading = _place(array), False
     builder, metered = _builder(), _Metered(file)
     for at, event, value in _events(metered):
@@ -175,15 +178,15 @@ def _entries(file: IO[bytes], array: str) -> Iterator[object]:
 
 
 class _Metered:
-    """A file that breaks off where too much is read of it at a time."""
+    """A file that breaks off if too much of it is read at a time."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.taken = 0
-        """Bytes that were read since it was last set to 0."""
+        """Bytes read since this was last set to 0."""
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes. Raises TraceError after too many."""
+        """Return the next bytes. Raises TraceError after too many."""
         if self.taken > MAX_ITEM:
             raise TraceError(f"longer than {MAX_ITEM} bytes")
         data = self._file.read(size)
@@ -192,17 +195,17 @@ class _Metered:
 
 
 def _builder() -> Any:
-    """The parser's own, which has no types."""
+    """Return the parser's own builder, which has no types."""
     from ijson.common import ObjectBuilder  # pyright: ignore[reportMissingTypeStubs]
 
     return ObjectBuilder()
 
 
 def _events(file: "IO[bytes] | _Metered") -> Iterator[_Parsed]:
-    """What the parser meets. The place is the same list every time, for the moment of the event.
+    """Yield the parser's events. The location is the same list every time, valid during the event.
 
-    The parser's own places are not used: they grow with the depth, for every event. Raises
-    TraceError where the document cannot be read on.
+    The parser's own locations are not used: their cost for each event grows with the depth. Raises
+    TraceError if the document cannot be read on.
     """
     import ijson  # pyright: ignore[reportMissingTypeStubs]
 
@@ -227,7 +230,7 @@ def _place(array: str) -> list[str]:
 
 
 def _head(path: Path) -> BytesIO:
-    """The start of a file that may be JSON; nothing of any other."""
+    """Return the beginning of a file that may be JSON; empty for any other."""
     with _open(path) as file:
         head = file.read(ARRAY_HEAD)
     return BytesIO(head if head.lstrip().startswith((b"{", b"[")) else b"")
@@ -235,7 +238,7 @@ def _head(path: Path) -> BytesIO:
 
 @contextmanager
 def _open(path: Path) -> Generator[IO[bytes], None, None]:
-    """The file, behind its byte order mark if it has one."""
+    """Open the file after its byte order mark, if it has one."""
     with path.open("rb") as file:
         if file.read(len(_BOM)) != _BOM:
             file.seek(0)
@@ -243,6 +246,6 @@ def _open(path: Path) -> Generator[IO[bytes], None, None]:
 
 
 def _first_line(error: Exception) -> str:
-    """The parser's word, without the piece of the document that it shows."""
+    """Return the parser's message, without the excerpt of the document."""
     text = str(error.args[0] if error.args else error)
     return text.removeprefix("b'").partition("\n")[0].partition("\\n")[0]

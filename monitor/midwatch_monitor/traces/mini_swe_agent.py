@@ -1,7 +1,7 @@
 """Runs of mini-swe-agent (`.traj.json`, versions 1 and 2): one step for each assistant message.
 
-The command of a message stands in one fenced block (1.x), or in `extra.actions` (2.x). A message
-that the agent refused, for several blocks or none, is a `message` step with the refusal as output.
+The command of a message is in one fenced block (1.x), or in `extra.actions` (2.x). A message that
+the agent refused, for several blocks or none, is a `message` step with the refusal as output.
 """
 
 import re
@@ -29,7 +29,7 @@ def recognise(path: Path) -> bool:
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
-    """The steps of a run in order, as they are asked for."""
+    """Yield the steps of a run in order, lazily."""
     run = _Run(text_at(path, "info", "config", "environment", "cwd"))
     for item in items(path, "messages"):
         if isinstance(item, Damage):
@@ -42,14 +42,14 @@ def read(path: Path) -> Iterator[Event | Damage]:
 
 @dataclass(slots=True, kw_only=True)
 class _Turn:
-    """An assistant message that waits for what comes back."""
+    """An assistant message that waits for its results."""
 
     message: JsonNode
     results: list[JsonNode] = field(default_factory=lambda: list[JsonNode]())
 
 
 class _Run:
-    """One run as it is read. A message becomes a step when the next one begins."""
+    """Reads one run. A message becomes a step when the next one begins."""
 
     def __init__(self, cwd: str) -> None:
         self._shell = Shell()
@@ -58,7 +58,7 @@ class _Run:
         self._turn: _Turn | None = None
 
     def take(self, message: JsonNode) -> Step | None:
-        """The step that this message completes, if any."""
+        """Yield the step that this message completes, if any."""
         if message["role"].text == "assistant":
             done = self.finish()
             self._turn = _Turn(message=message)
@@ -68,7 +68,7 @@ class _Run:
         return None
 
     def finish(self) -> Step | None:
-        """The step of the message that still waits, if any."""
+        """Yield the step of the message that still waits, if any."""
         turn, self._turn = self._turn, None
         if turn is None:
             return None
@@ -80,9 +80,9 @@ class _Run:
 
 
 def _answers(message: JsonNode, results: Sequence[JsonNode]) -> bool:
-    """Whether a message is what came back, or something that was said later.
+    """Whether a message is a result, and not something said later.
 
-    Version 2 leaves out an answer that it refuses: what it says of it is of no step here.
+    Version 2 leaves out an answer that it refuses: the refusal belongs to no step here.
     """
     if not results:
         return True
@@ -121,7 +121,7 @@ def _step(number: int, turn: _Turn) -> Step:
 
 
 def _commands(message: JsonNode, content: str) -> tuple[str, ...]:
-    """The commands that a message asks for; none where the agent would refuse it."""
+    """Return the commands that a message asks for; empty if the agent would refuse it."""
     actions = tuple(action["command"].text for action in message["extra"]["actions"])
     if not actions:
         calls = (call["function"]["arguments"].decoded for call in message["tool_calls"])
@@ -133,7 +133,9 @@ def _commands(message: JsonNode, content: str) -> tuple[str, ...]:
 
 
 def _run_anyway(turn: _Turn, content: str) -> tuple[str, ...]:
-    """What ran though it does not look like a command: agents may ask for another kind of block."""
+    """Return what ran although it does not look like a command: agents may use other kinds of
+    blocks.
+    """
     if all(_read_result(result)[0] is None for result in turn.results):
         return ()
     block = _ANY_BLOCK.search(content)
@@ -141,7 +143,7 @@ def _run_anyway(turn: _Turn, content: str) -> tuple[str, ...]:
 
 
 def _outcome(results: Sequence[JsonNode]) -> tuple[int | None, bool | None]:
-    """The exit code and the success: of several results, of the first that failed."""
+    """Return exit code and success; of several results, those of the first failed one."""
     read = [_read_result(result) for result in results]
     failed = next((each for each in read if each[1] is False), None)
     if failed is not None:
@@ -157,7 +159,7 @@ def _read_result(result: JsonNode) -> tuple[int | None, bool | None]:
         return code, code == 0
     if _TIMED_OUT.match(content):
         return None, False
-    # What ends a run is no failure of its last command, unless the agent itself broke.
+    # The end of a run is no failure of its last command, unless the agent itself crashed.
     if result["role"].text == "exit":
         return None, True if extra["exit_status"].text == "Submitted" else None
     return None, None
@@ -184,7 +186,7 @@ def _call(message: JsonNode) -> str:
 
 
 def _at(turn: _Turn) -> datetime | None:
-    """When the last result came, else when the model answered."""
+    """Return when the last result came, else when the model answered."""
     times = [result["extra"]["timestamp"].time for result in turn.results]
     known = next((time for time in reversed(times) if time is not None), None)
     extra = turn.message["extra"]

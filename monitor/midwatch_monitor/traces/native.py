@@ -49,7 +49,7 @@ from midwatch_monitor.traces.foreign import NOTHING_RAN, JsonNode
 from midwatch_monitor.traces.json_stream import Damage, lines, object_of
 
 STATE = "state"
-"""The kind of a line without a number: what changed around the attempt."""
+"""The kind of a line without a number: a change of the attempt's circumstances."""
 _FIRST_LINE = 16 * 1024 * 1024
 
 _SHELLS = frozenset(
@@ -65,11 +65,11 @@ _SHELLS = frozenset(
         "terminal",
     }
 )
-"""What tools that run a command are called, in small letters."""
+"""Names of tools that run a command, in lower case."""
 
 
 def _aware(value: datetime) -> datetime:
-    """Times without a zone are taken as UTC: domain values are always aware."""
+    """Take times without a zone as UTC: domain values are always aware."""
     aware = value if value.tzinfo else value.replace(tzinfo=UTC)
     if not plausible(aware):
         raise PydanticCustomError("time", "Input should be a time of the years 1970 to 8999")
@@ -77,12 +77,12 @@ def _aware(value: datetime) -> datetime:
 
 
 def _hyphens(value: object) -> object:
-    """A word of ours as it is spelt here, where the source has underscores in it."""
+    """Replace underscores, for names that are spelt with hyphens here."""
     return value.replace("_", "-") if isinstance(value, str) else value
 
 
 AnyText = InstanceOf[str]
-"""Any text: pydantic's own `str` refuses half a surrogate pair, which a command may print."""
+"""Any text: pydantic's own `str` refuses unpaired surrogates, which a command may print."""
 Time = Annotated[datetime, AfterValidator(_aware)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 Natural = Annotated[int, Field(ge=0)]
@@ -90,7 +90,7 @@ Ordinal = Annotated[int, Field(ge=1)]
 
 
 class _Line(BaseModel):
-    """One line; keys that are not known here are somebody's own and are left alone."""
+    """One line; unknown keys belong to others and are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -117,7 +117,7 @@ class _StepLine(_Line):
     edit: bool | None = None
     """Whether the call claims to change the file that it names."""
     edits: tuple[_EditLine, ...] | None = None
-    """What was seen to change; an empty list says that nothing did."""
+    """Observed edits; an empty list says that nothing changed."""
     content_digest: AnyText = ""
     ok: bool | None = None
     exit_code: int | None = None
@@ -127,7 +127,7 @@ class _StepLine(_Line):
     speaker: AnyText = Field(
         "", validation_alias=AliasChoices("speaker", "sender", "name", "agent", "from", "role")
     )
-    """Whose turn of a conversation it is, where the text does not begin with it."""
+    """Whose turn of a conversation it is, if the text does not begin with the name."""
     tokens: Natural = 0
     cost_usd: Annotated[float, Field(ge=0)] = 0.0
     call: AnyText = ""
@@ -160,11 +160,11 @@ class _StateLine(_Line):
     node: AnyText | None = None
     sandbox: AnyText | None = None
     budget: dict[str, tuple[float, float | None]] | None = None
-    """Used and limit of each resource."""
+    """Used amount and limit of each resource."""
 
 
 def recognise(path: Path) -> bool:
-    """Whether the first line that is not empty is an object with one of our kinds."""
+    """Whether the first non-empty line is an object of one of our kinds."""
     with path.open("rb") as file:
         while line := file.readline(_FIRST_LINE):
             if line.strip():
@@ -174,7 +174,7 @@ def recognise(path: Path) -> bool:
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
-    """The events of a trace in order. A line that cannot be read becomes damage, and is skipped."""
+    """Yield the events of a trace in order. An unreadable line becomes damage."""
     reader = LineReader()
     for line in lines(path):
         if isinstance(line, Damage):
@@ -185,13 +185,13 @@ def read(path: Path) -> Iterator[Event | Damage]:
 
 
 class LineReader:
-    """Reads the lines of one trace in order: what a line leaves out follows from those before.
+    """Reads the lines of one trace in order: omitted values follow from earlier lines.
 
-    A checkpoint that names no plan step is about the one in force. Without `edits`, a shell command
-    changes what it says, itself or through a script that was written before, and a call of a tool
-    that edits changes the file that it names, unless it was refused. Arguments as the text of an
-    object are that object; with `edits` they stay a text, so that exported runs come back as they
-    were.
+    A checkpoint that names no plan step is about the current one. Without `edits`, a shell command
+    changes what it says, directly or by a script written before, and a call of an editing tool
+    changes the file that it names, unless it was refused. Arguments that are the text of an object
+    are read as that object; with `edits` they stay text, so that exported runs are read back
+    unchanged.
     """
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class LineReader:
         self._shell = Shell()
 
     def read(self, raw: Mapping[str, object]) -> Event | str:
-        """The next line as an event, or what is wrong with it."""
+        """Return the next line as an event, or what is wrong with it."""
         known = {key: value for key, value in raw.items() if value is not None}
         try:
             return self._event(known)
@@ -226,7 +226,7 @@ class LineReader:
                 return _step(line, self._edits(line), None)
 
     def _edits(self, line: _StepLine) -> tuple[Edit, ...]:
-        """The observed edits if the line has them, else those that it claims, or the inferred."""
+        """Return the line's observed edits if it has them, else claimed or inferred ones."""
         if line.edits is not None:
             return tuple(Edit(**edit.model_dump()) for edit in line.edits)
         if line.edit is False or line.kind is not StepKind.TOOL:
@@ -237,7 +237,7 @@ class LineReader:
         return () if failed or refused(line.output) else self._claimed_edits(line)
 
     def _claimed_edits(self, line: _StepLine) -> tuple[Edit, ...]:
-        """What a call changes that says so: by `edit`, by a digest, or by the name of its tool."""
+        """Return the edits that a call claims by `edit`, by a digest, or by its tool's name."""
         tool, args = line.tool, _arguments(line.args)
         said = line.edit or bool(line.content_digest and not looks(tool, args))
         if not said and not claims_edit(tool, args):
@@ -251,7 +251,7 @@ class LineReader:
         return edits
 
     def _inferred_edits(self, line: _StepLine, command: str) -> tuple[Edit, ...]:
-        """What a command writes. One that failed with an exit code may have written before that."""
+        """Return what a command writes. A failed one may have written before it failed."""
         refused = line.ok is False and line.exit_code is None
         if refused or line.exit_code in NOTHING_RAN:
             return ()
@@ -268,19 +268,19 @@ def _step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | Non
 
 
 def _spoken(speaker: str, text: str) -> str:
-    """A turn that begins with who says it."""
+    """Return a turn's text, beginning with its speaker."""
     begins = text.lstrip("[<*@ ").startswith(speaker)
     return text if begins or not text else f"[{speaker}] {text}"
 
 
 def _shared_fields(line: _Line, kind: type[Step | Checkpoint | Change]) -> dict[str, Any]:
-    """The fields of a line that a record has, too."""
+    """Return the fields of a line that a record also has."""
     known = type(line).model_fields
     return {each.name: getattr(line, each.name) for each in fields(kind) if each.name in known}
 
 
 def _command(line: _StepLine) -> str:
-    """The command line that a shell was given; empty for any other act."""
+    """Return a shell's command line; empty for any other act."""
     if line.tool.lower() not in {"", *_SHELLS}:
         return ""
     args = _arguments(line.args)
@@ -293,7 +293,7 @@ def _command(line: _StepLine) -> str:
 
 
 def _decode_arguments(known: Mapping[str, object]) -> Mapping[str, object]:
-    """A line, with arguments that are the text of an object as that object."""
+    """Return a line whose arguments, if they are the text of an object, are that object."""
     args = known.get("args")
     if not isinstance(args, str) or not args.lstrip().startswith("{"):
         return known
@@ -307,7 +307,7 @@ def _decode_arguments(known: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _arguments(args: object) -> CallArguments:
-    """The arguments as an object; as a text where they are none."""
+    """Return the arguments as an object; as a text if they are none."""
     if isinstance(args, dict):
         return cast("dict[str, object]", args)
     return args if isinstance(args, str) else ""
@@ -330,16 +330,16 @@ _RESOURCES = frozenset(each.name for each in fields(Budget))
 
 
 def canonical(value: object) -> str:
-    """Arguments as JSON that is equal for equal arguments, written as they are live."""
+    """Return arguments as JSON that is equal for equal arguments, as written live."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def write_event(event: Event) -> str:
-    """An event as one line of a trace, without the end of the line.
+    """Return an event as one line of a trace, without the line end.
 
-    What has its default is left out, but not the edits of a tool step: where a line says nothing
-    of edits, a reader may infer them. What cannot be printed is escaped: some readers take it for
-    the end of a line, halves of surrogate pairs are no UTF-8, and terminals obey it.
+    Default values are left out, except the edits of a tool step: without them, a reader may infer
+    some. Unprintable characters are escaped: some readers take them for line ends, unpaired
+    surrogates are not UTF-8, and terminals obey them.
     """
     said = _change_fields(event) if isinstance(event, Change) else _step_fields(event)
     line = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=_time)
@@ -357,7 +357,7 @@ def _step_fields(step: Step) -> dict[str, object]:
     if step.kind is StepKind.TOOL or step.edits:
         said["edits"] = [_fields_set(edit) for edit in step.edits]
     if step.checkpoint is not None:
-        # A report that names no plan step is taken to be about the one in force.
+        # A report that names no plan step is about the current one.
         said |= _fields_set(step.checkpoint) | {"plan_step": step.checkpoint.plan_step}
     return said
 
@@ -372,7 +372,7 @@ def _change_fields(change: Change) -> dict[str, object]:
 
 
 def _fields_set(word: Step | Change | Edit | Checkpoint) -> dict[str, object]:
-    """The fields of a word that do not have their default."""
+    """Return the fields of a value that differ from their defaults."""
     return {
         field.name: value
         for field in fields(word)
@@ -381,7 +381,7 @@ def _fields_set(word: Step | Change | Edit | Checkpoint) -> dict[str, object]:
 
 
 def _args(args: str) -> object:
-    """Arguments as the object that they are the text of; as text where that would not survive."""
+    """Return arguments as the object in their text; as text if that would change them."""
     if not args.startswith("{"):
         return args
     try:
@@ -396,7 +396,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _budget_fields(budget: Budget) -> dict[str, object]:
-    """Used and limit of each resource that has either."""
+    """Return used amount and limit of each resource that has either."""
     meters: dict[str, Meter] = {field.name: getattr(budget, field.name) for field in fields(budget)}
     return {
         name: [_number(each.used) or 0, _number(each.limit)]
@@ -406,7 +406,7 @@ def _budget_fields(budget: Budget) -> dict[str, object]:
 
 
 def _number(value: float | None) -> float | None:
-    """Whole numbers as such: most meters count things. JSON has no number that is none."""
+    """Return whole numbers as integers: most meters count things. JSON has no NaN."""
     if value is None or not isfinite(value):
         return None
     return int(value) if value % 1 == 0 else value

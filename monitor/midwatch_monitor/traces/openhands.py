@@ -1,9 +1,10 @@
-"""Conversations of OpenHands: the events of the 0.x server, and those of the SDK (1.x).
+"""Conversations of OpenHands: events of the 0.x server, and of the SDK (1.x).
 
-A file is one JSON array of events, a document that holds one (as `trajectory`, `history`, `events`
-or `items`), or one event a line. One step for each action of the agent, and for each message
-without one. What people said, recalls and changes of state are no steps. A 1.x conversation that is
-stored as a folder of `event-*.json` files is not read: join them into one file, one event a line.
+A file is one JSON array of events, a document that contains one (as `trajectory`, `history`,
+`events` or `items`), or one event a line. One step for each action of the agent, and for each
+message without one. People's messages, recalls and changes of state are no steps. A 1.x
+conversation stored as a folder of `event-*.json` files is not read: join them into one file, one
+event a line.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from midwatch_monitor.traces.json_stream import Damage, first_items, first_lines
 from midwatch_monitor.traces.tool_calls import finish_call
 
 ActionEffect = Callable[[Workplace, str], tuple[Edit, ...]]
-"""What an action that names a file, or none, changes if it succeeds."""
+"""Returns what an action changes if it succeeds."""
 
 
 def _nothing(_place: Workplace, _path: str) -> tuple[Edit, ...]:
@@ -27,7 +28,7 @@ def _nothing(_place: Workplace, _path: str) -> tuple[Edit, ...]:
 
 
 def _writing(content: str | None = None) -> ActionEffect:
-    """A change of the file, with all of its content afterwards where the act says so."""
+    """Return the effect of changing a file, with its complete content if the action has it."""
     return lambda place, path: place.write(path, content)
 
 
@@ -36,40 +37,40 @@ class AgentAction:
     """An action of the agent; without a tool it is a message."""
 
     step: Step
-    """As the event tells it: with the path that was given, and the tokens of the whole answer."""
+    """As reported: with the given path, and the tokens of the whole answer."""
     key: str
-    """By which its result names it."""
+    """The key by which its result refers to it."""
     response: str = ""
-    """The answer of the model that it came with; empty where it is not known."""
+    """The model's answer that it came with; empty if unknown."""
     spent_usd: float = 0.0
-    """Of the whole run until then."""
+    """Cost of the whole run until then."""
     effect: ActionEffect = _nothing
     waits: bool = True
-    """Whether a result is to come."""
+    """Whether a result will follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
-    """What came back for an action."""
+    """The result of an action."""
 
     keys: tuple[str, ...]
-    """Names of the action, the best first."""
+    """Keys of the action, the best first."""
     at: datetime | None = None
     ok: bool | None = None
     exit_code: int | None = None
     output: str = ""
     content: str | None = None
-    """All of the file that was changed."""
+    """Complete content of the changed file."""
     cwd: str = ""
-    """Where the shell stands afterwards."""
+    """The shell's folder afterwards."""
 
 
 _CHANGES = frozenset({"create", "str_replace", "insert", "undo_edit"})
-"""The commands of the file editor that write."""
+"""The file editor's commands that write."""
 
 
 def _effect(given: JsonNode, *, command: bool, editor: bool) -> ActionEffect:
-    """What a call of the shell, or of an editor with commands, changes if it succeeds."""
+    """Return what a call of the shell or an editor changes if it succeeds."""
     word = given["command"].text
     if command:
         return _nothing if given["is_input"] else lambda place, _: place.run(word)
@@ -79,14 +80,14 @@ def _effect(given: JsonNode, *, command: bool, editor: bool) -> ActionEffect:
 
 
 def _exit_code(seen: JsonNode) -> int | None:
-    """The exit code of a command; -1 says there that it still runs."""
+    """Return the exit code of a command; -1 means that it is still running."""
     code, other = seen["exit_code"].whole, seen["metadata"]["exit_code"].whole
     code = other if code is None else code
     return None if code == -1 else code
 
 
 def _content(changed: JsonNode) -> str | None:
-    """All of a file, where that is told."""
+    """Return a file's complete content, if it is given."""
     return changed.text if isinstance(changed.value, str) else None
 
 
@@ -94,17 +95,17 @@ _SHELLS = frozenset({"terminal", "execute_bash", "bash"})
 _EDITORS = frozenset({"file_editor", "str_replace_editor", "planning_file_editor"})
 _OTHERS = frozenset({"Condensation", "CondensationRequest", "UserRejectObservation"})
 _SDK_ASIDE = frozenset({"kind", "security_risk", "summary"})
-"""Fields of an action that make it no other one."""
+"""Fields of an action that do not distinguish it."""
 
 
 def _is_sdk_event(node: JsonNode) -> bool:
-    """Whether it is an event of this kind: its class is called `…Event`, but for a few."""
+    """Whether it is an event of this kind: its class is named `…Event`, with few exceptions."""
     kind = node["kind"].text
     return kind in _OTHERS or (kind.endswith("Event") and kind != "Event")
 
 
 def _read_sdk(event: JsonNode) -> AgentAction | ActionResult | None:
-    """What an event says; `None` where it is no step and no result of one."""
+    """Return an event's action or result; `None` if it is neither."""
     match event["kind"].text:
         case "ActionEvent":
             return _sdk_act(event)
@@ -122,7 +123,7 @@ def _read_sdk(event: JsonNode) -> AgentAction | ActionResult | None:
 
 def _sdk_act(event: JsonNode) -> AgentAction:
     action, tool = event["action"], event["tool_name"].text or event["tool_call"]["name"].text
-    # What the agent could not make an action of is known only as the model wrote it.
+    # An invalid action is known only as the model wrote it.
     given = action if action.is_object else event["tool_call"]["arguments"].decoded
     is_command = tool in _SHELLS
     return AgentAction(
@@ -182,7 +183,7 @@ _NO_STEP = frozenset(
     )
 )
 _LAST_WORDS = frozenset({"finish", "message", "reject"})
-"""Actions that nothing comes back for."""
+"""Actions without a result."""
 _SERVER_ASIDE = frozenset(
     (
         *("agent", "blocking", "cwd", "confirmation_state", "file_urls", "hidden", "image_urls"),
@@ -191,17 +192,17 @@ _SERVER_ASIDE = frozenset(
         "wait_for_response",
     )
 )
-"""Arguments that the server adds, or that say why: they make no act another one."""
+"""Arguments added by the server, or giving a reason: they do not distinguish an act."""
 
 
 def _is_server_event(node: JsonNode) -> bool:
-    """Whether it is an event of this kind. SWE-agent's entries have both keys, and no source."""
+    """Whether it is an event of this kind. SWE-agent's entries have both keys, but no source."""
     named = bool(node["action"].text) != bool(node["observation"].text)
     return named and ("source" in node or "cause" in node or "args" in node or "extras" in node)
 
 
 def _read_server(event: JsonNode) -> AgentAction | ActionResult | None:
-    """What an event says; `None` where it is no step and no result of one."""
+    """Return an event's action or result; `None` if it is neither."""
     if event["observation"].text:
         return _server_answer(event)
     name = event["action"].text
@@ -243,7 +244,7 @@ def _server_args(name: str, args: JsonNode) -> str:
 def _server_effect(name: str, args: JsonNode) -> ActionEffect:
     if name == "write":
         return _writing(args["content"].text)
-    # Before there were commands, an `edit` was a draft of a part of the file.
+    # In versions without commands, an `edit` was a draft of a part of the file.
     if name == "edit" and not args["command"].text:
         return _writing()
     return _effect(args, command=name == "run", editor=name == "edit")
@@ -275,20 +276,20 @@ def _server_key(id: JsonNode) -> str:
 
 _ARRAYS = ("", "trajectory", "history", "events", "items")
 _LOOKED_AT = 200
-"""Events in which the folder of the work is looked for, before the first one is read."""
+"""Number of events searched for the folder of the work before the first one is read."""
 _RECOGNISED_BY = 20
-"""Events of which one must be known."""
+"""Number of events of which one must be known."""
 
 
 def recognise(path: Path) -> bool:
-    """Whether the head of the file holds events of either kind."""
+    """Whether the head of the file contains events of either kind."""
     if _array(path) is not None:
         return True
     return any(_is_event(line) for line in islice(first_lines(path), _RECOGNISED_BY))
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
-    """The steps of a conversation in the order of completion, as they are asked for."""
+    """Yield the steps of a conversation in the order of completion, lazily."""
     array = _array(path)
     run = _Run(_root(path, array))
     for item in _events(path, array):
@@ -300,7 +301,7 @@ def read(path: Path) -> Iterator[Event | Damage]:
 
 
 class _Run:
-    """One conversation as it is read."""
+    """Reads one conversation."""
 
     def __init__(self, root: str) -> None:
         self._place = Workplace(root)
@@ -310,7 +311,7 @@ class _Run:
         self._spent = 0.0
 
     def take(self, event: JsonNode) -> Iterator[Step]:
-        """The steps that are complete with this event."""
+        """Yield the steps that this event completes."""
         sdk = _is_sdk_event(event)
         match _read_sdk(event) if sdk else _read_server(event):
             case AgentAction() as act:
@@ -321,7 +322,7 @@ class _Run:
                 return
 
     def finish(self) -> Iterator[Step]:
-        """What still waits at the end."""
+        """Yield what still waits at the end."""
         return self._calls.rest()
 
     def _act(self, act: AgentAction) -> Iterator[Step]:
@@ -360,7 +361,7 @@ class _Run:
 
 
 def _array(path: Path) -> str | None:
-    """The array of the document that holds events, if the file is such a document."""
+    """Return the key of the document's array of events, if the file is such a document."""
     for array in _ARRAYS:
         if any(_is_event(node) for node in islice(first_items(path, array), _RECOGNISED_BY)):
             return array
@@ -376,7 +377,7 @@ def _is_event(node: JsonNode) -> bool:
 
 
 def _root(path: Path, array: str | None) -> str:
-    """The folder of the first command: later paths are given relative to it."""
+    """Return the folder of the first command: later paths are relative to it."""
     for item in islice(_events(path, array), _LOOKED_AT):
         if isinstance(item, TraceItem):
             for observed in (item.node["observation"], item.node["extras"]):

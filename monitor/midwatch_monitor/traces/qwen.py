@@ -1,7 +1,7 @@
-"""Sessions of qwen-code (`.jsonl`), as it keeps them.
+"""Sessions of qwen-code (`.jsonl`).
 
-One step for each tool call, and for each answer without one, which ends the turn. What people
-typed, notices and the program's own records (`system`) are no steps.
+One step for each tool call, and for each answer without one, which ends the turn. Text typed by
+people, notices and the program's own records (`system`) are no steps.
 """
 
 import re
@@ -26,7 +26,7 @@ _EXIT_CODE = re.compile(r"^Exit Code: (\d+)\nSignal: ", re.MULTILINE)
 
 
 def recognise(path: Path) -> bool:
-    """Whether the head of the file holds a line of a speaker whose message has `parts`."""
+    """Whether the head of the file has a line by a speaker whose message has `parts`."""
     return any(
         line["type"].text in _SPEAKERS and "parts" in line["message"] for line in first_lines(path)
     )
@@ -93,7 +93,7 @@ def _with_result(step: Step, part: JsonNode, told: JsonNode, line: JsonNode) -> 
         code = shown["exitCode"].whole
         if found and not shown.is_object:
             code = int(found[1])
-        # What the model is told of a command names its process, which is another each time.
+        # The text for the model names the command's process, which differs each time.
         output = shown["output"].text or shown.text or output
     ok = not failed and code in (None, 0)
     return finish_call(step, at=line["timestamp"].time, ok=ok, exit_code=code, output=output)

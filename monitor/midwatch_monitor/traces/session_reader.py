@@ -1,4 +1,4 @@
-"""Sessions that programs keep line by line: where they are, and read as they grow."""
+"""Sessions that programs store line by line: where they are, and how they are read as they grow."""
 
 import os
 import re
@@ -21,23 +21,23 @@ from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools
 
 @dataclass(slots=True, kw_only=True)
 class Heading:
-    """What a session says of itself; empty as long as no line has told it."""
+    """What a session says about itself; empty until a line tells it."""
 
     id: str = ""
     folder: str = ""
-    """Where it works, as it is named at first."""
+    """The folder where it works, as first named."""
     prompt: str = ""
-    """What a person asked for first; nothing that the program put around it."""
+    """A person's first request, without text that the program added."""
 
     def add(self, *, id: str = "", folder: str = "", prompt: str = "") -> None:
-        """Take what was not known yet."""
+        """Add what was not known yet."""
         self.id = self.id or id
         self.folder = self.folder or folder
         self.prompt = self.prompt or prompt
 
 
 class SessionReader(ABC):
-    """One session as it is read; it holds no file. Readers say what a line of theirs means."""
+    """Reads one session; holds no file. Subclasses interpret their format's lines."""
 
     def __init__(self, *, folder: str = "") -> None:
         self.heading = Heading(folder=folder)
@@ -51,15 +51,15 @@ class SessionReader(ABC):
 
     @abstractmethod
     def take(self, line: JsonNode) -> Iterator[Event]:
-        """The events that are complete with this line. To be exhausted before the next line."""
+        """Yield the events that this line completes. Exhaust it before the next line."""
 
     def finish(self) -> Iterator[Event]:
-        """What still waits, when no further line comes."""
+        """Yield what still waits, if no further line comes."""
         yield from self._message()
         yield from self._calls.rest()
 
     def knows(self, call: str) -> bool:
-        """Whether a call of that id was read."""
+        """Whether a call with that id was read."""
         return self._calls.knows(call)
 
     def _enter(self, folder: str) -> None:
@@ -69,7 +69,9 @@ class SessionReader(ABC):
     def _answer_for(
         self, key: str, at: datetime | None, *, tokens: int = 0, cost_usd: float = 0.0
     ) -> Generator[Event, None, ModelAnswer]:
-        """The answer with that key, begun unless it is being given; the one before is over then."""
+        """Return the answer with that key, begun if it is not the current one; the previous one is
+        over.
+        """
         if self._current is None or not key or key != self._current.key:
             yield from self._message()
             yield from self._to_model(at)
@@ -99,7 +101,7 @@ class SessionReader(ABC):
         given: JsonNode,
         at: datetime | None,
     ) -> Iterator[Step]:
-        """A call of the answer (with its `id` and `name`) that now waits, if it is new."""
+        """Open a call of the answer (with its `id` and `name`), if it is new."""
         key = call["id"].text
         if not self._calls.knows(key):
             step = tools.call(self._place, call["name"].text, given, at=at, call=key)
@@ -107,33 +109,33 @@ class SessionReader(ABC):
         answer.called = True
 
     def _message(self) -> Iterator[Step]:
-        """What was said without a call, once nothing can be added to it."""
+        """Return the text said without a call, once nothing can be added to it."""
         message = self._current.message() if self._current else None
         if message is not None:
             yield self._calls.number(message)
 
     def _to_person(self, at: datetime | None) -> Iterator[Change]:
-        """The model has ended its turn."""
+        """Note that the model has ended its turn."""
         if self._attended and not self._waits:
             self._waits = True
             yield Change(at=at, lifecycle=Lifecycle.INPUT_REQUIRED)
 
     def _to_model(self, at: datetime | None) -> Iterator[Change]:
-        """The model goes on."""
+        """Note that the model goes on."""
         if self._waits:
             self._waits = False
             yield Change(at=at, lifecycle=Lifecycle.WORKING)
 
 
 def read_session(path: Path, reader: SessionReader) -> Iterator[Event | Damage]:
-    """The events of a file in the order of completion, as they are asked for."""
+    """Yield the events of a file in the order of completion, lazily."""
     yield from read_items(lines(path), reader)
 
 
 def read_items(
     said: Iterable[TraceItem | Damage], reader: SessionReader
 ) -> Iterator[Event | Damage]:
-    """The events of what a file says, in the order of completion."""
+    """Yield the events of a file's items, in the order of completion."""
     for item in said:
         if isinstance(item, Damage):
             yield item
@@ -150,25 +152,25 @@ _WRAPPED = re.compile(
 
 
 def typed_text(text: str) -> str:
-    """What a person wrote, without the blocks that programs add (`<system-reminder>…`)."""
+    """Return what a person wrote, without blocks added by programs (`<system-reminder>…`)."""
     return _WRAPPED.sub("", text).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFiles:
-    """The sessions of one program on this machine."""
+    """Where a program keeps its sessions on this machine."""
 
     agent: str
-    """The program, and the format of its files."""
+    """The program's name, which is also its files' format."""
     folder: str
-    """Below the person's home."""
+    """The folder in the person's home."""
     variable: str = ""
     """The environment variable that names another folder."""
     patterns: tuple[str, ...]
-    """Of the files below the folder."""
+    """Patterns of the files below the folder."""
 
     def folder_of(self, environ: Mapping[str, str], home: Path) -> Path:
-        """Where the program of this person keeps its things."""
+        """Return the program's folder of this person."""
         named = environ.get(self.variable, "") if self.variable else ""
         return Path(named) if named else home / self.folder
 
@@ -194,27 +196,27 @@ _KEPT = (
     SessionFiles(agent="qwen", folder=".qwen", patterns=("projects/*/chats/*.jsonl",)),
 )
 KEPT: Mapping[str, SessionFiles] = MappingProxyType({each.agent: each for each in _KEPT})
-"""By the name of the program."""
+"""By the program's name."""
 
 
 def find_sessions(
     kept: SessionFiles, environ: Mapping[str, str], home: Path, *, since: datetime
 ) -> list[Path]:
-    """A program's files that were last written at that time or later; see `find_written`."""
+    """Return a program's files last written at that time or later; see `find_written`."""
     return find_written(kept.folder_of(environ, home), kept.patterns, since=since)
 
 
 def find_written(folder: Path, patterns: Iterable[str], *, since: datetime) -> list[Path]:
-    """The files below a folder that were last written at that time or later, sorted.
+    """Return the files below a folder last written at that time or later, sorted.
 
-    Links that lead out of the folder and what cannot be read are passed over.
+    Links that lead out of the folder and unreadable files are skipped.
     """
     found = {path for pattern in patterns for path in _files(folder, pattern)}
     return sorted(path for path in found if _is_recent(path, folder, since))
 
 
 def parent_of(path: Path) -> Path | None:
-    """The session whose sub-agent keeps this file, by its place; the session need not exist."""
+    """Return the session whose sub-agent has this file, by its location; it need not exist."""
     folder = path.parent
     if folder.name != "subagents" or not path.name.startswith("agent-"):
         return None
@@ -222,7 +224,7 @@ def parent_of(path: Path) -> Path | None:
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    """What can be listed: a folder that fails underway ends the listing."""
+    """Yield the files that can be listed: a folder that fails ends the listing."""
     try:
         yield from folder.glob(pattern)
     except OSError:
@@ -241,14 +243,14 @@ class SessionTail(Protocol):
     """Follows one file of a session from its beginning."""
 
     def read(self) -> list[TraceItem | Damage]:
-        """What is new, or a part of it; nothing once all is read.
+        """Return what is new, or a part of it; empty once all is read.
 
-        Raises OSError for a file that may not be read.
+        Raises OSError for an unreadable file.
         """
         ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         ...
 
 
@@ -259,23 +261,23 @@ _CHUNK = 1024 * 1024
 class Tail:
     """Follows one file of JSON lines from its beginning.
 
-    A line counts once its end is there. A file that was replaced (another one under its name) is
-    read to its end first; one that became shorter is read from its start. A line that is longer
-    than 32 MiB is damage, and is not held in memory.
+    A line counts once its end is written. A replaced file (another one under its name) is first
+    read to its end; one that became shorter is read from its start. A line of more than 32 MiB is
+    damage, and is not kept in memory.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: BufferedReader | None = None
         self._rest = b""
-        """The beginning of a line whose end is not there."""
+        """The beginning of an incomplete line."""
         self._too_long = False
         self._line = 0
 
     def read(self, most: int = 4 * _CHUNK) -> list[TraceItem | Damage]:
-        """What is new: at most that many bytes of it, and nothing while there is no such file.
+        """Return what is new: at most that many bytes of it; empty while there is no such file.
 
-        Raises OSError for a file that may not be read.
+        Raises OSError for an unreadable file.
         """
         found = list[TraceItem | Damage]()
         while most > 0:
@@ -287,7 +289,7 @@ class Tail:
         return found
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -302,9 +304,9 @@ class Tail:
         return self._next_chunk() if self._replaced(self._file) and self._open() else b""
 
     def _open(self) -> bool:
-        """Open what has the name now; whether there is such a file."""
+        """Open the file that has the name now; return whether there is one."""
         try:
-            # A pipe under that name would keep whoever opens it waiting.
+            # Opening a named pipe would block.
             file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
@@ -348,10 +350,10 @@ _ENTRIES = 500
 
 
 class DocumentTail:
-    """Follows one document with an array of entries, which is written anew with each of them.
+    """Follows one document with an array of entries, which is rewritten with each of them.
 
-    An entry is known by its `id`, else by its place, and the last one is read again as it grows. A
-    document that breaks off is no damage: its end may not be written yet.
+    An entry is identified by its `id`, else by its index, and the last one is read again as it
+    grows. A document that breaks off is no damage: its end may not be written yet.
     """
 
     def __init__(self, path: Path, array: str, head: JsonNode) -> None:
@@ -360,13 +362,13 @@ class DocumentTail:
         self._known = set[str]()
         self._last = ""
         self._stamp: tuple[int, ...] = ()
-        """Of the file as it was read."""
+        """The file's stamp when it was read."""
         self._reading: Iterator[TraceItem | Damage] = iter([TraceItem(number=0, node=head)])
 
     def read(self) -> list[TraceItem | Damage]:
-        """What is new, or a part of it; nothing once all is read.
+        """Return what is new, or a part of it; empty once all is read.
 
-        Raises OSError for a file that may not be read.
+        Raises OSError for an unreadable file.
         """
         found = list(islice(self._reading, _ENTRIES))
         if not found and self._is_new():
@@ -375,7 +377,7 @@ class DocumentTail:
         return found
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._reading = iter(())
 
     def _is_new(self) -> bool:
@@ -387,7 +389,7 @@ class DocumentTail:
         return stat.S_ISREG(now.st_mode) and self._stamp != before
 
     def _fresh(self) -> Iterator[TraceItem | Damage]:
-        """The entries that were not read, and the one that was the last."""
+        """Return the unread entries, and the one that was the last."""
         for item in items(self._path, self._array):
             if isinstance(item, Damage):
                 continue

@@ -1,7 +1,7 @@
 """Runs of SWE-agent (`.traj`): one step for each entry of the document's `trajectory`.
 
 A command of SWE-agent's own interface is a tool of that name; everything else is `bash`. Exit codes
-are not recorded there, so only what the interface itself says is taken as success or refusal.
+are not recorded, so success or refusal is known only from the interface's own messages.
 """
 
 import re
@@ -38,7 +38,7 @@ _WORD = re.compile(r"\s*(?:'([^']*)'|\"([^\"]*)\"|(\S+))")
 
 
 def recognise(path: Path) -> bool:
-    """Whether it is a document with a `trajectory` of actions. A run without any step is one."""
+    """Whether it is a document with a `trajectory` of actions. A run without steps is one."""
     keys = first_keys(path, "trajectory")
     if keys is None or "source" in keys:  # OpenHands, too, has trajectories of actions
         return False
@@ -46,23 +46,23 @@ def recognise(path: Path) -> bool:
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
-    """The steps of a run in order, as they are asked for."""
+    """Yield the steps of a run in order, lazily."""
     run = _Run()
     for item in items(path, "trajectory"):
         yield item if isinstance(item, Damage) else run.step(item.number, item.node)
 
 
 class _Run:
-    """One run as it is read: where it works, and its open file."""
+    """Reads one run: its folder and its open file."""
 
     def __init__(self) -> None:
         self._place = Workplace()
         self._open_file = ""
 
     def step(self, number: int, entry: JsonNode) -> Step:
-        """The step that an entry is."""
+        """Return an entry as a step."""
         state = entry["state"].decoded
-        # A text is the state before the action (0.x), an object the one after it (1.x).
+        # A text is the state before the action (0.x), an object the state after it (1.x).
         before = not entry["state"].is_object
         if not self._place.root:
             self._place.enter(state["working_dir"].text)
@@ -94,7 +94,7 @@ class _Run:
         )
 
     def _path(self, word: str, rest: str, output: str) -> str:
-        """The file that a command is about: shown by the interface, named, or open."""
+        """Return the file that a command is about: shown by the interface, named, or open."""
         if word in _NAMING | _OPEN_FILE and (shown := _HEADER.search(output)):
             return within(shown[1], self._place.root)
         words = _words(rest)
@@ -109,7 +109,7 @@ class _Run:
 
 
 def _turn(number: int, entry: JsonNode) -> Step:
-    """What every entry says; without an action it is a message, and the output its refusal."""
+    """Return what every entry has; without an action it is a message, its output a refusal."""
     return Step(
         number=number,
         kind=StepKind.MESSAGE,
@@ -125,7 +125,7 @@ def _split(action: str) -> tuple[str, str]:
 
 
 def _words(rest: str) -> tuple[str, ...]:
-    """The first two words of a command's arguments, without their quotes."""
+    """Return the first two words of a command's arguments, without quotes."""
     first = _WORD.match(rest)
     second = _WORD.match(rest, first.end()) if first else None
     return tuple(match[match.lastindex or 0] for match in (first, second) if match)
@@ -138,7 +138,7 @@ def _writes(word: str, rest: str) -> bool:
 
 
 def _outcome(word: str, rest: str, output: str) -> bool | None:
-    """Whether an own command did what it was to do, where the interface says so."""
+    """Return whether an interface command succeeded, if the interface says so."""
     if _REFUSED.match(output):
         return False
     if word in ("create", "open") and _HEADER.search(output):

@@ -1,4 +1,4 @@
-"""Answers of a model and their tool calls, as readers of sessions make steps of them."""
+"""A model's answers and their tool calls, from which session readers make steps."""
 
 from collections.abc import Set
 from dataclasses import dataclass, replace
@@ -13,11 +13,11 @@ _PATHS = ("file_path", "notebook_path", "absolute_path", "path")
 
 @dataclass(slots=True, kw_only=True)
 class ModelAnswer:
-    """An answer of the model. What it said and cost goes to its first call."""
+    """An answer of the model. Its text and cost go to its first call."""
 
     key: str
     step: Step
-    """A message; what is left of it when no call takes it."""
+    """A message with what no call has taken."""
     called: bool = False
 
     def say(self, text: str) -> None:
@@ -26,7 +26,7 @@ class ModelAnswer:
         self.step = replace(self.step, text=said)
 
     def call(self, step: Step) -> Step:
-        """The call with what the answer has for it."""
+        """Return the call with the answer's text and cost, if it is the first."""
         self.called = True
         own = self._take_step()
         return replace(
@@ -34,7 +34,7 @@ class ModelAnswer:
         )
 
     def message(self) -> Step | None:
-        """What was said since, if nothing was called; it is given once."""
+        """Return the text since the last call, once."""
         return self._take_step() if self.step.text and not self.called else None
 
     def _take_step(self) -> Step:
@@ -44,19 +44,19 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """A program's own tools that change files, as far as their arguments tell it."""
+    """A program's own tools that change files, as far as their arguments show it."""
 
     shell: str
     writing: Set[str]
     whole: str
-    """The one of `writing` that is given all of the file as `content`."""
+    """The tool among `writing` that is given the complete file as `content`."""
     folder: str = ""
-    """The argument of `shell` that names where the command runs, if there is one."""
+    """The argument of `shell` that names the command's folder, if there is one."""
 
     def call(
         self, place: Workplace, tool: str, given: JsonNode, *, at: datetime | None, call: str
     ) -> Step:
-        """The call as it waits for its result: `edits` are what it changes if it succeeds."""
+        """Return the open call; its `edits` take effect if it succeeds."""
         command = given["command"].text if tool == self.shell else ""
         named = next((given[name].text for name in _PATHS if given[name].text), "")
         edits: tuple[Edit, ...] = ()
@@ -81,7 +81,9 @@ class Tools:
 def finish_call(
     step: Step, *, at: datetime | None, ok: bool | None, exit_code: int | None, output: str
 ) -> Step:
-    """A call with its result. One that failed changed nothing, other than a command that ran."""
+    """Return a call with its result. A failed call changed nothing, unless it was a command that
+    ran.
+    """
     kept = ok is not False or exit_code not in (None, *NOTHING_RAN)
     return replace(
         step,

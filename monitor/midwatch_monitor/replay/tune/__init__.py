@@ -1,1 +1,1 @@
-"""What each threshold would have cost and found over recorded runs, and thresholds from that."""
+"""What each threshold would have cost and found in recorded runs, and thresholds chosen by that."""

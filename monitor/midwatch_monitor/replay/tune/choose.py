@@ -1,4 +1,4 @@
-"""Which threshold each rule is to have, by what it costs and finds over some runs. Pure."""
+"""Chooses each rule's threshold by its costs and findings over some runs. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from midwatch_monitor.replay.tune.runs import (
 )
 
 RULE_PART = 0.5
-"""How much of all allowed false alarms one rule may use: several rules must find a place."""
+"""Share of all allowed false alarms that one rule may use, so that several rules find a place."""
 
 
 class RuleVerdict(StrEnum):
-    """What became of a rule, and why."""
+    """The decision about a rule, with its reason."""
 
     CHOSEN = "chosen"
     TOO_FEW = "kept: too little data"
-    """It alarmed so few runs that nothing can be said."""
+    """It alarmed too few runs to judge."""
     NO_COST = "kept: not shown to find what the others do not, but costs nothing beside them"
     BY_CHANCE = "no alarm: within its part of the false alarms it is not shown to find anything"
     TOO_DEAR = "no alarm: what it adds costs too many false alarms"
@@ -30,7 +30,7 @@ class RuleVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The level from which on a rule shall be an alarm; `None` is never."""
+    """The level from which on a rule is to be an alarm; `None` for never."""
 
     rule: str
     level: int | None
@@ -40,12 +40,12 @@ class Choice:
 def choose(
     meter: AlarmMeter, present: Mapping[str, int | None], *, allowed: float
 ) -> tuple[Choice, ...]:
-    """A level for each rule, so that at most the allowed share of resolved runs is alarmed.
+    """Choose a level for each rule, so that at most the allowed share of resolved runs is alarmed.
 
-    First each rule by itself: the most eager level within its part that finds something beyond
-    chance. Of these, the one that adds most to what is found so far, again and again. Rules of
-    which nothing can be said stay as they are, and their alarms count from the start, as do those
-    of notices that agree. All others stay as they are too if that adds no false alarm.
+    First each rule by itself gets the lowest level within its share that finds more than chance.
+    Then, repeatedly, the rule that adds most to what is found so far is accepted. Rules that cannot
+    be judged stay as they are, and their alarms count from the start, as do those of agreeing
+    notices. All other rules also stay as they are if that adds no false alarm.
     """
     alone = {rule: _alone(meter, rule, now, allowed) for rule, now in present.items()}
     alarms: Alarms = [run.measured.agreed for run in meter.runs]
@@ -77,9 +77,9 @@ def _alone(meter: AlarmMeter, rule: str, now: int | None, allowed: float) -> Cho
 
 
 def _count_alarmed(meter: AlarmMeter, rule: str, now: int | None) -> int:
-    """How many runs a rule alarms as it is, or one that is no alarm at its most eager.
+    """Count the runs alarmed by a rule as it is or, if it is no alarm, at its lowest level.
 
-    Runs that have no lift say nothing of what it finds.
+    Runs without a lift do not count.
     """
     eager = levels(meter.runs, rule)[:1]
     level = eager[0] if now is None and eager else now
@@ -87,7 +87,7 @@ def _count_alarmed(meter: AlarmMeter, rule: str, now: int | None) -> int:
 
 
 class _Greedy:
-    """Takes in candidates while they add something and the false alarms stay within a limit."""
+    """Accepts candidates while they add something and the false alarms stay within a limit."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class _Greedy:
         self._taken: dict[str, Choice] = {}
 
     def choices(self, present: Mapping[str, int | None]) -> dict[str, Choice]:
-        """What becomes of each rule."""
+        """Return the decision about each rule."""
         while (best := self._best()) is not None:
             choice = self._left.pop(best)
             self._alarms = self._with(best, choice.level)
@@ -116,7 +116,7 @@ class _Greedy:
         return earlier(self._alarms, alarms_at(self._meter.runs, rule, level))
 
     def _best(self) -> str | None:
-        """The candidate that adds most; of equals the one that costs least."""
+        """Return the candidate that adds most; of equal ones, the cheapest."""
         ranks: list[tuple[int, int, str]] = []
         now = self._meter.count_found(self._alarms)
         for rule, choice in self._left.items():
@@ -130,7 +130,7 @@ class _Greedy:
         return min(ranks)[2] if ranks else None
 
     def _leftover(self, choice: Choice, now: int | None) -> Choice:
-        """It stays as it is where that costs nothing beside the others that do."""
+        """Return the choice for a remaining rule: unchanged if that adds no false alarm."""
         union = self._with(choice.rule, now)
         before = self._meter.false_alarms(self._alarms)
         if now is not None and self._meter.false_alarms(union) == before:

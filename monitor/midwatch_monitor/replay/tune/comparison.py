@@ -1,7 +1,7 @@
 """Whether some alarms are better than others over the same runs, beyond noise. Pure.
 
 Every difference has the 95 % interval of a paired bootstrap by task: tasks are drawn with all their
-runs, and of each run counts what changes. Runs of one task are alike, so they are not drawn apart.
+runs, and each run's change counts. Runs of one task are alike, so they are not drawn separately.
 """
 
 from collections import defaultdict
@@ -22,36 +22,36 @@ from midwatch_monitor.replay.tune.runs import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How a share of the same runs changes."""
+    """The change of a share over the same runs."""
 
     before: Share
     after: Share
     tasks: int
-    """Those on which it changes."""
+    """Number of tasks on which it changes."""
     interval: Interval | None
-    """Of the rate after minus that before; `None` of fewer than two tasks."""
+    """Interval of the rate after minus the rate before; `None` for fewer than two tasks."""
 
     @property
     def rises(self) -> bool:
-        """Whether it rises by more than the interval allows for noise."""
+        """Whether it rises by more than noise."""
         return self.interval is not None and self.interval.low > 0
 
     @property
     def falls(self) -> bool:
-        """Whether it falls by more than the interval allows for noise."""
+        """Whether it falls by more than noise."""
         return self.interval is not None and self.interval.high < 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What changes in one source, or in all together."""
+    """The changes in one source, or in all together."""
 
     source: str | None
     """`None` for all together."""
     resolved: Difference
-    """Resolved runs alarmed."""
+    """Share of resolved runs alarmed."""
     found: Difference
-    """Runs of the target found."""
+    """Share of target runs found."""
 
     @property
     def worse(self) -> bool:
@@ -60,7 +60,7 @@ class Comparison:
 
     @property
     def better(self) -> bool:
-        """Whether more is found, or less is alarmed by mistake, beyond noise, and nothing worse."""
+        """Whether more is found or less alarmed by mistake, beyond noise, and nothing is worse."""
         gains = ((self.found, self.found.rises), (self.resolved, self.resolved.falls))
         sure = any(gained and change.tasks >= MIN_ALARMED for change, gained in gains)
         return sure and not self.worse
@@ -74,7 +74,7 @@ def compare(
     seed: int,
     source: str | None = None,
 ) -> Comparison:
-    """The first alarms before and after, over the runs of one source or over all of them."""
+    """Compare the first alarms before and after, over the runs of one source or of all."""
     resolved: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     found: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     for run, before, after in zip(runs, *alarms, strict=True):
@@ -90,7 +90,7 @@ def compare(
 
 
 def _difference(tasks: Sequence[Sequence[tuple[bool, bool]]], seed: int) -> Difference:
-    """Of each task its runs, and of each run whether it counts before and after."""
+    """Return the difference of a share, from each run's state before and after."""
     sums = [(sum(a - b for b, a in task), len(task)) for task in tasks]
     before, after = (sum(pair[at] for task in tasks for pair in task) for at in (0, 1))
     size = sum(of for _, of in sums)
@@ -103,7 +103,7 @@ def _difference(tasks: Sequence[Sequence[tuple[bool, bool]]], seed: int) -> Diff
 
 
 def _interval(sums: Sequence[tuple[int, int]], random: Random) -> Interval | None:
-    """Where the rate of change lies, by drawing tasks again."""
+    """Return the interval of the rate's change, by resampling tasks."""
     if len(sums) < 2:
         return None
     if not any(change for change, _ in sums):

@@ -1,4 +1,4 @@
-"""What is known of recorded runs from elsewhere: a CSV that says how each of them ended."""
+"""Labels of recorded runs: a CSV that says how each of them ended."""
 
 import csv
 from collections import defaultdict
@@ -10,7 +10,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.traces import AUTO, find_traces, open_trace
 
 SPENT = ("exit_cost",)
-"""The exit statuses that mean out of budget, unless others are named: SWE-agent's word for it."""
+"""The exit statuses that mean out of budget by default: SWE-agent's."""
 
 _NEEDED = ("path", "outcome")
 _OPTIONAL = ("task", "source", "exit_status")
@@ -23,31 +23,31 @@ class Label:
     """How one recorded run ended."""
 
     path: str
-    """As the file has it."""
+    """As written in the file."""
     task: str
-    """Runs of one task stay together in cross-validation; a run without one is its own."""
+    """Runs of one task stay together in cross-validation; a run without one is its own task."""
     source: str = ""
-    """Runs are compared with runs of equal length from the same source only."""
+    """Runs are only compared with runs of equal length from the same source."""
     resolved: bool | None
-    """Whether it did what was wanted; `None` where nobody knows."""
+    """Whether it reached its goal; `None` if unknown."""
     spent: bool = False
     """Whether it ran out of its budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """All labels of a file, as they are looked for."""
+    """All labels of a file, indexed for lookup."""
 
     file: Path
     by_path: Mapping[Path, Label]
     by_name: Mapping[str, tuple[Label, ...]]
     absent: tuple[str, ...]
-    """The columns that might have been there and are not."""
+    """Optional columns that are missing."""
 
 
 def read_labels(file: Path, *, spent: Collection[str] = SPENT) -> Labels:
-    """The labels of a CSV with the columns `path` and `outcome`, and perhaps `task`, `source`
-    and `exit_status`; others are passed over.
+    """Read a CSV with the columns `path` and `outcome`, and optionally `task`, `source` and
+    `exit_status`; other columns are ignored.
 
     Raises UsageError with file and line for what cannot be read.
     """
@@ -67,10 +67,10 @@ def read_labels(file: Path, *, spent: Collection[str] = SPENT) -> Labels:
 
 
 def label_of(trace: Path, labels: Labels, roots: Sequence[Path]) -> Label | None:
-    """The label of a trace: by its path from the file's folder, or from one of the roots, or by
+    """Return the label of a trace: by its path from the file's folder or one of the roots, or by
     the last two parts of its path without the ending. `None` if it has none.
 
-    Raises UsageError if its name fits several.
+    Raises UsageError if its name fits several labels.
     """
     below = (trace.relative_to(root) for root in roots if trace.is_relative_to(root))
     for path in (trace, *(labels.file.parent / each for each in below)):
@@ -112,30 +112,30 @@ def _labels(file: Path, labels: Iterable[Label], absent: tuple[str, ...]) -> Lab
 
 
 def _name(path: Path) -> str:
-    """The last two parts of a path without what traces end in."""
+    """Return the last two parts of a path without a trace's ending."""
     ending = next((each for each in _ENDINGS if path.name.endswith(each)), path.suffix)
     return f"{path.parent.name}/{path.name.removesuffix(ending)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recordings:
-    """What was found where one looked for traces."""
+    """The result of a search for traces."""
 
     traces: Mapping[Path, Label]
-    """Those whose end is known."""
+    """Traces with a known end."""
     format: str = AUTO
     unlabelled: int
-    """Traces without a label; they are left out."""
+    """Number of traces without a label, which are left out."""
     absent: tuple[str, ...] = ()
-    """The columns that might have been there and are not."""
+    """Optional columns that are missing."""
 
 
 def recordings(paths: Sequence[Path], labels: Labels, *, format: str = AUTO) -> Recordings:
-    """The traces of the paths, each with its label; a folder means every known one below it.
+    """Return the traces of the paths with their labels; a folder means every known one below it.
 
-    Raises TraceError for a named file in no known format, and UsageError if a path is not there,
-    if there are no traces with labels that can be tuned on, or if two traces would have the same
-    label: one run must not count twice.
+    Raises TraceError for a named file in no known format, and UsageError if a path does not exist,
+    if no trace has a usable label, or if two traces would have the same label: one run must not
+    count twice.
     """
     roots = [path for path in paths if path.is_dir()]
     found: dict[Label, Path] = {}
@@ -155,7 +155,7 @@ def recordings(paths: Sequence[Path], labels: Labels, *, format: str = AUTO) -> 
 
 
 def _traces(paths: Sequence[Path], format: str) -> Iterator[Path]:
-    """Every trace once, whichever of the paths it is below."""
+    """Yield every trace once, even if several paths contain it."""
     seen: set[Path] = set()
     for path in paths:
         if not path.exists():

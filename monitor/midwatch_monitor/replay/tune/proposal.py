@@ -1,4 +1,4 @@
-"""What is proposed of a study, or why nothing is: as text, and as a configuration file. Pure."""
+"""The proposal of a study, or why there is none, as text and as a configuration file. Pure."""
 
 from collections.abc import Iterator
 
@@ -10,21 +10,21 @@ from midwatch_monitor.replay.tune.study import HeldOutCheck, ThresholdRow, Thres
 from midwatch_monitor.replay.tune.threshold import changed_keys, tunable_rules
 
 NO_SOURCE = "(no source)"
-"""What the runs are called that have none, beside others that have one."""
+"""Name of the runs without a source beside others with one."""
 
 
 def changes(study: ThresholdStudy) -> dict[str, dict[str, int | str]]:
-    """The keys of each rule that the chosen thresholds change; rules without any are left out."""
+    """Return the keys of each rule that the chosen thresholds change, without unchanged rules."""
     rules = tunable_rules(study.before)
     found = {each.rule: changed_keys(rules[each.rule], each.level) for each in study.choices}
     return {rule: keys for rule, keys in found.items() if keys}
 
 
 def refusals(study: ThresholdStudy) -> tuple[str, ...]:
-    """Why the chosen thresholds are not proposed; empty if they are, or if they change nothing.
+    """Return why the chosen thresholds are not proposed; empty if they are, or change nothing.
 
-    They must be better beyond noise on tasks that they were not chosen on, and must not be worse
-    beyond noise in any source, however they were chosen.
+    They must be better beyond noise on tasks they were not chosen on, and must not be worse beyond
+    noise in any source, however they were chosen.
     """
     if not changes(study):
         return ()
@@ -46,7 +46,7 @@ def refusals(study: ThresholdStudy) -> tuple[str, ...]:
 
 
 def _worse(study: ThresholdStudy) -> dict[str, str]:
-    """By source, how the thresholds are worse there in the first check in which they are."""
+    """Return for each source how the thresholds are worse, in the first check in which they are."""
     reasons: dict[str, str] = {}
     for check in (HeldOutCheck.OTHER_TASKS, HeldOutCheck.OTHER_SOURCES, HeldOutCheck.CHOSEN_ON):
         if trial := study.trials.get(check):
@@ -63,9 +63,9 @@ def is_proposed(study: ThresholdStudy) -> bool:
 
 
 def proposal_text(study: ThresholdStudy) -> str:
-    """The proposal as a configuration file that holds only what it changes.
+    """Return the proposal as a configuration file that contains only the changes.
 
-    What is configured now stays below it: it is given after the file in force.
+    It is used after the file in force, whose other values stay.
     """
     allowed = f"{100 * study.aim.allowed:g} % of the resolved ones may be alarmed"
     lines = [
@@ -78,7 +78,7 @@ def proposal_text(study: ThresholdStudy) -> str:
 
 
 def verdict_lines(study: ThresholdStudy) -> Iterator[str]:
-    """Whether anything is proposed, and why."""
+    """Yield whether anything is proposed, and why."""
     if not changes(study):
         yield "Nothing to change: keep what you have."
     elif why := refusals(study):
@@ -95,7 +95,7 @@ def verdict_lines(study: ThresholdStudy) -> Iterator[str]:
 
 
 def figures_text(figures: AlarmFigures, target: AlarmTarget) -> str:
-    """What alarms cost and found, in a line."""
+    """Return in a line what alarms cost and found."""
     parts = [f"{share_text(figures.resolved)} of the resolved runs alarmed"]
     when = " in time" if target is AlarmTarget.SPENT else ""
     parts.append(f"{_of(figures.found)} {target}{when}")
@@ -105,13 +105,13 @@ def figures_text(figures: AlarmFigures, target: AlarmTarget) -> str:
 
 
 def share_text(share: Share) -> str:
-    """So many of so many, in percent, with the 95 % interval."""
+    """Return a share as counts and percent, with the 95 % interval."""
     low, high = (f"{100 * end:.1f}" for end in (share.interval.low, share.interval.high))
     return f"{_of(share)} ({100 * share.rate:.1f} %, {low} to {high})"
 
 
 def lift_text(lift: float, interval: Interval | None) -> str:
-    """A lift with its 95 % interval, where there is one."""
+    """Return a lift with its 95 % interval, if there is one."""
     ends = f" ({interval.low:+.2f} to {interval.high:+.2f})" if interval else ""
     return f"{lift:+.2f}{ends}"
 
@@ -124,7 +124,7 @@ _NAMES = {
 
 
 def score_lines(study: ThresholdStudy) -> Iterator[str]:
-    """The whole configurations that are compared, by name."""
+    """Yield lines that compare whole configurations, by name."""
     yield f"agreement of notices alone: {figures_text(study.agreement, study.target)}"
     yield f"as configured: {figures_text(study.present, study.target)}"
     for check, trial in study.trials.items():
@@ -132,7 +132,9 @@ def score_lines(study: ThresholdStudy) -> Iterator[str]:
 
 
 def difference_text(difference: Difference) -> str:
-    """A share before and after, and the 95 % interval of the difference in percentage points."""
+    """Return a share before and after, and the 95 % interval of the difference in percentage
+    points.
+    """
     before, after = (100 * share.rate for share in (difference.before, difference.after))
     told = f"{before:.1f} % to {after:.1f} % of {difference.after.of}"
     if difference.interval is None:
@@ -170,7 +172,7 @@ def _rules(study: ThresholdStudy) -> Iterator[str]:
 
 
 def _rule(study: ThresholdStudy, choice: Choice, keys: dict[str, int | str]) -> Iterator[str]:
-    """One rule; every changed value has a line that says why."""
+    """Yield the lines of one rule; each changed value is explained."""
     row = _row(study, choice)
     reason = "Never an alarm in these runs."
     if row is not None:
@@ -193,7 +195,7 @@ def _why(key: str, keys: dict[str, int | str], reason: str) -> str:
 
 
 def _row(study: ThresholdStudy, choice: Choice) -> ThresholdRow | None:
-    """The threshold that is chosen; of a rule that is no alarm any more, the one it had."""
+    """Return the chosen threshold's row; for a rule that is no alarm any more, its present one."""
     for row in study.rows:
         if row.rule == choice.rule and (row.present if choice.level is None else row.chosen):
             return row

@@ -26,26 +26,26 @@ from midwatch_monitor.rules.act import Normaliser
 from midwatch_monitor.rules.plain_output import unwrap
 
 Rises = tuple[tuple[int, int], ...]
-"""The step and the level, whenever a rule's highest level so far rises."""
+"""Steps and levels at which a rule's highest level so far rises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """One run under the eye of every rule. Steps are counted from 1."""
+    """One run as measured by every rule. Steps are counted from 1."""
 
     steps: int
     rises: Mapping[str, Rises]
-    """Of each rule that said anything."""
+    """For each rule with findings."""
     agreed: int | None
     """The first step at which notices alone would make an alarm by agreeing."""
     present: int | None
-    """The first step with an alarm under the rules as configured."""
+    """The first step with an alarm under the configured rules."""
 
 
 def measure(events: Iterable[Event], rules: Rules, *, remind_every: int) -> MeasuredRun:
-    """Feed a run to the rules. Work is constant for each event, memory by how many levels rose.
+    """Feed a run to the rules, with constant work for each event.
 
-    The levels are found without hold, cooldown and agreement; the alarms are found with them.
+    Levels are measured without hold, cooldown and agreement; alarms with them.
     """
     watch = _Judges((rules, silent_rules(rules)), remind_every, probe=eager_rules(rules))
     for event in events:
@@ -58,7 +58,7 @@ def measure(events: Iterable[Event], rules: Rules, *, remind_every: int) -> Meas
 def first_alarms(
     events: Iterable[Event], rules: Sequence[Rules], *, remind_every: int
 ) -> tuple[int | None, ...]:
-    """The step of the first alarm of a run under each of several configurations."""
+    """Return the step of a run's first alarm under each of several configurations."""
     distinct: list[Rules] = []
     distinct += (each for each in rules if each not in distinct)
     watch = _Judges(distinct, remind_every)
@@ -70,12 +70,12 @@ def first_alarms(
 
 
 def first_at(rises: Rises, level: int) -> int | None:
-    """The first step at which a level was reached."""
+    """Return the first step at which a level was reached."""
     return next((step for step, reached in rises if reached >= level), None)
 
 
 class _Judges:
-    """Several judges over one run, for which each step is normalised only once."""
+    """Several judges of one run; each step is normalised only once."""
 
     def __init__(
         self, rules: Sequence[Rules], remind_every: int, *, probe: Rules | None = None
@@ -94,7 +94,7 @@ class _Judges:
         self.observe(Change(reflect_every=remind_every))
 
     def observe(self, event: Event) -> None:
-        """Feed all judges that still have something to say."""
+        """Feed all judges that have not alarmed yet."""
         act = None
         if isinstance(event, Step):
             self.steps += 1
@@ -122,20 +122,20 @@ def _alarming(said: Judgement) -> bool:
 
 
 Alarms = Sequence[int | None]
-"""The step of the first alarm of each of some runs, in their order."""
+"""The step of the first alarm of each run, in the runs' order."""
 
 
 class AlarmTarget(StrEnum):
-    """What an alarm is to find."""
+    """What alarms are supposed to find."""
 
     SPENT = "out of budget"
-    """Runs that ran out of budget, while there is still something to save."""
+    """Runs that ran out of budget, early enough to save something."""
     UNRESOLVED = "unresolved"
-    """Runs that did not do what was wanted."""
+    """Runs that did not reach their goal."""
 
 
 IN_TIME = 0.8
-"""A run that ran out of budget counts as found if it was alarmed in this part of its steps."""
+"""A run that ran out of budget counts as found if it was alarmed in this share of its steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,32 +144,32 @@ class RecordedRun:
     measured: MeasuredRun
 
     def reaches(self, target: AlarmTarget) -> bool | None:
-        """Whether it is one of those to be found; `None` where nobody knows."""
+        """Whether the run is one to be found; `None` if unknown."""
         if target is AlarmTarget.SPENT:
             return self.label.spent
         return None if self.label.resolved is None else not self.label.resolved
 
     def in_time(self, step: int | None, target: AlarmTarget) -> bool:
-        """Whether an alarm at a step comes while there is still something to save."""
+        """Whether an alarm at a step comes early enough to save something."""
         if step is None:
             return False
         return target is not AlarmTarget.SPENT or step <= IN_TIME * self.measured.steps
 
 
 def alarms_at(runs: Sequence[RecordedRun], rule: str, level: int | None) -> Alarms:
-    """The first alarms of one rule, set to a level; none at all where it is set to none."""
+    """Return the first alarms of one rule at a level; none if the level is `None`."""
     if level is None:
         return [None] * len(runs)
     return [first_at(run.measured.rises.get(rule, ()), level) for run in runs]
 
 
 def levels(runs: Sequence[RecordedRun], rule: str) -> list[int]:
-    """The levels that a rule reached in any run, from the most eager one on."""
+    """Return the levels that a rule reached in any run, lowest first."""
     return sorted({level for run in runs for _, level in run.measured.rises.get(rule, ())})
 
 
 def earlier(one: Alarms, other: Alarms) -> Alarms:
-    """The first alarms of two rules together."""
+    """Return the first alarms of two rules together."""
     return [
         there if here is None else here if there is None else min(here, there)
         for here, there in zip(one, other, strict=True)
@@ -177,31 +177,31 @@ def earlier(one: Alarms, other: Alarms) -> Alarms:
 
 
 MIN_ALARMED = 5
-"""Alarms below which nothing is claimed of them: resampling a few says they are sure."""
+"""Fewer alarms are not judged: resampling a few would look certain."""
 RESAMPLES = 500
-"""Bootstrap resamples of the tasks: the ends of a 95 % interval then rest on a dozen each."""
+"""Bootstrap resamples of the tasks: a dozen then lie beyond each end of a 95 % interval."""
 
 
 def middle(resampled: Sequence[float]) -> Interval:
-    """Where 95 % of some figures lie."""
+    """Return the interval that contains 95 % of some figures."""
     ordered, edge = sorted(resampled), len(resampled) // 40
     return Interval(low=ordered[edge], high=ordered[-1 - edge])
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """How often each run was drawn, and the shares that follow."""
+    """How often each run was drawn, and the resulting shares."""
 
     weights: Sequence[int]
     shares: Sequence[float]
 
 
 class RunsByLength:
-    """The runs of each source in the order of their length.
+    """The runs of each source ordered by length.
 
-    The *lift* of an alarm is whether its run reached the target, minus the share among the runs
-    of the same source that were still going at that step: long runs fail more often, and to know
-    that takes no rule. Sources in which no run reaches the target are left out.
+    The *lift* of an alarm is whether its run reached the target, minus the share among runs of the
+    same source that were still going at that step: long runs fail more often, which needs no rule
+    to know. Sources without any run that reaches the target are left out.
     """
 
     def __init__(self, runs: Sequence[RecordedRun], target: AlarmTarget) -> None:
@@ -235,15 +235,15 @@ class RunsByLength:
             self._draws.append(self._sample([times_drawn[at] for at in range(len(self._hits))]))
 
     def count_alarmed(self, alarms: Alarms) -> int:
-        """How many runs have a lift at all."""
+        """Return how many alarmed runs have a lift."""
         return len(self._places(alarms))
 
     def lift(self, alarms: Alarms) -> float | None:
-        """The mean lift of the alarms; `None` without any."""
+        """Return the mean lift of the alarms; `None` without any."""
         return self._mean(self._places(alarms), self._whole)
 
     def interval(self, alarms: Alarms) -> Interval | None:
-        """Where the lift lies, by the resamples; `None` for fewer than `MIN_ALARMED` alarms."""
+        """Return the lift's interval by resampling; `None` for fewer than `MIN_ALARMED` alarms."""
         places = self._places(alarms)
         if len(places) < MIN_ALARMED:
             return None
@@ -252,7 +252,7 @@ class RunsByLength:
         return middle(known) if known else None
 
     def _places(self, alarms: Alarms) -> list[tuple[int, int]]:
-        """Each alarmed run with its place among the runs of its source at that step."""
+        """Yield each alarmed run with its rank among the runs of its source at that step."""
         places: list[tuple[int, int]] = []
         for at, step in enumerate(alarms):
             if step is not None and at in self._known:
@@ -286,17 +286,17 @@ class AlarmFigures:
     """What a set of first alarms cost and found."""
 
     resolved: Share
-    """Resolved runs alarmed: false alarms, as a user feels them."""
+    """Resolved runs alarmed: false alarms, as a user sees them."""
     found: Share
-    """Runs of the target alarmed; those out of budget only if they were in time."""
+    """Target runs alarmed; those out of budget only if in time."""
     unresolved: Share
-    """Unresolved runs alarmed, at whatever step."""
+    """Unresolved runs alarmed, at any step."""
     lift: float | None
     """How much likelier the target is than among runs of equal length; `None` without alarms."""
     lift_interval: Interval | None
     lift_unresolved: float | None
     delay: float | None
-    """The first alarm as a share of the run: the median over alarmed runs of the target."""
+    """Position of the first alarm as a share of the run: the median over alarmed target runs."""
 
 
 class AlarmMeter:
@@ -312,20 +312,20 @@ class AlarmMeter:
         self.targets = sum(run.reaches(target) is True for run in runs)
 
     def false_alarms(self, alarms: Alarms) -> int:
-        """How many resolved runs are alarmed."""
+        """Return how many resolved runs are alarmed."""
         return sum(
             run.label.resolved is True and step is not None for run, step in self._pairs(alarms)
         )
 
     def count_found(self, alarms: Alarms) -> int:
-        """How many runs of the target are alarmed, and in time."""
+        """Return how many target runs are alarmed in time."""
         return sum(
             run.reaches(self.target) is True and run.in_time(step, self.target)
             for run, step in self._pairs(alarms)
         )
 
     def figures(self, alarms: Alarms) -> AlarmFigures:
-        """All that is said of some alarms."""
+        """Return all figures of some alarms."""
         pairs = list(self._pairs(alarms))
         failed = [step for run, step in pairs if run.label.resolved is False]
         delays = [

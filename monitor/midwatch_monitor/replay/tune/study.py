@@ -1,4 +1,4 @@
-"""What recorded runs say of thresholds: which to have, and whether they hold on other tasks and
+"""Studies thresholds on recorded runs: which to choose, and whether they hold on other tasks and
 sources.
 """
 
@@ -37,57 +37,57 @@ from midwatch_monitor.replay.tune.threshold import (
 from midwatch_monitor.traces import Damage, open_trace
 
 MIN_TARGETS = 10
-"""Runs out of budget below which thresholds are chosen to find unresolved runs instead."""
+"""With fewer runs out of budget, thresholds are chosen to find unresolved runs instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """What is wanted of the thresholds, and how carefully they are judged."""
+    """The requirements for thresholds, and how carefully they are judged."""
 
     allowed: float
-    """The share of resolved runs that may be alarmed, from 0 to 1."""
+    """Share of resolved runs that may be alarmed, from 0 to 1."""
     folds: int
     seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdRow:
-    """One threshold of one rule, the others silent."""
+    """One threshold of one rule, with the other rules silent."""
 
     rule: str
     key: str
     threshold: int | None
-    """`None` for a rule that has none, and is an alarm or not."""
+    """`None` for a rule without one, which is an alarm or not."""
     present: bool
     chosen: bool
     figures: AlarmFigures
 
 
 class HeldOutCheck(StrEnum):
-    """What chosen thresholds are held against."""
+    """The runs on which chosen thresholds are checked."""
 
     CHOSEN_ON = "on the runs that they were chosen on"
-    """Flattering, but what is worse here is worse."""
+    """Biased in their favour, but what is worse here is worse."""
     OTHER_TASKS = "on tasks that they were not chosen on"
-    """Each run under thresholds chosen without its task."""
+    """Each run judged by thresholds chosen without its task."""
     OTHER_SOURCES = "on a source that they were not chosen on"
-    """Each run under thresholds chosen without its source."""
+    """Each run judged by thresholds chosen without its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdTrial:
-    """What the chosen thresholds came to beside the present ones, each truly replayed."""
+    """Results of the chosen thresholds beside the present ones, each truly replayed."""
 
     check: HeldOutCheck
     figures: AlarmFigures
     whole: Comparison
     sources: tuple[Comparison, ...]
-    """Of each source, where there are several."""
+    """For each source, if there are several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdStudy:
-    """All that recorded runs say of thresholds."""
+    """All results about thresholds from recorded runs."""
 
     target: AlarmTarget
     aim: Aim
@@ -97,21 +97,21 @@ class ThresholdStudy:
     before: Rules
     present: AlarmFigures
     agreement: AlarmFigures
-    """Of notices that agree, without any rule's own alarm."""
+    """Figures of agreeing notices, without any rule's own alarm."""
     trials: Mapping[HeldOutCheck, ThresholdTrial]
-    """Those that there are tasks and sources enough for."""
+    """The checks with enough tasks and sources."""
     untried: tuple[str, ...]
-    """Sources for which the others have too few runs of the target to choose thresholds."""
+    """Sources for which the others have too few target runs to choose thresholds."""
 
 
 def target_of(labels: Sequence[Label]) -> AlarmTarget:
-    """What thresholds are chosen to find: runs out of budget, if there are enough of them."""
+    """Return what thresholds are chosen to find: runs out of budget, if there are enough."""
     spent = sum(label.spent for label in labels)
     return AlarmTarget.SPENT if spent >= MIN_TARGETS else AlarmTarget.UNRESOLVED
 
 
 def study(recorded: Recordings, settings: Settings, aim: Aim) -> ThresholdStudy:
-    """What each threshold cost and found over recorded runs, and which ones to have.
+    """Study what each threshold cost and found over recorded runs, and which ones to choose.
 
     Every trace is read twice, as a stream. Raises TraceError for one that cannot be read.
     """
@@ -151,7 +151,7 @@ def study(recorded: Recordings, settings: Settings, aim: Aim) -> ThresholdStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chooser:
-    """Chooses thresholds on some of the runs, for the others to be judged by."""
+    """Chooses thresholds on some of the runs, to judge them on the others."""
 
     runs: Sequence[RecordedRun]
     rules: Rules
@@ -159,19 +159,19 @@ class _Chooser:
     aim: Aim
 
     def choices(self, meter: AlarmMeter) -> tuple[Choice, ...]:
-        """The thresholds that follow from the runs of a meter."""
+        """Return the thresholds chosen on the runs of a meter."""
         tuned = tunable_rules(self.rules)
         present = {rule: level_in_force(settings) for rule, settings in tuned.items()}
         return choose(meter, present, allowed=self.aim.allowed)
 
     def rules_of(self, choices: Sequence[Choice]) -> Rules:
-        """The rules with these thresholds."""
+        """Return the rules with these thresholds."""
         return with_levels(self.rules, {choice.rule: choice.level for choice in choices})
 
     def checks(
         self, chosen: Rules
     ) -> tuple[dict[HeldOutCheck, Sequence[Rules | None]], tuple[str, ...]]:
-        """The rules that judge each run in each check, if any, and the sources left untried."""
+        """Return the rules that judge each run in each check, and the sources left untried."""
         checks: dict[HeldOutCheck, Sequence[Rules | None]] = {
             HeldOutCheck.CHOSEN_ON: [chosen] * len(self.runs)
         }
@@ -188,7 +188,7 @@ class _Chooser:
         return checks, tuple(sorted(sources.keys() - tried.keys()))
 
     def _without(self, parts: Collection[Sequence[int]]) -> Sequence[Rules | None]:
-        """For the runs of each part the rules chosen on all others; runs of no part have none."""
+        """Return for each run the rules chosen on all other parts; none for a run of no part."""
         rules: list[Rules | None] = [None] * len(self.runs)
         for part in parts:
             left_out = set(part)
@@ -201,13 +201,13 @@ class _Chooser:
 
 
 def fold_of(task: str, folds: int) -> int:
-    """The fold of a task, from 0: by its name alone, so that it is the same in every study."""
+    """Return the fold of a task, from 0, by its name alone: it is the same in every study."""
     digest = sha256(task.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8]) % folds
 
 
 def parts_of(runs: Sequence[RecordedRun], key: Callable[[Label], str]) -> dict[str, list[int]]:
-    """The places of the runs whose labels have the same key."""
+    """Return the indexes of the runs whose labels have the same key."""
     parts: dict[str, list[int]] = {}
     for at, run in enumerate(runs):
         parts.setdefault(key(run.label), []).append(at)
@@ -249,7 +249,7 @@ def _rows(
 
 
 def _events(path: Path, format: str) -> Iterator[Event]:
-    """The events of a trace; lines that are damaged are passed over, as in a replay."""
+    """Yield the events of a trace; damaged lines are skipped, as in a replay."""
     for event in open_trace(path, format):
         if not isinstance(event, Damage):
             yield event

@@ -1,10 +1,9 @@
-"""The one threshold of each rule from which on it is an alarm, and how it is changed. Pure.
+"""The threshold from which on a rule is an alarm, and how it is changed. Pure.
 
-A threshold is held against what a rule measured as a *level*: a higher level is a worse sign, and
-a rule set to a level alarms at this one and all above. For a rule that counts, the level is the
-count. Where a smaller value is the worse sign, it is the threshold that just fires, negated.
-Windows, weights and slack stay as they are, as do the thresholds that single workers or tools have
-of their own.
+A threshold is compared with a *level* that a rule measured: a higher level is a worse sign, and a
+rule set to a level alarms at this one and all above. For a rule that counts, the level is the
+count. If smaller values are worse, the level is the threshold that just fires, negated. Windows,
+weights and slack stay as they are, as do thresholds for single workers or tools.
 """
 
 from collections.abc import Mapping
@@ -28,19 +27,19 @@ from midwatch_monitor.rules import DETECTORS, rule_settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """A key of a rule, with the value at which the rule says most."""
+    """A key of a rule, with the value at which the rule finds most."""
 
     key: str
     eager: int
     falling: bool = False
-    """Whether the rule fires below the threshold, and not from it on."""
+    """Whether the rule fires below the threshold instead of from it on."""
 
     def level(self, measured: float) -> int:
-        """The highest level that a measured value reaches."""
+        """Return the highest level that a measured value reaches."""
         return -max(1, floor(measured) + 1) if self.falling else floor(measured)
 
     def value(self, level: int) -> int:
-        """What stands in the configuration for a level."""
+        """Return the configuration value of a level."""
         return -level if self.falling else level
 
 
@@ -53,11 +52,11 @@ _THRESHOLDS: Mapping[type[RuleSettings], Threshold] = MappingProxyType(
     }
 )
 SEVERITY = Threshold(key="severity", eager=1)
-"""Of a rule that has no threshold: its severity makes it an alarm, level 1, or a notice."""
+"""For a rule without a threshold: its severity makes it an alarm (level 1) or a notice."""
 
 
 def threshold_of(settings: RuleSettings) -> Threshold:
-    """What is changed of a rule. Of a rule that counts, its lowest threshold that is an alarm."""
+    """Return the threshold to tune; for a rule that counts, the lowest one that is an alarm."""
     if isinstance(settings, Graded):
         alone = settings.critical_after and not settings.warn_after
         return Threshold(key="critical_after" if alone else "warn_after", eager=1)
@@ -65,7 +64,7 @@ def threshold_of(settings: RuleSettings) -> Threshold:
 
 
 def tunable_rules(rules: Rules) -> dict[str, RuleSettings]:
-    """The rules that are tuned: those that are on, and look at steps."""
+    """Return the rules that are tuned: those that are enabled and look at steps."""
     return {
         name: settings
         for name, settings in rule_settings(rules).items()
@@ -74,7 +73,7 @@ def tunable_rules(rules: Rules) -> dict[str, RuleSettings]:
 
 
 def level_in_force(settings: RuleSettings) -> int | None:
-    """The level from which on a rule is an alarm as configured; `None` if it never is."""
+    """Return the level from which on a rule is an alarm as configured; `None` if it never is."""
     if isinstance(settings, Graded):
         return min((each for each in _alarms(settings).values() if each), default=None)
     threshold = threshold_of(settings)
@@ -87,10 +86,10 @@ def level_in_force(settings: RuleSettings) -> int | None:
 
 
 def changed_keys(settings: RuleSettings, level: int | None) -> dict[str, int | str]:
-    """The keys that change so that a rule is an alarm from a level on, or never.
+    """Return the changed keys that make a rule an alarm from a level on, or never.
 
-    Of a rule that counts, the higher threshold keeps its distance from the lower one, and a
-    notice that would come no earlier than the warning is off.
+    For a rule that counts, the higher threshold keeps its distance from the lower one, and a notice
+    that would come no earlier than the warning is disabled.
     """
     if isinstance(settings, Graded):
         return _with_threshold(settings, level)
@@ -108,7 +107,7 @@ def changed_keys(settings: RuleSettings, level: int | None) -> dict[str, int | s
 
 
 def with_levels(rules: Rules, levels: Mapping[str, int | None]) -> Rules:
-    """The rules, with some of them alarms from other levels on."""
+    """Return the rules with some of them set to other levels."""
     changed: dict[str, RuleSettings] = {}
     for name, settings in rule_settings(rules).items():
         keys = changed_keys(settings, levels[name]) if name in levels else {}
@@ -118,7 +117,7 @@ def with_levels(rules: Rules, levels: Mapping[str, int | None]) -> Rules:
 
 
 def eager_rules(rules: Rules) -> Rules:
-    """The rules so eager that every value is a finding, and none of them is an alarm."""
+    """Return rules so sensitive that every value is a finding, none of them an alarm."""
     changed = {
         name: settings.model_copy(
             update={
@@ -134,9 +133,9 @@ def eager_rules(rules: Rules) -> Rules:
 
 
 def silent_rules(rules: Rules) -> Rules:
-    """The rules with no alarm left but those that notices make by agreeing.
+    """Return the rules without alarms, except those from agreeing notices.
 
-    And those that single tools have by thresholds of their own, which do not change either.
+    Alarms by the own thresholds of single tools also stay, as tuning does not change them.
     """
     return with_levels(rules, dict.fromkeys(tunable_rules(rules)))
 
@@ -150,7 +149,7 @@ def _eager(settings: RuleSettings) -> dict[str, object]:
 
 
 def _disabled_tools(settings: RuleSettings) -> dict[str, dict[str, object]]:
-    """The tools of which a rule is told nothing: without their own thresholds."""
+    """Return the tools that are disabled for a rule, without their own thresholds."""
     return {
         tool: {"enabled": False}
         for tool, own in settings.tools.items()
