@@ -26,7 +26,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
 from midwatch_agents.worker import import_named
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import MidwatchError, UsageError
 
 _GUIDANCE = re.compile(r"\[midwatch (?:[0-9a-f]{8} )?#(\d+)")
 _ATTEMPT = re.compile(r"This is attempt (\d+) of this task")
@@ -186,14 +186,22 @@ def scripted_model(name: str, *, role: Role, key: str) -> Model:
 
     The module has `script_for(role, key)` or, if a script is not enough, `model_for(role, key)`,
     which returns a model of its own. `NAME@SECONDS` sets the pause before each answer of a script.
-    Raises UsageError if there is no such module, or neither function.
+    Raises UsageError if there is no such module, or neither function, or it fails.
     """
     module, pace = find_script(name)
     source = name.partition("@")[0]
     own: Callable[[Role, str], Model] | None = getattr(module, "model_for", None)
-    if own is not None:
-        return own(role, key)
-    return play(module.script_for(role, key), name=f"scripted:{source}", pace=pace)
+    try:
+        if own is not None:
+            return own(role, key)
+        return play(module.script_for(role, key), name=f"scripted:{source}", pace=pace)
+    except MidwatchError:
+        raise
+    except Exception as error:  # whatever a module of somebody else does
+        raise UsageError(
+            f"scripted:{source}: it has nothing for the {role} of {key}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def find_script(name: str) -> tuple[ModuleType, float]:

@@ -23,8 +23,9 @@ from midwatch_supervisor.cli.run.options import (
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from midwatch_monitor.config.tasks import ModelSpec, Role
     from midwatch_supervisor.present.assignment import Assignment
 
 
@@ -144,7 +145,7 @@ def with_pace(assignment: "Assignment", seconds: float | None) -> "Assignment":
 
 def _require_possible(tasks: "Sequence[Assignment]", journal: str) -> None:
     """Raise MidwatchError for what would end the run before it begins, whatever the machine."""
-    from midwatch_agents.models import check_model
+    from midwatch_agents.models import SCRIPTED, check_model, model_for
     from midwatch_monitor.journal.core.schema import require_usable
     from midwatch_supervisor.present.assignment import models_named
 
@@ -152,6 +153,21 @@ def _require_possible(tasks: "Sequence[Assignment]", journal: str) -> None:
     for each in tasks:
         for spec in models_named(each):
             check_model(spec)
+        for role, spec in _models_asked(each):
+            if spec.name.startswith(SCRIPTED):  # it may have nothing for this task
+                model_for(spec, role=role, key=each.task.id)
+
+
+def _models_asked(each: "Assignment") -> "Iterator[tuple[Role, ModelSpec]]":
+    """The models without which a run cannot begin, each with its role."""
+    from midwatch_monitor.config.tasks import Role
+
+    for name in (each.worker, *each.others):
+        for spec in (each.worker_model(name), *each.worker_spec(name).other_models):
+            if spec is not None:
+                yield Role.WORKER, spec
+    if (spec := each.model(Role.SUPERVISOR)) is not None:
+        yield Role.SUPERVISOR, spec
 
 
 def _say(each: "Assignment", *, json: bool) -> None:

@@ -187,6 +187,24 @@ def test_a_script_that_is_not_there_is_refused_by_whoever_looks(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("demo", "the demo has no script for the worker of task 'a'; it has: "),
+        ("other_tasks", "scripted:other_tasks: it has nothing for the worker of a: KeyError: 'a'"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--dry-run", "--headless"])
+def test_a_script_that_has_nothing_for_a_task_is_refused_before_the_run(
+    option: str, name: str, told: str, folder: Path, capsys: Capture
+) -> None:
+    script = "def script_for(role, key):\n    return {}[key]\n"
+    (folder / "other_tasks.py").write_text(script)
+    (folder / "tasks.yaml").write_text(f'models: {{worker: "scripted:{name}"}}\n' + TASKS)
+    assert main(["run", "tasks.yaml", option]) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_dry_run_makes_no_journal(folder: Path, capsys: Capture) -> None:
     (folder / "tasks.yaml").write_text(TASKS)
     assert main(["run", "tasks.yaml", "--dry-run", "--journal", "new/j.db"]) == 0
