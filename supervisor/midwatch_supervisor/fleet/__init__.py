@@ -1,1 +1,1 @@
-"""Several machines on one journal: nodes, monitors, what is handed out, work that moves."""
+"""Several machines on one journal: nodes, monitors, the queue of turns, and work that moves."""

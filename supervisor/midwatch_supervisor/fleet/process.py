@@ -1,4 +1,4 @@
-"""One process of a fleet: its name, which start it is, and whether it reaches the journal."""
+"""One process of a fleet: its name, its start, and whether it reaches the journal."""
 
 import asyncio
 import logging
@@ -24,16 +24,16 @@ class Identity:
 
     name: str
     boot: str
-    """Another one at every start."""
+    """Differs at every start."""
 
     @property
     def holder(self) -> str:
-        """What stands in leases, and as whom turns are taken."""
+        """Name in leases, and under which turns are taken."""
         return holder_of(self.name, self.boot)
 
 
 def identity(name: str | None) -> Identity:
-    """A new start under a name, or under the machine's. Raises UsageError for a bad name."""
+    """Return a new start under this name, or the machine's. Raise UsageError for a bad name."""
     if name is None:
         name = _OTHER.sub("-", platform.node()).strip("-._")[:80] or "node"
     if not is_topic_name(name):
@@ -46,23 +46,23 @@ def identity(name: str | None) -> Identity:
 T = TypeVar("T")
 
 SLOW_SECONDS = 5.0
-"""How long a journal may take for an answer before that is told as an outage."""
+"""Seconds without an answer of the journal that count as an outage."""
 
 
 class JournalOutageLog:
-    """Told of every question, it tells when answers stay away. Belongs to one event loop."""
+    """Logs when answers of the journal fail to come. Belongs to one event loop."""
 
     def __init__(self, who: str, journal: str, *, slow_seconds: float = SLOW_SECONDS) -> None:
-        """`who` asks `journal`, as people call both."""
+        """Log that `who` does not reach `journal`."""
         self._who = who
         self._journal = journal
         self._slow_seconds = slow_seconds
         self._since = 0.0
         self.away = False
-        """Whether an outage was told, and not its end."""
+        """Whether an outage was logged, and its end was not."""
 
     async def of(self, answer: Awaitable[T]) -> T:
-        """Wait for an answer. Raises what it does."""
+        """Return an answer when it comes. Raises what it raises."""
         loop = asyncio.get_running_loop()
         asked = loop.time()
         slow = f"no answer of {self._journal} for {self._slow_seconds:g} s"

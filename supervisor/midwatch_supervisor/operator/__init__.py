@@ -1,1 +1,1 @@
-"""What a person may do."""
+"""Actions of a person on attempts, tasks and learned entries."""

@@ -1,4 +1,4 @@
-"""What an operator does, to attempts and to what was learned: each act is rows of the journal."""
+"""What an operator does to attempts and to what was learned; each act is stored in the journal."""
 
 import os
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ from midwatch_tools.data_blocks import readable
 
 
 class LearningMark(StrEnum):
-    """One thing that a person does about what was learned."""
+    """What a person can do with a lesson, a fact or guidelines."""
 
     RATE = "rate"
     RETIRE = "retire"
@@ -77,7 +77,7 @@ class LearningMark(StrEnum):
 
 
 def refusal(mark: LearningMark, known: Known) -> str:
-    """Why a mark makes no sense; empty if it does."""
+    """Return why a mark makes no sense for an entry; empty if it does."""
     if isinstance(known, KnownGuidelines):
         return _refused_version(mark, known)
     if mark in {LearningMark.REJECT, LearningMark.ROLL_BACK}:
@@ -103,7 +103,7 @@ def _refused_version(mark: LearningMark, known: KnownGuidelines) -> str:
 
 
 def became(mark: LearningMark, known: Known, rating: int = 0) -> str:
-    """What becomes of it by a mark, behind `it is`."""
+    """Return what the entry becomes by a mark, in words that follow `it is`."""
     match mark:
         case LearningMark.RATE:
             return f"rated {rating} of 5"
@@ -139,18 +139,18 @@ GUIDELINES_ACTS = {
 
 _NO_TERMS = Terms()
 GO_ON = "Go on."
-"""What a worker hears when it is let go on without a word."""
+"""Message to a worker that may go on, if the person wrote none."""
 GRANTED = "Granted."
-"""What it hears when a request is granted without a word."""
+"""Message to a worker whose request is granted, if the person wrote none."""
 _APPROVED = "Approved."
 
 _ACCEPTED = "the result was accepted afterwards"
 _ALL = 1_000
-"""More chores than one attempt can have, and more tries than any of them gets."""
+"""More than an attempt can have chores, and more than a chore gets tries."""
 
 
 def operator_name(name: str | None = None) -> str:
-    """Who acts: the name that was given, else the user's."""
+    """Return the given name, or else the user's."""
     return name or os.environ.get("USER") or os.environ.get("USERNAME") or "operator"
 
 
@@ -160,19 +160,21 @@ def _refuse_grant(grant: Grant) -> None:
 
 
 def _said(comment: str) -> str:
-    """What a person said; nothing where nobody could see any of it."""
+    """Return the comment, or an empty string if nothing in it is visible."""
     return comment if readable(comment).strip() else ""
 
 
 class OperatorActions:
-    """The operator's side of the journal. It decides nothing, and checks only that what waits for
-    an answer has none yet, and that a grant is within reason: raises UsageError where not. All else
-    callers check."""
+    """Stores an operator's acts in the journal.
+
+    It decides nothing. It raises UsageError if a question is answered already, or if a grant is out
+    of range; callers check everything else.
+    """
 
     def __init__(
         self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock | None = None
     ) -> None:
-        """Act in a journal as `author`; without a clock, its database is asked at each act."""
+        """Act in a journal as `author`; without a clock, the time is the database's at each act."""
         self._journal = journal
         self._bus = bus
         self._clock = clock
@@ -180,13 +182,13 @@ class OperatorActions:
 
     @property
     def barred(self) -> str:
-        """Why nothing can be done here, in words; empty where acts are stored."""
+        """Why nothing can be done here, in words; empty if acts can be stored."""
         return "" if self._journal.writable else "this journal may only be read here"
 
     # -- on attempts -----------------------------------------------------------------------
 
     def unheard(self, run: Run, *, embedded: bool) -> str:
-        """What must come before anything reaches an attempt of that run, as `tasks.unheard`."""
+        """Return what must come before an act reaches an attempt of a run; see `tasks.unheard`."""
         return unheard(self._journal.name, run, embedded=embedded)
 
     async def act(
@@ -199,10 +201,10 @@ class OperatorActions:
         terms: Terms = _NO_TERMS,
         petition: int | None = None,
     ) -> int:
-        """Issue an intervention; answers its journal id.
+        """Issue an intervention, and return its journal id.
 
-        `about` are the alerts that it is meant to resolve, and by which its outcome is judged;
-        `petition` is what it answers of the worker's, by journal id.
+        `about` are the alerts that it should resolve, and by which its outcome is judged;
+        `petition` is the journal id of the worker request that it answers.
         """
         if action is Action.RESUME and not message.strip():
             message = GO_ON
@@ -213,10 +215,10 @@ class OperatorActions:
     async def begin_again(
         self, attempt: Attempt, message: str, *, about: Sequence[AlertKey] = (), step: int
     ) -> Reopening:
-        """Have the task of an attempt that is over begun again, with a note for the next attempt.
+        """Begin the task of a finished attempt again, with a note for the next attempt.
 
-        `about` are the alerts that still fired at its end, `step` is its last. Raises UsageError
-        where the task is not over, or cannot be begun again.
+        `about` are the alerts that still fired at its end, `step` is its last step. Raises
+        UsageError if the task is not over, or cannot be begun again.
         """
         what = await find_reopening(self._journal, attempt)
         order = replace(self._order(Action.RESTART, message), answers=tuple(about))
@@ -236,10 +238,10 @@ class OperatorActions:
         comment: str = "",
         step: int,
     ) -> int | None:
-        """Answer what waits for a person's word, and has the journal id `id`.
+        """Answer the open question with the journal id `id`.
 
-        Answers the journal id of what the worker hears, if that is anything. `step` is the
-        attempt's last.
+        Returns the journal id of the intervention that the worker gets, or `None` if it gets none.
+        `step` is the attempt's last step.
         """
         comment = _said(comment)
         match asked:
@@ -249,7 +251,7 @@ class OperatorActions:
                 return id
             case InterventionState(intervention=held):
                 records: list[Record] = [self._stamp(id, DeliveryState.REJECTED, step, comment)]
-                if held.petition:  # its worker hears that what it asked for is refused
+                if held.petition:  # tell the worker that its request is refused
                     records.append(self._refusal(held.petition, comment))
                 await self._write(attempt, *records)
                 return None
@@ -260,7 +262,7 @@ class OperatorActions:
     async def modify(
         self, attempt: Attempt, intervention: int, held: Intervention, message: str, *, step: int
     ) -> int:
-        """Turn down a decision and issue the same act in the operator's own words; its id."""
+        """Reject a decision, issue the same act in the operator's words, and return its id."""
         instead = replace(
             held, by=Actor.OPERATOR, author=self.author, message=message, needs_approval=False
         )
@@ -268,9 +270,9 @@ class OperatorActions:
         return await self._write(attempt, refusal, instead)
 
     async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> int:
-        """Store a person's verdict on the result of an attempt; answers its journal id.
+        """Store a person's verdict on the result of an attempt, and return its journal id.
 
-        Whoever accepts what was rejected takes back what that taught.
+        Accepting a result that was rejected before also takes back what the rejection taught.
         """
         verdict = Feedback(accepted=accepted, comment=_said(comment), author=self.author)
         id = await self._write(attempt, verdict)
@@ -279,16 +281,16 @@ class OperatorActions:
         return id
 
     async def _take_back(self, attempt: Attempt) -> None:
-        """Retire the lessons of a person's earlier rejections, and have none drawn any more."""
+        """Retire the lessons of a person's earlier rejections, and prevent new ones."""
         while records := await self._withdraw_lessons(attempt):
             try:
                 await self._write(attempt, *records)
-            except StaleIncarnationError:  # one was drawn, or retired, since that was read
+            except StaleIncarnationError:  # a lesson was drawn or retired since the read
                 continue
             return
 
     async def _withdraw_lessons(self, attempt: Attempt) -> list[Record]:
-        """What takes back all that was learned, or is still to be, of a person's rejections."""
+        """Return records that retire the lessons of a person's rejections, and prevent new ones."""
         learned = Learned(self._journal)
         said = await self._journal.entries(attempt=attempt.id, kinds=(Feedback,))
         ours = {
@@ -296,7 +298,7 @@ class OperatorActions:
             for each in said
             if isinstance(each.record, Feedback) and each.record.origin is Origin.EXPLICIT
         }
-        # The lessons last: what is drawn meanwhile must be among these or those.
+        # Lessons are read last, so that one drawn meanwhile is in one of the two lists.
         open_ones = await learned.chores(tries=_ALL, attempt=attempt.id)
         lessons = await learned.lessons(attempt=attempt.id)
         retired = [
@@ -318,9 +320,9 @@ class OperatorActions:
     async def mark(
         self, mark: LearningMark, known: Known, comment: str = "", *, rating: int = 0
     ) -> int:
-        """Store a mark that makes sense, as `refusal` says; answers its journal id.
+        """Store a mark that `refusal` allows, and return its journal id.
 
-        Raises JournalError where it is there no more, and StaleIncarnationError where somebody
+        Raises JournalError if the entry no longer exists, and StaleIncarnationError if somebody
         else settled a version of the guidelines meanwhile.
         """
         id, author = known.id, self.author
@@ -345,19 +347,19 @@ class OperatorActions:
         return await self._commit(record, task=marked.task, attempt=marked.attempt)
 
     async def _find_marked(self, id: int, kind: type[Record]) -> Entry:
-        """The entry that is marked: its mark stands with the same task and attempt."""
+        """Return the marked entry: its mark is stored with the same task and attempt."""
         for entry in await self._journal.entries(id - 1, limit=1):
             if entry.id == id and isinstance(entry.record, kind):
                 return entry
         raise JournalError(f"{self._journal.name} has no {kind.__name__.lower()} {id}")
 
     async def add_lesson(self, lesson: Lesson, attempt: Attempt) -> int:
-        """Keep a lesson that the author wrote, with an attempt of the project that it is for."""
+        """Store a lesson that the author wrote; `attempt` is one of the project that it is for."""
         record = replace(lesson, born=Birth.PERSON, origin=Origin.EXPLICIT, author=self.author)
         return await self._commit(record, task=attempt.task, attempt=attempt.id)
 
     async def give_lesson(self, lesson: int, task: int, comment: str = "") -> int:
-        """Let the next attempt of a task be given a lesson of its project."""
+        """Give a lesson of its project to the next attempt of a task."""
         mark = LessonMark(lesson=lesson, act=LessonAct.GIVEN, author=self.author, comment=comment)
         return await self._commit(mark, task=task)
 
@@ -373,7 +375,7 @@ class OperatorActions:
         )
 
     def _granting(self, id: int, request: WorkerRequest) -> Intervention:
-        """The act that grants what was asked for; `id` is the request's."""
+        """Return the intervention that grants a worker request; `id` is the request's."""
         match request:
             case PlanCheck(proposed=plan):
                 return replace(self._order(Action.REPLAN, _APPROVED, id), plan=plan)
@@ -385,7 +387,7 @@ class OperatorActions:
                 return self._order(Action.RESUME, _APPROVED, id)
 
     def _refusal(self, id: int, message: str) -> Intervention:
-        """The act that refuses what was asked for; `id` is the request's."""
+        """Return the intervention that refuses a worker request; `id` is the request's."""
         return self._order(Action.NUDGE, message or "Refused.", id)
 
     def _stamp(
@@ -396,9 +398,9 @@ class OperatorActions:
         )
 
     async def _write(self, attempt: Attempt, *records: Record) -> int:
-        """Store records of an attempt, unless what one of them answers was answered; the last's id.
+        """Store records of an attempt, and return the last one's journal id.
 
-        Raises UsageError.
+        Raises UsageError if one of them answers a question that has been answered meanwhile.
         """
         at = await self._now()
         drafts = tuple(

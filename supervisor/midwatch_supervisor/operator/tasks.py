@@ -1,4 +1,4 @@
-"""What waits for a person in a task; tasks taken back or begun again, with what hangs on them."""
+"""Open questions to a person about a task; withdrawing tasks and beginning them again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,22 +41,22 @@ from midwatch_supervisor.present.lookup import assignment_of, task_state
 from midwatch_supervisor.present.waiting import attach_command, attempt_waits_for
 
 _TRIES = 20
-"""How often a task may move between a look and the word that follows from it."""
+"""Tries to store a withdrawal while its task keeps changing."""
 
 
 class WithdrawalCourse(StrEnum):
     """What becomes of a task that is withdrawn."""
 
     CANCELED = "canceled"
-    """Nobody is at work on it: it is over."""
+    """Nobody works on it, so it is over."""
     STOPPING = "stopping"
     """Its attempt is stopped like any other, and the task ends with it."""
     SPLIT = "split"
     """Its parts are withdrawn, and it ends with them."""
     SPLITTING = "splitting"
-    """Its parts are not there yet: one has to ask again."""
+    """Its parts do not exist yet, so the withdrawal must be repeated."""
     KEPT = "kept"
-    """It is in the hands of a program that Midwatch only watches, and cannot stop."""
+    """Its program is only watched by Midwatch, which cannot stop it."""
     OVER = "over"
 
 
@@ -67,23 +67,23 @@ class Withdrawal:
     task: Task
     course: WithdrawalCourse
     lifecycle: Lifecycle
-    """Of the task by now."""
+    """Lifecycle of the task afterwards."""
     attempt: AttemptState | None = None
-    """The one that is stopped."""
+    """The attempt that is stopped."""
     intervention: int | None = None
-    """By which it is, by journal id; `None` where it would be."""
+    """Journal id of the intervention that stops it; `None` in a dry run."""
     already: bool = False
-    """Whether that was on its way before."""
+    """Whether it was under way before."""
 
     @property
     def refused(self) -> bool:
-        """Whether nothing came of it, though the task is not over."""
+        """Whether nothing was done, although the task is not over."""
         return self.course in {WithdrawalCourse.SPLITTING, WithdrawalCourse.KEPT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A task with what its run has beside it, as it stood at one moment."""
+    """A task and its parts, as they were at one moment."""
 
     state: TaskState
     parts: tuple[Task, ...] = ()
@@ -91,12 +91,12 @@ class Look:
 
     @property
     def after(self) -> int:
-        """The newest entry by which that is told."""
+        """Id of the newest entry that was read."""
         return 0 if self.state.last is None else self.state.last.id
 
     @property
     def course(self) -> WithdrawalCourse:
-        """What becomes of it if nothing else does, whoever keeps its run."""
+        """What becomes of the task, whichever process keeps its run."""
         last = self.state.latest
         if self.state.transition.lifecycle.over:
             return WithdrawalCourse.OVER
@@ -104,25 +104,25 @@ class Look:
             return WithdrawalCourse.STOPPING
         if last is not None and last.split and not self.parts:
             return WithdrawalCourse.SPLITTING
-        # With all its parts over it is only put together.
+        # If all its parts are over, only putting them together is left.
         return WithdrawalCourse.CANCELED if self.parts_over else WithdrawalCourse.SPLIT
 
 
 _AT_WORK = frozenset({Lifecycle.WORKING, Lifecycle.INPUT_REQUIRED})
-"""An attempt that is only submitted has no worker yet that could be stopped."""
+"""A submitted attempt is not included: it has no worker yet that could be stopped."""
 
 
 def stop_on_its_way(attempt: AttemptState) -> int | None:
-    """The stop that will reach an attempt, by journal id; `None` if there is none."""
+    """Return the journal id of a stop that will reach an attempt, or `None`."""
     coming = attempt.interventions.on_their_way
     return next((each.id for each in coming if each.action is Action.STOP), None)
 
 
 def dependents_first(tasks: Sequence[Task]) -> list[Task]:
-    """Tasks of one run, each before those that it depends on. Pure.
+    """Return the tasks of a run, each before those that it depends on. Pure.
 
-    The other way round a node could begin with what depends on one that is withdrawn, to say that
-    it has failed by that.
+    In the opposite order, a node could begin with a dependent of a withdrawn task, and report that
+    it has failed through that.
     """
     named = {task.name: task for task in tasks}
     needs = {
@@ -132,7 +132,7 @@ def dependents_first(tasks: Sequence[Task]) -> list[Task]:
     placed: dict[str, Task] = {}
     for task in tasks:
         path = [task.name]
-        while path:  # no recursion: a chain may be longer than Python calls go
+        while path:  # not recursive: a chain may be longer than Python can call
             left = (each for each in needs[path[-1]] if each in named and each not in placed)
             if before := next(left, ""):
                 path.append(before)
@@ -143,19 +143,19 @@ def dependents_first(tasks: Sequence[Task]) -> list[Task]:
 
 
 def wholes(tasks: Iterable[Task]) -> list[Task]:
-    """The tasks without those that came of a split: these are withdrawn with the whole."""
+    """Return the tasks without parts of a split, which are withdrawn together with the whole."""
     return [
         task for task in tasks if (assigned := assignment_of(task)) is None or not assigned.parent
     ]
 
 
 class Withdrawer:
-    """Withdraws tasks of a journal under a person's name."""
+    """Withdraws tasks of a journal in a person's name."""
 
     def __init__(
         self, journal: Journal, *, bus: Bus, author: str, why: str = "", dry_run: bool = False
     ) -> None:
-        """`dry_run` only says what would be done."""
+        """With `dry_run`, only return what would be done."""
         self._journal = journal
         self._bus = bus
         self._reason = f"canceled by {author}" + (why and f": {why}")
@@ -163,7 +163,7 @@ class Withdrawer:
         self._dry_run = dry_run
 
     async def withdraw(self, run: Run, task: Task) -> list[Withdrawal]:
-        """Withdraw a task, and the parts that it was split into; what came of each.
+        """Withdraw a task, and the parts that it was split into; return what became of each.
 
         Raises JournalError.
         """
@@ -195,12 +195,12 @@ class Withdrawer:
         return Look(state=state, parts=parts, parts_over=over)
 
     async def _act(self, run: Run, look: Look) -> Withdrawal | None:
-        """Do what a look asks for; `None` where the task is not as it was then any more."""
+        """Do what the look calls for; return `None` if the task has changed since."""
         course = look.course
         embedded = assignment_of(look.state.task) is None
         if embedded and is_interrupted(self._journal.name, run.id):
             if course is WithdrawalCourse.STOPPING:
-                course = WithdrawalCourse.CANCELED  # nobody is there who would hear of the stop
+                course = WithdrawalCourse.CANCELED  # no process is left to receive the stop
         elif embedded and await self._keeps(run, look):
             course = WithdrawalCourse.KEPT
         lifecycle = look.state.transition.lifecycle
@@ -214,7 +214,7 @@ class Withdrawer:
                 return done
 
     async def _keeps(self, run: Run, look: Look) -> bool:
-        """Whether the program that a task came from is all that can end it."""
+        """Whether only the program that a task runs in can end it."""
         if look.course is WithdrawalCourse.CANCELED:
             return run.keeper is Keeper.PROCESS
         if look.course is not WithdrawalCourse.STOPPING or not run.of_session:
@@ -255,7 +255,7 @@ class Withdrawer:
         return replace(done, lifecycle=Lifecycle.CANCELED)
 
     async def _commit(self, look: Look, *records: tuple[int | None, Record]) -> int | None:
-        """Store records of attempts or of the task; the last one's id, `None` where it moved."""
+        """Store records; return the last one's journal id, or `None` if the task has changed."""
         task, at = look.state.task.id, await self._journal.now()
         drafts = tuple(
             Draft(record=record, at=at, task=task, attempt=attempt) for attempt, record in records
@@ -275,20 +275,20 @@ class Reopening:
     run: Run
     task: Task
     attempt: Attempt
-    """Its last."""
+    """The last attempt of the task."""
     others: tuple[Task, ...]
-    """Those that failed only because of it and never began, and the whole that it is a part of."""
+    """Tasks that failed before they began because of it, and the whole that it is a part of."""
     after: int
-    """The newest entry by which that is told."""
+    """Id of the newest entry that was read."""
 
     @property
     def begins(self) -> str:
-        """What happens now, for people who are with the run."""
+        """What happens now, for people who watch the run."""
         return f"attempt {self.attempt.number + 1} begins"
 
     @property
     def follows(self) -> str:
-        """What happens now, for people elsewhere: they cannot see whether the run's process is."""
+        """What happens now, for people elsewhere, who cannot see if the run's process exists."""
         if self.run.keeper is Keeper.MONITOR:
             return f"{self.begins} on a node of the fleet"
         run = self.run.id
@@ -296,9 +296,10 @@ class Reopening:
 
 
 async def find_reopening(journal: Journal, attempt: Attempt) -> Reopening:
-    """What is opened with the task of an attempt. Raises UsageError where it cannot be begun again.
+    """Return what is opened with the task of an attempt.
 
-    What depends on it and has begun stays as it is, whatever came of it.
+    Dependent tasks that have begun stay as they are, however they ended. Raises UsageError if the
+    task cannot be begun again.
     """
     task = await journal.task(attempt.task)
     run, tasks = await journal.run(task.run), await journal.tasks(task.run)
@@ -325,7 +326,7 @@ async def find_reopening(journal: Journal, attempt: Attempt) -> Reopening:
 
 
 def _refusal(of: TaskState, attempt: int) -> str:
-    """Why a task cannot be begun again from an attempt; empty if it can."""
+    """Return why a task cannot be begun again from an attempt; empty if it can."""
     last = of.latest
     if last is None or last.id != attempt:
         return "a later attempt has taken over"
@@ -339,7 +340,7 @@ def _refusal(of: TaskState, attempt: int) -> str:
 def _opened_with(
     begun: Assignment, assigned: dict[int, Assignment], states: dict[int, TaskState]
 ) -> set[int]:
-    """The other tasks that can go on by it, by journal id. Pure."""
+    """Return the journal ids of the other tasks that can go on then. Pure."""
     names, found = {begun.task.id}, set[int]()
     if begun.parent:
         names.add(begun.parent)
@@ -359,16 +360,16 @@ def _opened_with(
 
 
 def _only_waited(of: TaskState) -> bool:
-    """Whether a task failed before it began. What a person withdrew is `canceled`."""
+    """Whether a task failed before it began. One that a person withdrew is `canceled`."""
     return of.latest is None and of.transition.lifecycle is Lifecycle.FAILED
 
 
 async def store_reopening(
     journal: Journal, what: Reopening, order: Intervention, *, step: int, at: datetime
 ) -> Sequence[Entry]:
-    """Store a person's word with what it opens, as one; its entries.
+    """Store a person's restart together with what it opens, and return the entries.
 
-    `step` is the last of the attempt that is over. Raises UsageError where its task has moved.
+    `step` is the last one of the finished attempt. Raises UsageError if its task has changed.
     """
     word = f": {order.message}" if order.message else ""
     reasons = {what.task.id: f"begun again by {order.author}{word}"}
@@ -385,39 +386,39 @@ async def store_reopening(
 
 
 OpenQuestion = InterventionState | WorkerRequest
-"""A decision that waits for approval, or what a worker asks for."""
+"""A decision that waits for approval, or a worker request."""
 
 
 def questions(state: AttemptState) -> Mapping[int, OpenQuestion]:
-    """What waits for a person's word, by journal id: decisions first, the oldest of each first."""
+    """Return the open questions to a person by journal id: decisions first, each oldest first."""
     if state.over:
         return {}
     return {**{each.id: each for each in state.interventions.held}, **state.open_requests}
 
 
 def question_name(question: OpenQuestion) -> str:
-    """What it is, in a word or two."""
+    """Return the name of a question, in a word or two."""
     if isinstance(question, InterventionState):
         return question.action.value
     return request_name(question)
 
 
 def is_held(state: AttemptState) -> bool:
-    """Whether an attempt stands still until a person speaks, or soon will."""
+    """Whether an attempt waits for a person, or soon will."""
     coming = () if state.over else state.interventions.under_way
     return state.parked or any(each.action is Action.PAUSE for each in coming)
 
 
 def alerts_answered(state: AttemptState, action: Action) -> tuple[AlertKey, ...]:
-    """The alerts that an act is meant to resolve, and by which its outcome is judged."""
+    """Return the alerts that an act should resolve, and by which its outcome is judged."""
     holds = action in {Action.PAUSE, Action.RESUME, Action.STOP}
     return () if holds else tuple(alert.key for alert in state.firing)
 
 
 def act_refusal(state: AttemptState, action: Action | None, *, held: bool) -> str:
-    """Why an act on an attempt that is not over would come to nothing; empty if it would not.
+    """Return why an act on an unfinished attempt would have no effect; empty if it would.
 
-    `held` is as `is_held` says, or whether a pause is on its way that the journal lacks.
+    `held` is the result of `is_held`, or whether a pause is under way that the journal lacks.
     """
     if why := out_of_reach(state, action):
         return why
@@ -431,11 +432,11 @@ def act_refusal(state: AttemptState, action: Action | None, *, held: bool) -> st
 
 
 def out_of_reach(state: AttemptState, action: Action | None) -> str:
-    """Why an act reaches nobody, in an attempt that somebody else started; empty where it does."""
+    """Return why an act cannot reach an attempt that Midwatch did not start; empty if it can."""
     acts, worker = state.acts, state.attempt.worker
     if acts is None or action is None or action in acts or action.of_alerts:
         return ""
-    from midwatch_monitor.traces.session_reader import KEPT  # with it come all formats
+    from midwatch_monitor.traces.session_reader import KEPT  # imported late: it loads all formats
 
     hint = ""
     if worker in KEPT and Action.NUDGE not in acts:
@@ -444,9 +445,9 @@ def out_of_reach(state: AttemptState, action: Action | None) -> str:
 
 
 def unheard(journal: str, run: Run, *, embedded: bool) -> str:
-    """What must come before anything reaches an attempt of a run, where its process is gone.
+    """Return what must happen before an act reaches an attempt whose process is gone.
 
-    `journal` is its name. Empty where somebody hears it, or nobody knows.
+    `journal` is its name. Empty if a process is there, or if that is unknown.
     """
     if not is_interrupted(journal, run.id):
         return ""

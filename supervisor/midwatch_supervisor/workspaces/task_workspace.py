@@ -143,8 +143,7 @@ class TaskWorkspace:
             return False
 
     async def waits_for_merge(self) -> bool:
-        """Whether it holds work that is nowhere else on this machine; nothing of one that cannot
-        be looked at."""
+        """Whether it holds work that exists nowhere else on this machine; False if unreadable."""
         if self.of_fleet or not self.made_by_run or not await self.there():
             return False
         with suppress(MidwatchError):

@@ -1,8 +1,8 @@
-"""What `midwatch monitor` does: looks after every run that no process of its own looks after.
+"""The fleet monitor of `midwatch monitor`: monitors every run that no process of its own monitors.
 
-It follows the journal once for all of them, and keeps for each that is not over a watch, which
-acts on the attempts whose leases this monitor holds. Several monitors share the attempts; the
-leases of one that dies run out, and the others take them.
+It follows the journal once for all runs, and keeps a `RunMonitor` for each that is not over, which
+acts on the attempts whose leases this monitor holds. Several monitors share the attempts; if one
+dies, its leases run out and the others take them.
 """
 
 import asyncio
@@ -59,21 +59,22 @@ from midwatch_supervisor.telemetry.exporting import export_spans
 log = logging.getLogger(__name__)
 
 ALONE = timedelta(days=1)
-"""How long nothing is heard of an attempt without a runner until it is left alone: its process may
-have been killed, and nobody will say so."""
+"""Time without news after which an attempt without a runner is left alone: its process may have
+been killed, and nobody will say so.
+"""
 _BREATH = 0.02
 """Seconds between two looks at the journal, however many hints there are."""
 _LEAVE_SECONDS = 10.0
-"""How long a journal that does not answer is waited for at the end."""
+"""Seconds to wait at the end for a journal that does not answer."""
 _DOUBT_SECONDS = 0.5
-"""Seconds between two notes of what the broker says of nodes."""
+"""Seconds between two records of what the broker says about nodes."""
 _SUCCEED_SECONDS = 1.0
-"""How often it is looked for leases that ran out."""
+"""Seconds between two searches for leases that ran out."""
 _MATTERS = frozenset(
     kind_of(kind)
     for kind in (AttemptTransition, Step, Change, Alert, Escalation, Intervention, Delivery)
 ) | {kind_of(BudgetRequest), kind_of(PermissionRequest), kind_of(PlanCheck)}
-"""Kinds of entries that may ask for a watch; what is learned of a run that is over does not."""
+"""Kinds of entries that may require monitoring a run; those of learning after its end do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +103,10 @@ class FleetMonitor:
         tell: TellChange,
         senders: Mapping[str, Sender] | None = None,
     ) -> None:
-        """Look after the journal at `location` as `holder`; what it does is told to `tell`.
+        """Monitor the journal at `location` as `holder`; call `tell` with each change.
 
-        `senders` are the ways to the people whom its settings name.
-
-        The settings are this monitor's own: each run is judged and decided by those it began with.
+        `senders` deliver messages to the people in the settings. The settings are this monitor's
+        own: each run is judged and decided by those it began with.
         """
         self._journal = journal
         self._location = location
@@ -131,23 +131,23 @@ class FleetMonitor:
         self._after: int | None = None
         self._runs: dict[int, RunMonitor] = {}
         self._strange: set[int] = set()
-        """Runs that cannot be read here; others watch them."""
+        """Runs that cannot be read here; other monitors watch them."""
         self._new: set[int] = set()
-        """Attempts that were heard of, and that nobody has tried to take yet."""
+        """New attempts that nobody has tried to take yet."""
         self._claimed: set[int] = set()
-        """Attempts that the broker gave to this monitor."""
+        """Attempts that the broker assigned to this monitor."""
         self._stale: set[int] = set()
-        """Those of them that have stood for a round: what comes of none is nobody's of a fleet."""
+        """Claims that have lasted for a round and match no attempt here; dropped after the next."""
         self._failing = False
         self._outage_log = JournalOutageLog("the monitor", journal.name)
 
     @property
     def runs(self) -> frozenset[int]:
-        """The runs that it keeps watch over at present."""
+        """Ids of the runs that it monitors at present."""
         return frozenset(self._runs)
 
     async def run(self) -> None:
-        """Watch until cancelled; what is held is released then."""
+        """Monitor until cancelled, then release all leases."""
         works = [self._follow(), self._renew(), self._heed_claims(), self._heed_departures()]
         works += [post.keep() for post in self._posts()]
         tasks = [asyncio.create_task(work) for work in works]
@@ -160,7 +160,7 @@ class FleetMonitor:
             await self._leave()
 
     async def _leave(self) -> None:
-        """Let what is under way end, and release what is held; not for ever without a journal."""
+        """Let running looks end, and release all leases; give up if the journal does not answer."""
         try:
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await asyncio.gather(*(watch.stop() for watch in self._runs.values()))
@@ -196,18 +196,20 @@ class FleetMonitor:
             await self._leases.release()
             for name in (LEARNER, NOTIFIER, EXPORTER, self._dispatching):
                 await self._watches.release_post(name, holder=self._holder)
-        except JournalError as error:  # they run out by themselves
+        except JournalError as error:  # leases run out by themselves
             log.warning("the leases are left to run out: %s", error)
 
     async def _try(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do it; where that fails, it is tried again later, and said once."""
+        """Run work; if it fails, log that once, and let it be tried again later."""
         try:
             await work
         except JournalError as error:
-            known = self._failing or self._outage_log.away  # it may go on all night
+            known = (
+                self._failing or self._outage_log.away
+            )  # log an outage once, however long it lasts
             log.log(logging.DEBUG if known else logging.WARNING, "not watching: %s", error)
             self._failing = True
-        except Exception:  # the watch may fail; the work must not
+        except Exception:  # a failure here must not stop the work
             log.exception("the monitor failed and tries again")
         else:
             self._failing = False
@@ -237,7 +239,7 @@ class FleetMonitor:
             watch.tick()
 
     async def _take_new(self) -> None:
-        """Take what began, as far as it is for this monitor; what fails is tried again."""
+        """Take new attempts that are for this monitor; after a failure they are tried again."""
         new = frozenset(self._new)
         given = self._mine_of(new)
         await self._take(given)
@@ -245,7 +247,7 @@ class FleetMonitor:
         self._new -= new
 
     async def _begin(self, *, start: bool) -> None:
-        """Find what is unfinished, and take what is free of it."""
+        """Find unfinished runs, and take their free attempts."""
         after = await self._journal.last_id()
         for run in await self._watches.unfinished(since=self._clock() - ALONE):
             if run not in self._runs:
@@ -254,7 +256,7 @@ class FleetMonitor:
         await self._round()
 
     async def _open(self, run: int, *, start: bool) -> set[int]:
-        """Keep watch over a run; the attempts of it that need that."""
+        """Monitor a run; return its attempts that need that."""
         if run in self._strange:
             return set()
         try:
@@ -266,7 +268,7 @@ class FleetMonitor:
                 calibrator=self._calibrator,
                 clock=self._clock,
             )
-        except (JournalTooNewError, JournalCorruptError) as error:  # the others can be read
+        except (JournalTooNewError, JournalCorruptError) as error:  # other runs can still be read
             log.error("run %d is not watched here: %s", run, error)
             self._strange.add(run)
             return set()
@@ -276,7 +278,7 @@ class FleetMonitor:
         return set(watch.monitor.unfinished)
 
     def _mine_of(self, new: Collection[int]) -> set[int]:
-        """The attempts to be taken at once: a broker shares them out, else the first takes all."""
+        """Return the attempts to take now: those the broker assigned, or without it all."""
         if not self._bus.counters.connected:
             return set(new)
         return self._claimed & self._unfinished.union(new)
@@ -291,11 +293,11 @@ class FleetMonitor:
         async with self._bus.departures() as departures:
             while gone := await departures.wait():
                 await self._try(self._doubt(set(gone)))
-                # Whoever floods the broker with such news must not flood the journal.
+                # Limits writes to the journal if somebody floods the broker.
                 await asyncio.sleep(_DOUBT_SECONDS)
 
     async def _doubt(self, gone: set[NodeGone]) -> None:
-        """Note of nodes that live what the broker says of them."""
+        """Record what the broker says about nodes that seem alive."""
         nodes = Nodes(self._journal)
         for status in await nodes.starts():
             told = NodeGone(name=status.name, boot=status.boot) in gone
@@ -319,16 +321,16 @@ class FleetMonitor:
 
     async def _renew_once(self) -> None:
         await self._round()
-        # A claim may come before its attempt was read, and while a round waits for the journal.
+        # A claim may come before its attempt is read, or while a round waits for the journal.
         self._claimed -= self._stale
         self._stale = set(self._claimed)
 
     async def _succeed(self) -> None:
-        """Take over from a monitor that does not renew what it had."""
+        """Take over attempts from monitors that do not renew their leases."""
         await self._heed(await self._leases.succeed(self._unfinished), late=True)
 
     async def _round(self) -> None:
-        """Renew what is held, take what is free, and let go of what is finished."""
+        """Renew leases, take free ones, and end those of finished attempts and runs."""
         await self._take(self._unfinished)
         await self._finish()
         for run, watch in list(self._runs.items()):
@@ -336,7 +338,7 @@ class FleetMonitor:
                 await self._close(run)
 
     async def _done_with(self, watch: RunMonitor) -> bool:
-        """Whether a run needs no watch any more; not if it is heard of while that is asked."""
+        """Whether a run needs no monitor any more. Not if news arrives during the check."""
         now = self._clock()
         if watch.embedded and watch.heard_at < now - ALONE:
             return True
@@ -348,7 +350,7 @@ class FleetMonitor:
             await self._heed(await self._leases.take(attempts))
 
     async def _heed(self, changes: LeaseChanges, *, late: bool = False) -> None:
-        """Let each watch know what it has won, and people what went from one to another."""
+        """Tell each run monitor what it has won, and log what changed hands."""
         for watch in self._runs.values():
             watch.win(changes.won)
         for id in sorted(changes.lost):
@@ -358,13 +360,13 @@ class FleetMonitor:
         await log_lease_changes(Nodes(self._journal), changes, late=late)
 
     async def _finish(self) -> None:
-        """Nobody needs to look after attempts that are over and judged."""
+        """End the leases of attempts that are over and judged."""
         done = {id for watch in self._runs.values() for id in watch.monitor.finished}
         await self._leases.finish(done)
 
     async def _close(self, run: int) -> None:
         watch = self._runs.pop(run)
-        self._leases.forget(watch.known)  # before another watch over it can take them anew
+        self._leases.forget(watch.known)  # before another monitor of the run can take them again
         await watch.stop()
 
     # -- posts -----------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""What one monitor holds: the attempts that it looks after, and roles that one of all has.
+"""The leases of one monitor: on attempts, and on roles that only one monitor has.
 
-A role is learning, calling people, handing out tasks, sending telemetry. Leases stand in the
-journal, and each is trusted for no longer than it was taken for.
+Roles are learning, notifying people, handing out tasks and sending telemetry. Leases are stored in
+the journal, and each is trusted only until it runs out.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ LEARNER = "learner"
 NOTIFIER = "notifier"
 EXPORTER = "telemetry"
 _NONE = 0
-"""No lease has this incarnation, so that what carries it is refused."""
+"""No lease has this incarnation, so writes that carry it are refused."""
 _MOST_NAMED = 10
-"""Attempts that one line names."""
+"""Attempts named in one line of the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +32,11 @@ class _Lease:
 
     incarnation: int
     until: float
-    """By this process's own clock that never goes back; no later than in the journal."""
+    """When it runs out, by this process's monotonic clock; not later than in the journal."""
 
 
 class HeldLeases:
-    """The leases of one moment; each still runs out by itself."""
+    """The leases at one moment; each still runs out by itself."""
 
     def __init__(self, seconds: Callable[[], float], leases: Mapping[int, _Lease]) -> None:
         self._seconds = seconds
@@ -48,32 +48,32 @@ class HeldLeases:
         return lease is not None and self._seconds() < lease.until
 
     def guard_of(self, attempt: int) -> int:
-        """The incarnation of the lease on an attempt; where there is none, one that is refused."""
+        """Return the incarnation of an attempt's lease; without a lease, one that is refused."""
         lease = self._leases.get(attempt)
         return _NONE if lease is None else lease.incarnation
 
     def now(self) -> "HeldLeases":
-        """The leases as they stand now."""
+        """Return the leases as they are now."""
         return HeldLeases(self._seconds, self._leases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseChanges:
-    """What changed hands."""
+    """Leases that changed hands."""
 
     won: frozenset[int] = frozenset()
-    """Held from now on: what was missed until now is to be looked at."""
+    """Held from now on; what happened before must be caught up on."""
     lost: frozenset[int] = frozenset()
-    """Held until now, and now by another."""
+    """Held until now, and now held by another monitor."""
 
 
 class Leases(HeldLeases):
-    """The leases of one monitor. While the journal cannot be reached, they run out here too."""
+    """The leases of one monitor. If the journal cannot be reached, they run out here too."""
 
     def __init__(
         self, watches: Watches, *, holder: str, lease_seconds: float, seconds: Callable[[], float]
     ) -> None:
-        """Lease for `lease_seconds` at a time; `seconds` is a clock that never goes back."""
+        """Lease for `lease_seconds` at a time; `seconds` is a monotonic clock."""
         super().__init__(seconds, {})
         self._leases: Mapping[int, _Lease] = {}
         self._watches = watches
@@ -81,7 +81,7 @@ class Leases(HeldLeases):
         self._lease_seconds = lease_seconds
 
     async def take(self, attempts: Collection[int]) -> LeaseChanges:
-        """Renew or take what can be had of these. Raises JournalError."""
+        """Renew or take the leases of these attempts, where possible. Raises JournalError."""
         until = self._seconds() + self._lease_seconds
         taken = await self._watches.take(attempts, holder=self._holder, seconds=self._lease_seconds)
         before = self.now()
@@ -89,7 +89,7 @@ class Leases(HeldLeases):
         self.forget(attempts)
         new = {id: _Lease(incarnation=each, until=until) for id, each in taken.items()}
         self._leases = {**self._leases, **new}
-        # One that had run out here was not acted upon meanwhile, though nobody else took it.
+        # A lease that had run out here counts as won, as it was not acted upon meanwhile.
         same = {id for id, each in taken.items() if before.guard_of(id) == each}
         return LeaseChanges(
             won=frozenset(taken) - {id for id in same if before.holds(id)},
@@ -97,30 +97,30 @@ class Leases(HeldLeases):
         )
 
     async def succeed(self, attempts: Collection[int]) -> LeaseChanges:
-        """Take those of these whose holder did not renew them in time. Raises JournalError."""
+        """Take those attempts whose holder did not renew its lease in time. Raises JournalError."""
         others = [each for each in attempts if each not in self._leases]
         return await self.take(await self._watches.run_out(others))
 
     async def finish(self, attempts: Collection[int]) -> None:
-        """Nobody needs to hold these any more. Raises JournalError."""
+        """End the leases of attempts that need no monitor any more. Raises JournalError."""
         mine = [each for each in attempts if each in self._leases]
         if mine:
             await self._watches.finish(mine, holder=self._holder)
             self.forget(mine)
 
     def forget(self, attempts: Collection[int]) -> None:
-        """Act on these no more, and let their leases run out."""
+        """Stop acting on these attempts, and let their leases run out."""
         gone = set(attempts)
         self._leases = {id: lease for id, lease in self._leases.items() if id not in gone}
 
     async def release(self) -> None:
-        """Let others take everything at once. Raises JournalError."""
+        """Release all leases at once. Raises JournalError."""
         self._leases = {}
         await self._watches.release(holder=self._holder)
 
 
 async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) -> None:
-    """Log what was lost, and what was won of a monitor that was `late` to renew its leases.
+    """Log what was lost, and what was won from a monitor that was `late` to renew its leases.
 
     Raises JournalError.
     """
@@ -141,14 +141,14 @@ async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleChange:
-    """A post was taken or left."""
+    """A role was taken or left."""
 
     name: str
     held: bool
 
 
 class LeaderRole:
-    """One post: taken whenever nobody has it, and left when another does."""
+    """One role: taken whenever nobody has it, and left when another monitor has it."""
 
     def __init__(
         self,
@@ -159,9 +159,9 @@ class LeaderRole:
         lease_seconds: float,
         tell: Callable[[RoleChange], None],
     ) -> None:
-        """Do `work` while the post is held; where it ends or fails, it is begun again.
+        """Run `work` while the role is held; restart it if it ends or fails.
 
-        `take` takes or renews a post for `lease_seconds`, and answers whether it is ours.
+        `take` takes or renews a role for `lease_seconds`, and returns whether it is ours.
         """
         self._name = name
         self._work = work
@@ -174,7 +174,7 @@ class LeaderRole:
         self._expiry: asyncio.TimerHandle | None = None
 
     async def keep(self) -> None:
-        """Take, renew and leave the post, until cancelled."""
+        """Take, renew and leave the role, until cancelled."""
         try:
             while True:
                 began = self._loop.time()
@@ -190,7 +190,7 @@ class LeaderRole:
             await self._leave()
 
     async def _held(self) -> bool:
-        """Whether the post is this process's; without an answer, until the lease has run out."""
+        """Whether this process has the role; without an answer, until its lease has run out."""
         began = self._loop.time()
         left = self._until - began if self._working else self._lease_seconds
         try:
@@ -207,7 +207,7 @@ class LeaderRole:
             self._tell(RoleChange(name=self._name, held=True))
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._try())
-        # A process that was stopped for longer than its lease finds this before its work goes on.
+        # Cancels the work even if this process was suspended for longer than its lease.
         self._expire(self._loop.call_at(self._until, self._working.cancel))
 
     def _expire(self, expiry: asyncio.TimerHandle | None) -> None:
@@ -220,7 +220,7 @@ class LeaderRole:
             await self._work()
         except MidwatchError as error:
             log.warning("%s stops for now: %s", self._name, error)
-        except Exception:  # the watch may fail; the work must not
+        except Exception:  # a failure here must not stop the work
             log.exception("%s failed and is begun again", self._name)
 
     async def _leave(self) -> None:
@@ -234,5 +234,5 @@ class LeaderRole:
 
 
 def dispatch_of(fleet: str) -> str:
-    """The post of handing out in a fleet; several fleets may share a journal."""
+    """Return the role of handing out tasks in a fleet; several fleets may share a journal."""
     return f"dispatch {fleet}"

@@ -1,4 +1,4 @@
-"""One run that no process of its own looks after, as a monitor of a fleet follows it."""
+"""Monitors one run that no process of its own monitors, as part of a fleet monitor."""
 
 import asyncio
 import logging
@@ -26,22 +26,22 @@ MonitorWork = Callable[[], Coroutine[Any, Any, None]]
 
 
 class RelayBus:
-    """A bus on which only what concerns its listeners is heard, and which tells everybody."""
+    """A bus that publishes to everybody, but passes on only selected hints to its subscribers."""
 
     def __init__(self, everybody: Bus) -> None:
         self._everybody = everybody
         self._here = LocalBus()
 
     def publish(self, hint: Hint) -> None:
-        """Tell everybody; who listens here hears of it with the next news of the journal."""
+        """Publish to everybody; subscribers here get it with the next news from the journal."""
         self._everybody.publish(hint)
 
     def subscribe(self, attempt: int | None = None) -> Subscription:
-        """A new queue of what is handed on, or of what is about one attempt."""
+        """Subscribe to the hints that are handed on, or to those about one attempt."""
         return self._here.subscribe(attempt)
 
     def hand_on(self, hints: Collection[Hint]) -> None:
-        """Tell those who listen here."""
+        """Pass hints on to the subscribers here."""
         for hint in hints:
             self._here.publish(hint)
 
@@ -49,8 +49,8 @@ class RelayBus:
 class RunMonitor:
     """The monitor and the supervisor of one run, with the run's own settings.
 
-    They act on what the guards let them. They do not ask the journal by themselves but on their
-    tick: whoever follows the whole journal tells them when there is something new.
+    They act where the guards allow. On their own they read the journal only at each tick; the fleet
+    monitor, which follows the whole journal, tells them when there is something new.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class RunMonitor:
         clock: Callable[[], datetime],
         embedded: bool,
     ) -> None:
-        """Use `open`."""
+        """Use `open` instead."""
         self._journal = journal
         self._run = run
         self._relay = RelayBus(bus)
@@ -75,11 +75,11 @@ class RunMonitor:
         self._working: asyncio.Task[None] | None = None
         self._stopped = False
         self.embedded = embedded
-        """Whether it came without a task file: no runner sees to it that its attempts end."""
+        """Whether it has no task file, so that no runner ends its attempts."""
         self.attempts: set[int] = set()
-        """All that was heard of."""
+        """All attempts named in hints."""
         self.heard_at = self._looked
-        """When something new was last heard of it."""
+        """When something new was last heard about it."""
         self.monitor = Monitor(
             journal=journal,
             bus=self._relay,
@@ -110,9 +110,9 @@ class RunMonitor:
         calibrator: Calibrator,
         clock: Callable[[], datetime],
     ) -> "RunMonitor":
-        """The watch of a run, which has read what the journal says of it.
+        """Return the monitor of a run, after it has read the journal's entries.
 
-        Raises JournalError, and JournalTooNewError where the run's settings cannot be read.
+        Raises JournalError, and JournalTooNewError if the run's settings cannot be read.
         """
         tasks = await journal.tasks(run)
         watch = cls(
@@ -130,7 +130,7 @@ class RunMonitor:
 
     @property
     def known(self) -> set[int]:
-        """All attempts of the run that were heard or read of: either may come first."""
+        """All attempts of the run, from hints or from the journal: either may come first."""
         return self.attempts | self.monitor.attempts
 
     async def look(self) -> None:
@@ -140,7 +140,7 @@ class RunMonitor:
         await self.monitor.try_to_look(everything=True)
 
     def start(self) -> None:
-        """Follow the run until it is told to stop."""
+        """Follow the run until `stop`."""
         self._working = asyncio.create_task(self._work())
 
     async def _work(self) -> None:
@@ -153,14 +153,14 @@ class RunMonitor:
         )
 
     async def stop(self) -> None:
-        """Let a look end that is under way, and do nothing any more."""
+        """Let a running look end, and do nothing more."""
         self._stopped = True
         if self._working is not None:
             self._working.cancel()
             await asyncio.wait({self._working})
 
     def hear(self, hints: Collection[Hint]) -> set[int]:
-        """There is something new in the run; the attempts that are heard of for the first time."""
+        """Note that there is something new in the run; return the attempts that are new."""
         self.heard_at = self._clock()
         self._relay.hand_on(hints)
         said = {hint.attempt for hint in hints}
@@ -169,13 +169,13 @@ class RunMonitor:
         return new
 
     def win(self, attempts: Collection[int]) -> None:
-        """Attempts may be acted on from now on: look at what was missed of this run's."""
+        """Catch up on these attempts of the run, whose leases were just won."""
         if mine := self.known.intersection(attempts):
             self.monitor.touch(mine)
             self._wake()
 
     def tick(self) -> None:
-        """Look, if time alone shows something new."""
+        """Look, if time alone can show something new."""
         now = self._clock()
         if self.monitor.due(self._looked, now):
             self._wake()
@@ -185,13 +185,13 @@ class RunMonitor:
         self._relay.hand_on((Hint(entry=0, kind="lease"),))
 
     async def over(self) -> bool:
-        """Whether nothing can follow: every task is over, every attempt judged."""
+        """Whether nothing more can follow: every task is over, every attempt judged."""
         if self.monitor.unfinished:
             return False
         return all(self.monitor.ended(task.id) for task in await self._journal.tasks(self._run.id))
 
     def _supervisor_for(self, task: Task) -> Supervisor:
-        """Who decides about a task: the model that its task file names, else the policy."""
+        """Return the supervisor of a task, with the model of its task file if it can be built."""
         assignment = assignment_of(task)
         if assignment is not None:
             agents = TaskAgents(
@@ -199,7 +199,7 @@ class RunMonitor:
             )
             try:
                 return agents.supervisor
-            except UsageError as error:  # no key here, no such package
+            except UsageError as error:  # no API key or no package here
                 log.warning("the policy decides about task %s: %s", task.name, error)
         return Supervisor(None, self._settings.supervisor)
 
@@ -207,11 +207,11 @@ class RunMonitor:
 async def side_by_side(
     *works: MonitorWork, what: str, pause_seconds: float, stopped: Callable[[], bool]
 ) -> None:
-    """Do these until cancelled. They try again by themselves: where one fails, it is a fault of
-    its own, and all begin again after a pause.
+    """Run these until cancelled. If one fails, all are restarted after a pause.
 
-    Whoever cancels it sees to it that it is `stopped` before: until Python 3.13 a group forgets a
-    cancellation that comes while it ends because one in it has failed.
+    They retry by themselves, so a failure is a bug. Set `stopped` before cancelling this: until
+    Python 3.13 a task group loses a cancellation that comes while it ends because one of its tasks
+    has failed.
     """
     while not stopped():
         try:
@@ -225,7 +225,7 @@ async def side_by_side(
 
 
 def _settings_of(run: Run) -> Settings:
-    """What was in force when the run began; asked for news only at each tick."""
-    settings = settings_of(run)  # by others it would be judged and decided otherwise
+    """Return the settings that the run began with, but polling only at each tick."""
+    settings = settings_of(run)  # other settings would judge and decide differently
     seldom = settings.monitor.model_copy(update={"poll_seconds": settings.monitor.tick_seconds})
     return settings.model_copy(update={"monitor": seldom})

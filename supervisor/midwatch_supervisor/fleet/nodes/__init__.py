@@ -1,1 +1,1 @@
-"""A node and the turns that it takes."""
+"""Nodes, and the turns that they take."""

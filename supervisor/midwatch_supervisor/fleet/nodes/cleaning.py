@@ -1,4 +1,4 @@
-"""Removes what nobody needs any more: from a node's disk, and saved work from the journal."""
+"""Removes what is no longer needed from a node's disk, and saved work from the journal."""
 
 import asyncio
 import logging
@@ -26,26 +26,26 @@ log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 3600.0
 _RUN = re.compile(r"r(\d+)-\d+/[^/]+")
-"""A place, and in it the number of its run."""
+"""A place, with the number of its run."""
 _HEADS = "refs/heads/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stay:
-    """Whose a place on the disk is."""
+    """The attempt that a place on the disk belongs to."""
 
     standing: Standing
     own: bool
-    """Whether it is the attempt's own, and not the whole of the task that it split."""
+    """Whether it is the attempt's own, or else the whole of the task that it split."""
 
     @property
     def saves(self) -> bool:
-        """Whether anybody may still save what is there."""
+        """Whether somebody may still save what is there."""
         return not (self.standing.over if self.own else self.standing.ended_at is not None)
 
 
 class Cleaner:
-    """Cleans up the home of one node. What its journal does not know, it leaves alone."""
+    """Cleans up the home of one node. Leaves alone what the journal does not know."""
 
     def __init__(
         self,
@@ -62,20 +62,20 @@ class Cleaner:
         self._clock = clock
 
     async def run(self) -> None:
-        """Clean now, and once an hour. A failure is logged; the next time may do better."""
+        """Clean now and then once an hour. A failure is logged, and the next round tries again."""
         while True:
             try:
                 await self.clean()
             except (MidwatchError, OSError) as error:
                 log.warning("%s could not be cleaned up: %s", self._home, error)
-            except Exception:  # the node works on
+            except Exception:  # the node must go on
                 log.exception("%s could not be cleaned up", self._home)
             await asyncio.sleep(_EVERY_SECONDS)
 
     async def clean(self) -> None:
-        """Remove what nobody needs now. Raises JournalError, WorkspaceError and OSError."""
+        """Remove what nobody needs any more. Raises JournalError, WorkspaceError and OSError."""
         await self._bundles.drop_outlived()
-        await asyncio.to_thread(_empty, self._gone)  # what a process left that was killed
+        await asyncio.to_thread(_empty, self._gone)  # left by a killed process
         folders = await asyncio.to_thread(_places, self._home / "work", "")
         private = await asyncio.to_thread(_places, self._home / "saved", ".git")
         refs = {clone: await _refs(clone) for clone in await asyncio.to_thread(self._clones)}
@@ -91,7 +91,7 @@ class Cleaner:
             await self._forget(clone, found, idle=idle, done=done)
 
     async def _stays(self, places: set[str]) -> dict[str, _Stay]:
-        """Whose these places are, of those that the journal knows and nobody uses just now."""
+        """Return the owners of these places, if the journal knows them and they are not in use."""
         runs = {int(found[1]) for each in places if (found := _RUN.fullmatch(each))}
         stays: dict[str, _Stay] = {}
         for run in sorted(runs):
@@ -104,7 +104,7 @@ class Cleaner:
         return {each: stays[each] for each in known if not self._snapshot_store.in_use(each)}
 
     async def _done(self, stay: _Stay) -> bool:
-        """Whether nobody asks for the work itself any more, or can have it from the journal."""
+        """Whether the work is no longer needed, or can be had from the journal."""
         kept = timedelta(days=self._snapshot_store.settings.keep_days)
         ended = stay.standing.ended_at
         if ended is None or ended > self._clock() - kept:
@@ -118,14 +118,14 @@ class Cleaner:
         return True
 
     async def _let_go(self, place: str, folder: Path) -> None:
-        """Remove a folder, unless somebody has asked for it since it seemed that nobody does."""
+        """Remove a folder, unless somebody has asked for it meanwhile."""
         if not self._snapshot_store.in_use(place):
             await asyncio.to_thread(self._remove, folder)
 
     async def _forget(
         self, clone: Path, refs: dict[str, str], *, idle: set[str], done: set[str]
     ) -> None:
-        """Delete the names that lead to nothing that is needed; git's own tidying does the rest."""
+        """Delete refs that are no longer needed; git removes their commits itself later."""
         for ref, place in refs.items():
             if self._snapshot_store.in_use(place):
                 continue
@@ -142,10 +142,10 @@ class Cleaner:
         return self._home / "gone"
 
     def _remove(self, folder: Path) -> None:
-        """Remove a folder as one: nobody may take half of it for the whole."""
+        """Remove a folder by moving it first, so that nobody sees half of it."""
         self._gone.mkdir(exist_ok=True)
         folder.rename(Path(mkdtemp(dir=self._gone)) / folder.name)
-        with suppress(OSError):  # there are others beside it
+        with suppress(OSError):  # not if it holds others
             folder.parent.rmdir()
         _empty(self._gone)
 
@@ -154,7 +154,7 @@ class Cleaner:
 
 
 def _places(above: Path, suffix: str) -> set[str]:
-    """The folders two levels below, by their places. A link leads elsewhere and is none of them."""
+    """Return the places two levels below a folder. Links are not followed."""
     return {
         f"{label.name}/{each.name.removesuffix(suffix)}"
         for label in _folders(above)
@@ -169,7 +169,7 @@ def _folders(above: Path) -> Iterator[Path]:
 
 
 def _empty(folder: Path) -> None:
-    """Remove all that is in a folder, if it may only be read too."""
+    """Remove everything in a folder, even if it is read-only."""
     for each in _folders(folder):
         each.chmod(stat.S_IRWXU)
         for above, names, _ in os.walk(each):
@@ -180,7 +180,7 @@ def _empty(folder: Path) -> None:
 
 
 async def _refs(clone: Path) -> dict[str, str]:
-    """The names in a clone that are ours, and the place of each."""
+    """Return our refs in a clone, with the place of each."""
     above = (_HEADS + BRANCHES, SAVED, SEEN)
     said = await git(clone, "for-each-ref", "--format=%(refname)", *above)
     found = [(ref, start) for ref in said.splitlines() for start in above if ref.startswith(start)]

@@ -1,4 +1,4 @@
-"""A node: takes turns of tasks, says that it lives, and leaves without losing anything."""
+"""A node: takes turns of tasks, reports that it is alive, and leaves without losing work."""
 
 import asyncio
 import logging
@@ -35,15 +35,15 @@ from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.3
-"""The shortest time between two looks."""
+"""Seconds between two looks, at least."""
 _LEAVE_SECONDS = 10.0
-"""How long DBOS may take to note that the last turns have ended."""
+"""Seconds that DBOS gets to record that the last turns have ended."""
 
 
 def status_of(
     who: Identity, *, slots: int, labels: Sequence[str], fleet: str = "midwatch"
 ) -> NodeStatus:
-    """A node as it begins. The times are the journal's to say."""
+    """Return the status of a node that begins. The journal sets the times."""
     at = datetime.now(UTC)
     return NodeStatus(
         name=who.name,
@@ -76,7 +76,7 @@ class Node:
         journal: str,
         ended: Callable[[TurnEnded], None],
     ) -> None:
-        """`journal` is what people call it; `ended` is told what each turn came to."""
+        """Log with `journal` as the journal's name; call `ended` with the outcome of each turn."""
         self._outage_log = JournalOutageLog(status.name, journal)
         self._status = status
         self._nodes = nodes
@@ -94,24 +94,25 @@ class Node:
         )
         self._reception = Reception(self._turn_pool.do, holder=status.holder, fleet=settings.name)
         self._heard_at = 0.0
-        """When the journal last took our word, by the loop's clock."""
+        """When the journal last accepted our heartbeat, by the loop's clock."""
         self._news = asyncio.Event()
         self._leave = asyncio.Event()
         self._hurry = asyncio.Event()
 
     @property
     def in_hand(self) -> frozenset[int]:
-        """The tasks whose turns it has, by id."""
+        """Ids of the tasks whose turns it is running."""
         return self._turn_pool.tasks
 
     def stop(self) -> None:
-        """Take nothing more, and end what is in hand; a second time gives it back at once."""
+        """Take no more turns, and let running ones end; a second call gives them back at once."""
         (self._hurry if self._leave.is_set() else self._leave).set()
 
     async def run(self, location: str, *, ready: Callable[[], None]) -> None:
-        """Take turns from the journal at that location until `stop`; `ready` is called once.
+        """Take turns from the journal at that location until `stop`; call `ready` once.
 
-        The node has entered the journal. Raises ReplacedError where another goes by its name later.
+        The node must have entered the journal. Raises ReplacedError if another process takes its
+        name.
         """
         helpers: list[asyncio.Task[None]] = []
         self._heard_at = asyncio.get_running_loop().time()
@@ -143,7 +144,7 @@ class Node:
     # -- leaving ---------------------------------------------------------------------------
 
     async def _drain(self) -> None:
-        """Let what is in hand end, for so long as it may, and give back the rest."""
+        """Let running turns end within the time for it, and give back the rest."""
         name, busy, most = self._status.name, self._turn_pool.busy, self._settings.drain_seconds
         waits = f", and waits for {busy} in hand, {most:g} s at most" if busy else ""
         log.info("%s takes nothing more%s", name, waits)
@@ -171,7 +172,7 @@ class Node:
         return self._settings.drain_seconds + _LEAVE_SECONDS
 
     async def _say_goodbye(self) -> None:
-        """Say that this node is gone, and let others go on with what it gave back."""
+        """Report that this node is gone, and hand out what it gave back."""
         self._status = replace(self._status, state=NodeState.DOWN, busy=0)
         try:
             await self._beat()
@@ -187,7 +188,7 @@ class Node:
         self._news.set()
 
     async def _live(self) -> None:
-        """Say that we live, again and again. Ends where another goes by our name."""
+        """Report again and again that we are alive. Raise ReplacedError if another has our name."""
         while True:
             try:
                 before = await self._outage_log.of(self._beat())
@@ -207,12 +208,12 @@ class Node:
             await asyncio.sleep(self._settings.beat_seconds)
 
     def _heard(self) -> bool:
-        """Whether nobody has a reason yet to take this node for lost."""
+        """Whether the last heartbeat is too recent for others to take this node for lost."""
         silent = asyncio.get_running_loop().time() - self._heard_at
         return silent <= MISSED_BEATS * self._settings.beat_seconds
 
     async def _stands(self) -> bool:
-        """Whether nobody has taken this start of the node for lost, as the journal says."""
+        """Whether, according to the journal, this start of the node is not lost."""
         return any(
             each.holder == self._status.holder and not each.state.gone
             for each in await self._nodes.starts()
@@ -226,7 +227,7 @@ class Node:
         )
 
     async def _fence(self) -> None:
-        """End what is in hand where the journal was not reached for so long that others have it."""
+        """Drop running turns if the journal was unreachable for so long that others have them."""
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(self._settings.beat_seconds)
@@ -238,7 +239,7 @@ class Node:
                 await self._turn_pool.drop()
 
     async def _look_now_and_then(self) -> None:
-        """Hand out what our turns made possible; where no monitor does it, everything."""
+        """Hand out what our turns made possible, or everything if no monitor does it."""
         while True:
             self._news.clear()
             try:
@@ -246,9 +247,9 @@ class Node:
             except MidwatchError as error:
                 level = logging.DEBUG if self._outage_log.away else logging.WARNING
                 log.log(level, "%s could not hand out: %s", self._status.name, error)
-            except Exception:  # the work goes on, whoever hands it out
+            except Exception:  # must not stop the node
                 log.exception("%s could not hand out", self._status.name)
-            # Turns end by the dozen, and DBOS notes an end a little after us.
+            # Many turns end at once, and DBOS records their ends a little later.
             await asyncio.sleep(_LOOK_SECONDS)
             try:
                 async with asyncio.timeout(self._settings.lost_after_seconds / 3):
@@ -258,14 +259,14 @@ class Node:
 
 
 ALIVE_BEATS = 3
-"""A name is taken as long as its node was heard within so many beats."""
+"""Heartbeats that a node may miss before its name is free."""
 
 
 @asynccontextmanager
 async def _clean_store(
     journal: Journal, home: Path, *, node: str, settings: FleetSettings, clock: Clock
 ) -> AsyncGenerator[SnapshotStore]:
-    """Where a node's work is saved, cleaned up meanwhile."""
+    """Yield the store of a node's saved work, while a cleaner runs."""
     store = SnapshotStore(journal=journal, home=home, node=node, settings=settings, clock=clock)
     cleaner = Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)
     async with meanwhile(cleaner.run()):
@@ -283,11 +284,10 @@ async def open_node(
     environ: Mapping[str, str],
     ended: Callable[[TurnEnded], None] = lambda _: None,
 ) -> AsyncGenerator[Node]:
-    """A node on the journal at `location`, ready to run, that works below `home`.
+    """Yield a node on the journal at `location`, ready to run, that works below `home`.
 
-    `ended` is told what each turn came to.
-
-    Raises as `find_sandbox` and `TurnQueue.open` do, and UsageError where its name is taken.
+    `ended` is called with the outcome of each turn. Raises as `find_sandbox` and `TurnQueue.open`
+    do, and UsageError if its name is taken.
     """
     fleet, sandbox_kind = settings.fleet, await find_sandbox(settings.run.sandbox)
     status = status_of(who, slots=fleet.slots, labels=fleet.labels, fleet=fleet.name)
@@ -296,10 +296,10 @@ async def open_node(
         await stack.enter_async_context(turn_queue)
         nodes, unfinished = Nodes(journal, fleet=fleet.name), UnfinishedRuns(journal)
         clock = await stack.enter_async_context(journal_clock(journal, now))
-        # Before the broker hears of us: it would let go of who bears the name already.
+        # Before connecting to the broker, which would drop a client of the same name.
         bus = bus_for(fleet, name=who.name, status=status, environ=environ)
         await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
-        await end_leftovers_below(home / "work")  # of a start of this node that was killed
+        await end_leftovers_below(home / "work")  # left by a start of this node that was killed
         await stack.enter_async_context(bus)
         store = await stack.enter_async_context(
             _clean_store(journal, home, node=who.name, settings=fleet, clock=clock)

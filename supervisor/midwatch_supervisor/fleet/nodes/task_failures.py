@@ -1,4 +1,4 @@
-"""What goes wrong with a task on the nodes of a fleet, and when the task has failed by it."""
+"""Failures of a task on the nodes of a fleet, and when they end the task."""
 
 import logging
 import re
@@ -35,15 +35,15 @@ log = logging.getLogger(__name__)
 
 PART = "turn"
 MAX_BREAKDOWNS = 3
-"""Turns of one task that may break before it has failed."""
+"""Turns of one task that may break before the task has failed."""
 UNABLE = timedelta(minutes=10)
-"""How long every node may be unable to do a task, or to reach what it needs, before it failed."""
+"""Time for which all nodes must be unable to run a task before the task has failed."""
 _UPDATE = "update Midwatch"
 _CANNOT = re.compile(rf"(\S+){REFUSED}")
 
 
 class TaskFailures:
-    """Stores what went wrong with a task's turns, and ends the task where there is no hope."""
+    """Stores what went wrong with a task's turns, and ends a task that cannot succeed."""
 
     def __init__(self, journal: Journal, *, node: str, fleet: str, clock: Clock) -> None:
         self._journal = journal
@@ -54,7 +54,7 @@ class TaskFailures:
         self._held: dict[int, Lease | None] = {}
 
     async def begin(self, live: int | None) -> None:
-        """Note who has the attempt that a turn goes on with: what that breaks may end it later."""
+        """Remember the lease of the attempt that a turn goes on with; only that may be ended."""
         if live is None:
             return
         held = self._held[live] = await self._bundles.lease_of(live)
@@ -62,7 +62,7 @@ class TaskFailures:
             await self._tell(live, name_of(held.holder))
 
     async def _tell(self, live: int, before: str) -> None:
-        """Let people see that an attempt comes from another node, and as of when its files are."""
+        """Log that an attempt comes from another node, and how old its files are."""
         attempt = await self._journal.attempt(live)
         task = await self._journal.task(attempt.task)
         newest = await newest_snapshot(self._bundles, attempt)
@@ -76,10 +76,10 @@ class TaskFailures:
     async def unable(
         self, task: Task, why: str, *, labels: Iterable[str], live: int | None
     ) -> bool:
-        """Note, once, that this node cannot do a task; whether the task is over by that.
+        """Record, once, that this node cannot run a task; return whether the task is over by that.
 
-        It is once every node that is up and has its labels has said so, the first of them
-        `UNABLE` ago. An attempt that has begun waits for as long as it takes.
+        It is over once every node that is up and has its labels has said so, the first of them
+        `UNABLE` ago. A task with an attempt that has begun waits without limit.
         """
         entries = await self._read_entries(task, AttemptTransition)
         states = [each.record for each in entries if isinstance(each.record, TaskTransition)]
@@ -95,13 +95,13 @@ class TaskFailures:
         return True
 
     async def unreadable(self, task: Task, why: str) -> None:
-        """Note, once, that the Midwatch of this node does not understand what is to be done."""
+        """Record, once, that this node's version of Midwatch cannot read the task."""
         fault = Fault(part="node", error=f"{self._node} ({version('midwatch')}) {why}: {_UPDATE}")
         if all(each != fault for each in await self._faults(task)):
             await self._commit(task, fault)
 
     async def broke(self, task: Task, error: Exception, *, live: int | None) -> bool:
-        """Note that a turn broke for a reason that is Midwatch's own; whether the task is over."""
+        """Record that a turn broke through a fault of Midwatch; return whether the task is over."""
         why = f"{type(error).__name__}: {error}"
         await self._commit(task, Fault(part=PART, error=f"{self._node}: {why}"), attempt=live)
         broken = [each for each in await self._faults(task) if each.part == PART]
@@ -111,12 +111,12 @@ class TaskFailures:
         return True
 
     async def _note(self, task: Task, states: list[TaskTransition], reason: str) -> None:
-        """Store why a task does not go on, and leave its state as it is."""
+        """Store why a task does not go on, without changing its lifecycle."""
         lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
         await self._commit(task, TaskTransition(lifecycle=lifecycle, reason=reason))
 
     async def _begun(self, task: Task, live: int | None) -> bool:
-        """Whether an attempt is under way in which work was done, or which is one of a part."""
+        """Whether a running attempt has done work, or belongs to a part of the task."""
         if live is None:
             return False
         entries = await self._journal.entries(attempt=live, kinds=(AttemptTransition,))
@@ -130,9 +130,9 @@ class TaskFailures:
         await self._commit(task, TaskTransition(lifecycle=Lifecycle.FAILED, reason=why))
 
     async def _ours(self, attempt: int) -> int | None:
-        """The incarnation under which this turn may end an attempt.
+        """Return the incarnation under which this turn may end an attempt.
 
-        Raises StaleIncarnationError where somebody else has taken it over since the turn began.
+        Raises StaleIncarnationError if another process has taken it over since the turn began.
         """
         held, now = self._held.get(attempt), await self._bundles.lease_of(attempt)
         if now is None or now == held or name_of(now.holder) == self._node:
@@ -144,7 +144,7 @@ class TaskFailures:
         return [each.record for each in said if isinstance(each.record, Fault)]
 
     async def _read_entries(self, task: Task, *kinds: type[Record]) -> list[Entry]:
-        """The states of a task, and other records, since it was begun, or begun again."""
+        """Return a task's transitions and these records, since it was last begun or begun again."""
         wanted, found = (TaskTransition, *kinds), list[Entry]()
         async for each in self._journal.all_entries(task=task.id, kinds=wanted):
             if isinstance(each.record, TaskTransition) and each.record.lifecycle.over:
@@ -168,7 +168,7 @@ class TaskFailures:
 
 
 def complaints(entries: Iterable[Entry]) -> dict[str, datetime]:
-    """Since when each node says that it cannot do a task, as long as nobody worked on it. Pure."""
+    """Return since when each node has been unable to run a task that nobody has worked on. Pure."""
     since: dict[str, datetime] = {}
     for each in entries:
         if _is_at_work(each.record):
@@ -181,7 +181,7 @@ def complaints(entries: Iterable[Entry]) -> dict[str, datetime]:
 
 
 def able(nodes: Iterable[NodeStatus], labels: Iterable[str]) -> set[str]:
-    """The names of the nodes that take turns and offer these labels. Pure."""
+    """Return the names of the nodes that are up and have these labels. Pure."""
     wanted = set(labels)
     return {
         node.name for node in nodes if node.state is NodeState.UP and wanted <= set(node.labels)

@@ -1,4 +1,4 @@
-"""One turn of a task: its attempts are run until it is over, or waits for somebody."""
+"""One turn of a task: runs its attempts until it is over, or waits for somebody."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -41,27 +41,27 @@ log = logging.getLogger(__name__)
 
 
 class TurnOutcome(StrEnum):
-    """What a turn came to. Only the journal says what became of the task."""
+    """The result of a turn. Only the journal says what became of the task."""
 
     OVER = "over"
     WAITS = "waits"
     """For a person, or for tasks that run elsewhere."""
     TAKEN = "taken"
-    """Another process goes on with the task."""
+    """Another process has taken over the task."""
     FAILED = "failed"
-    """Something broke that is not the task's; another turn may do better."""
+    """Something failed that is not the task's fault; another turn may succeed."""
     UNREACHABLE = "unreachable"
-    """This node cannot reach what the task is made from; another one may."""
+    """This node cannot reach what the task is made from; another node may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What all turns of one node stand on."""
+    """What all turns of one node share."""
 
     journal: Journal
     bus: Bus
     settings: Settings
-    """The node's own: of these only what concerns the machine matters to a turn."""
+    """The node's own settings; a turn uses only those that concern the machine."""
     identity: Identity
     home: Path
     sandbox_kind: SandboxKind
@@ -72,16 +72,16 @@ class Machine:
 
 
 async def take_turn(machine: Machine, task: int) -> TurnOutcome:
-    """Run a task's attempts until it is over, or waits. Cancelling it leaves it resumable."""
+    """Run a task's attempts until it is over, or waits. Cancelling this leaves it resumable."""
     try:
         found = await machine.journal.tasks_with([task])
-        return await _take(machine, found[0]) if found else TurnOutcome.OVER  # it was erased
+        return await _take(machine, found[0]) if found else TurnOutcome.OVER  # the task was erased
     except StaleIncarnationError:
         return TurnOutcome.TAKEN
     except MidwatchError as error:
         log.warning("a turn of task %s failed: %s", task, error)
         return TurnOutcome.FAILED
-    except Exception:  # whatever it is, the node's other turns go on
+    except Exception:  # must not stop the node's other turns
         log.exception("a turn of task %s broke", task)
         return TurnOutcome.FAILED
 
@@ -97,7 +97,7 @@ async def _take(machine: Machine, task: Task) -> TurnOutcome:
     )
     if why := _unreadable(run, ready_tasks, task.id):
         await failures.unreadable(task, why)
-        return TurnOutcome.FAILED  # a newer Midwatch wrote it, whose nodes can do it
+        return TurnOutcome.FAILED  # a newer Midwatch wrote it, so newer nodes can run it
     if ready_tasks.over(task.id):
         return TurnOutcome.OVER
     if task.id not in ready_tasks.ready():
@@ -111,7 +111,7 @@ async def _take(machine: Machine, task: Task) -> TurnOutcome:
         return await _note_failure(machine, failures, task, error)
     except MidwatchError:
         raise
-    except Exception as error:  # whatever it is, the node's other turns go on
+    except Exception as error:  # must not stop the node's other turns
         log.exception("a turn of task %s broke", task.id)
         return await _note_failure(machine, failures, task, error)
 
@@ -119,7 +119,7 @@ async def _take(machine: Machine, task: Task) -> TurnOutcome:
 async def _note_failure(
     machine: Machine, failures: TaskFailures, task: Task, error: Exception
 ) -> TurnOutcome:
-    """Note why a turn came to nothing; the task may have failed by that."""
+    """Record why a turn failed, and return its outcome; the task may be over by that."""
     ready_tasks = await machine.unfinished_runs.of(task.run)
     live, labels = ready_tasks.live(task.id), ready_tasks.labels(task.id)
     if isinstance(error, UsageError | UnreachableError):
@@ -133,7 +133,7 @@ async def _note_failure(
 
 
 def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
-    """Why this version of Midwatch cannot do a task; empty if it can."""
+    """Return why this version of Midwatch cannot run a task; empty if it can."""
     if not ready_tasks.knows(task):
         return "cannot read this task"
     try:
@@ -152,7 +152,7 @@ async def _work(machine: Machine, run: Run, task: Task, concerns: Collection[int
 
 
 async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runner:
-    """A runner of some tasks of a run. What is over is there to be built upon."""
+    """Return a runner of some tasks of a run. Those that are over are included to build upon."""
     resources = resources_for(machine, run)
     jobs = [
         await job_again(resources, each, built=False)
@@ -170,10 +170,10 @@ async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runn
 
 
 def resources_for(machine: Machine, run: Run) -> RunResources:
-    """What the attempts of a run stand on at this node.
+    """Return what the attempts of a run share on this node.
 
-    The run's own configuration holds, but for what is the machine's: sandbox and fleet. Raises
-    JournalTooNewError where it cannot be read.
+    The run's own settings apply, except those of the machine: sandbox and fleet. Raises
+    JournalTooNewError if they cannot be read.
     """
     settings, own = settings_of(run), machine.settings
     machines = {"sandbox": own.run.sandbox, "sandbox_read": own.run.sandbox_read}
@@ -200,8 +200,9 @@ def resources_for(machine: Machine, run: Run) -> RunResources:
 
 
 def label_of(run: Run) -> str:
-    """What a run's folders and branches are called on every node.
+    """Return the name of a run's folders and branches, the same on every node.
 
-    Run numbers begin anew with a new journal, while branches of an old one stay.
+    It contains the time of the start, as a new journal begins with run number 1 again while
+    branches of an old one remain.
     """
     return f"r{run.id}-{run.started_at:%m%d%H%M%S}"

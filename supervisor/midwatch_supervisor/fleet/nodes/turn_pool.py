@@ -1,4 +1,4 @@
-"""The turns that a node has in hand, as many as it has slots."""
+"""The turns that a node is running, at most one for each of its slots."""
 
 import asyncio
 import logging
@@ -13,14 +13,14 @@ from midwatch_supervisor.fleet.queue.queue import PUT_BACK, Queue, QueuedTurn
 log = logging.getLogger(__name__)
 
 FULL_SECONDS = 1.5
-"""How long a turn waits for a slot of this node before it is put back into its queue."""
+"""Seconds that a turn waits for a slot of this node before it is put back into its queue."""
 FAILED_SECONDS = 5.0
-"""After how long a turn is offered again in which something broke; then twice as long."""
+"""Seconds until a failed turn is offered again; doubled with each further failure."""
 MAX_FAILED_SECONDS = 60.0
 REST_SECONDS = 1.0
-"""How long a slot takes nothing after something was out of reach; then twice as long.
+"""Seconds that a slot stays closed after something was unreachable; doubled each time.
 
-Else a node without a network would take turn after turn ahead of those that can do them.
+Otherwise a node without a network would take turn after turn ahead of nodes that can run them.
 """
 MAX_REST_SECONDS = 30.0
 _AGAIN = frozenset({TurnOutcome.FAILED, TurnOutcome.UNREACHABLE})
@@ -31,20 +31,20 @@ Take = Callable[[int], Awaitable[TurnOutcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded:
-    """A turn that a node had in hand, and has no more."""
+    """A turn that a node no longer runs."""
 
     task: int
     outcome: TurnOutcome | None
-    """`None` where it was given back in the middle of the work."""
+    """`None` if it was given back before its end."""
 
 
 def delay(first: float, times: int, *, most: float) -> float:
-    """How long to wait after something went wrong so many times in a row. Pure."""
+    """Return how long to wait after so many failures in a row. Pure."""
     return min(most, first * 2 ** min(times - 1, 30))
 
 
 class TurnPool:
-    """Runs turns side by side, one for a task, and gives back what it has no slot for."""
+    """Runs turns side by side, one for each task, and gives back those without a slot."""
 
     def __init__(
         self,
@@ -57,14 +57,15 @@ class TurnPool:
         stands: Callable[[], Awaitable[bool]],
         ended: Callable[[TurnEnded], None],
     ) -> None:
-        """`changed` is called when a turn has begun or ended, `ended` with what it came to.
+        """Call `changed` when a turn begins or ends, and `ended` with its outcome.
 
-        Nothing is begun while the node was not `heard` of: others would go on with it. And nothing
-        is given back unless the journal says that the node `stands`: others may have it already.
+        Nothing begins unless the node was `heard` of in time: others would run it too. And nothing
+        is given back unless, according to the journal, the node `stands`: others may have it
+        already.
         """
         self._stands = stands
         self._dropped = 0
-        """How often everything was given up."""
+        """How often all turns were dropped."""
         self._take = take
         self._turn_queue = turn_queue
         self._slots = slots
@@ -73,32 +74,32 @@ class TurnPool:
         self._turns: dict[int, asyncio.Future[TurnOutcome]] = {}
         self._heard = heard
         self._resting = 0
-        """Slots that take nothing for a while."""
+        """Slots that stay closed for a while."""
         self._waiting: dict[int, object] = {}
         """The turn of each task that waits for a slot."""
         self._freed = asyncio.Event()
         self._failed: Counter[int] = Counter()
-        """How often the turns of a task have failed here, one after the other."""
+        """How often a task's turns have failed here in a row."""
         self._unreachable = 0
         self._closed = False
 
     @property
     def tasks(self) -> frozenset[int]:
-        """The tasks whose turns are in hand, by id."""
+        """Ids of the tasks whose turns are running."""
         return frozenset(self._turns)
 
     @property
     def busy(self) -> int:
-        """How many turns are in hand."""
+        """Number of running turns."""
         return len(self._turns)
 
     def close(self) -> None:
-        """Take no more turns; those in hand go on."""
+        """Take no more turns; running ones go on."""
         self._closed = True
         self._freed.set()
 
     async def do(self, ticket: QueuedTurn, labels: Sequence[str]) -> str:
-        """Do a turn; what it came to, for those who look at DBOS's own list.
+        """Run a turn; return its outcome, for readers of DBOS's own list.
 
         `PUT_BACK` if it is in its queue again.
         """
@@ -109,7 +110,7 @@ class TurnPool:
         turn = self._turns[ticket.task] = asyncio.ensure_future(self._take_turns(ticket.task))
         self._changed()
         try:
-            # Not awaited itself: who cancels the turn does not mean to cancel this.
+            # Not `await turn`: a cancelled turn must not raise CancelledError here.
             await asyncio.wait({turn})
         finally:
             turn.cancel()
@@ -135,7 +136,7 @@ class TurnPool:
         return len(self._turns) + self._resting < self._slots and self._heard()
 
     async def _has_slot(self, task: int) -> bool:
-        """Whether there is a slot, or one becomes free soon. It must be taken at once."""
+        """Wait for a slot, and return whether one is free. The caller must take it at once."""
         me = self._waiting[task] = object()
         try:
             async with asyncio.timeout(FULL_SECONDS):
@@ -145,25 +146,27 @@ class TurnPool:
         except TimeoutError:
             pass
         finally:
-            mine = self._waiting.get(task) is me  # else it was taken from us, and came back
+            mine = self._waiting.get(task) is me  # else the turn was lost and has come back
             if mine:
                 del self._waiting[task]
         return mine and not self._closed and task not in self._turns and self._open
 
     async def _ours(self, era: int) -> bool:
-        """Whether what was in hand in that era still is. A process that was stopped for a while
-        finds out late that others have it. Raises JournalError."""
+        """Whether turns of that era are still ours. Raises JournalError.
+
+        A process that was suspended for a while notices late that others have them.
+        """
         return era == self._dropped and await self._stands() and era == self._dropped
 
     async def _put_back(self, ticket: QueuedTurn, labels: Sequence[str], era: int) -> str:
-        """Let others have a turn; its place in the queue is kept."""
+        """Put a turn back into its place in the queue, for other nodes."""
         if ticket.task in self._turns or ticket.task in self._waiting:
             return "it came back"
         try:
             if not await self._ours(era):
                 return "given back: taken for lost"
             await self._turn_queue.rescue(ticket, labels=labels)
-        except JournalError as error:  # whoever looks next hands out the next turn
+        except JournalError as error:  # the next dispatcher hands out another turn
             log.warning("a turn of task %s could not be given back: %s", ticket.task, error)
             return "given back: no slot"
         return PUT_BACK
@@ -171,7 +174,7 @@ class TurnPool:
     async def _heed(
         self, outcome: TurnOutcome, ticket: QueuedTurn, labels: Sequence[str], era: int
     ) -> None:
-        """Offer a turn again that came to nothing, later each time."""
+        """Offer a failed turn again, later each time."""
         self._unreachable = self._unreachable + 1 if outcome is TurnOutcome.UNREACHABLE else 0
         if outcome not in _AGAIN:
             del self._failed[ticket.task]
@@ -179,7 +182,7 @@ class TurnPool:
         self._failed[ticket.task] += 1
         seconds = delay(FAILED_SECONDS, self._failed[ticket.task], most=MAX_FAILED_SECONDS)
         if outcome is TurnOutcome.UNREACHABLE:
-            # Taken before anything is awaited: the slot is free already.
+            # Before anything is awaited, as the slot is free already.
             rest = delay(REST_SECONDS, self._unreachable, most=MAX_REST_SECONDS)
             asyncio.get_running_loop().call_later(rest, self._rest)
             self._resting += 1
@@ -190,7 +193,7 @@ class TurnPool:
         self._freed.set()
 
     async def _end_older(self, task: int) -> None:
-        """A turn of the same task that was taken from us and comes back: the older one ends."""
+        """End an older turn of the same task, which was taken from us and has come back."""
         while (older := self._turns.get(task)) is not None:
             older.cancel()
             await asyncio.wait({older})
@@ -202,11 +205,11 @@ class TurnPool:
         try:
             if await self._ours(era):
                 await self._turn_queue.hand_out(ticket.next, labels=labels, delay_seconds=seconds)
-        except JournalError as error:  # whoever looks next hands it out, only sooner
+        except JournalError as error:  # the next dispatcher hands it out, only sooner
             log.warning("a turn of task %s could not be given back: %s", ticket.task, error)
 
     async def drop(self) -> None:
-        """Cancel all turns in hand, and wait until they have ended. They are resumable."""
+        """Cancel all running turns, and wait until they have ended. They are resumable."""
         self._dropped += 1
         turns = set(self._turns.values())
         for turn in turns:
@@ -215,7 +218,7 @@ class TurnPool:
             await asyncio.wait(turns)
 
     async def rest(self) -> None:
-        """Wait until no turn is in hand."""
+        """Wait until no turn is running."""
         while turns := set(self._turns.values()):
             await asyncio.wait(turns)
             await asyncio.sleep(0)

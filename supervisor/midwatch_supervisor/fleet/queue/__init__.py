@@ -1,1 +1,1 @@
-"""Which tasks can go on, and who is given them."""
+"""Which tasks can go on, and how nodes get them."""

@@ -1,4 +1,4 @@
-"""Hands out what can go on, and takes from lost nodes what they had in hand."""
+"""Hands out tasks that can go on, and takes from lost nodes what they were running."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ class _Kept:
 
 
 class UnfinishedRuns:
-    """Reads every entry once, however often one asks; keeps only what is not over."""
+    """Keeps the runs that are not over; reads every entry of the journal only once."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -64,9 +64,10 @@ class UnfinishedRuns:
         self._runs: dict[int, Run] = {}
 
     async def open(self) -> list[Run]:
-        """The runs with tasks to be handed out that are not over, oldest first.
+        """Return the runs that have tasks to hand out and are not over, oldest first.
 
-        Others are forgotten. The first look reads how every task stands, later ones what is new.
+        Others are forgotten. The first call reads the state of every task, later ones only what is
+        new.
         """
         async with self._looking:
             self._fold(await self._journal.read(moves, self._after, self._erasure))
@@ -87,7 +88,7 @@ class UnfinishedRuns:
         self._after, self._erasure = new.last, new.erasure
 
     async def of(self, run: int) -> ReadyTasks:
-        """Where the tasks of a run stand now."""
+        """Return the current state of a run's tasks."""
         kept = self._kept.setdefault(run, _Kept())
         async with kept.lock:
             new = self._journal.all_entries(kept.after, run=run, kinds=OPEN_QUESTION_KINDS)
@@ -100,26 +101,26 @@ class UnfinishedRuns:
 
 
 _KEPT = timedelta(days=7)
-"""How long it is remembered who had which turn; the journal keeps what came of it."""
+"""Time for which ended turns are kept; the journal keeps their results."""
 _TIDY_EVERY = timedelta(hours=1)
 _MOST_NAMED = 10
-"""Tasks that one line of the log names."""
+"""Tasks named in one line of the log."""
 _LOOK_SECONDS = 1.0
-"""How often tasks are handed out without a hint."""
+"""Seconds between two looks without a hint."""
 _BREATH = 0.25
 """Seconds between two looks, however many hints there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueTasks:
-    """What is to be done about the tasks of one run."""
+    """What must be done about the tasks of one run."""
 
     begin: tuple[int, ...] = ()
-    """Tasks whose next turn is to be handed out."""
+    """Tasks whose next turn must be handed out."""
     rescue: tuple[TurnUnderWay, ...] = ()
-    """Turns that are with a process which is gone."""
+    """Turns held by a process that is gone."""
     drop: tuple[TurnUnderWay, ...] = ()
-    """Turns that nobody needs and no process has: a later one is under way, or the task is over."""
+    """Unneeded turns without a process: a later one is under way, or the task is over."""
 
 
 def due(
@@ -129,9 +130,9 @@ def due(
     *,
     over: Collection[int] = (),
 ) -> DueTasks:
-    """What is to be done, by the tasks that can go on and the turns that are under way. Pure.
+    """Return what to do, given the tasks that can go on and the turns under way. Pure.
 
-    A turn whose process is not among the nodes is as lost as one of a lost node.
+    A turn whose process is not among the nodes is lost, like one of a lost node.
     """
     alive = {node.holder for node in nodes if not node.state.gone}
     last: dict[int, int] = {}
@@ -154,9 +155,9 @@ def due(
 def find_outlived(
     handed: Iterable[TurnUnderWay], runs: Iterable[Run], nodes: Iterable[NodeStatus]
 ) -> list[TurnUnderWay]:
-    """The turns of runs that are over, which no process has that lives. Pure.
+    """Return turns of runs that are over, if no living process has them. Pure.
 
-    Whoever had one was killed, or left, just before it could be noted that the turn has ended.
+    Their process was killed or left just before the end of the turn could be recorded.
     """
     alive = {node.holder for node in nodes if not node.state.gone}
     known = {run_key(run) for run in runs}
@@ -166,7 +167,7 @@ def find_outlived(
 async def take_back(location: str, run: Run, tasks: Collection[int]) -> None:
     """Take the turns of tasks that are over out of their queues.
 
-    Where that fails, whoever takes one of them puts it away. Raises as `TurnQueue.open` does.
+    If that fails, the node that takes such a turn ends it. Raises as `TurnQueue.open` does.
     """
     async with await TurnQueue.open(location, fleet=fleet_of(run)) as turn_queue:
         for each in await turn_queue.under_way():
@@ -177,7 +178,7 @@ async def take_back(location: str, run: Run, tasks: Collection[int]) -> None:
 class Dispatcher:
     """Hands out turns of the tasks that `midwatch submit` stored.
 
-    Several may look at the same time: two who hand out the same turn make one.
+    Several may run at the same time: handing out the same turn twice makes one turn.
     """
 
     def __init__(
@@ -190,7 +191,7 @@ class Dispatcher:
         clock: Clock,
         unfinished_runs: UnfinishedRuns | None = None,
     ) -> None:
-        """`unfinished_runs` may be shared with others who ask for them."""
+        """Hand out turns; `unfinished_runs` may be shared with others."""
         self._journal = journal
         self._turn_queue = turn_queue
         self._nodes = nodes
@@ -201,7 +202,7 @@ class Dispatcher:
         self._handed = True
         """Whether turns may be under way."""
         self._rescued: dict[TurnUnderWay, datetime] = {}
-        """When which turn was taken from whom."""
+        """When each turn was taken from its holder."""
 
     async def look(self) -> None:
         """Hand out what can go on now, and what lost nodes had. Raises JournalError."""
@@ -214,8 +215,8 @@ class Dispatcher:
         await self._tidy()
         if not (self._handed or await self._runs()):
             return
-        # Asked before the journal is read: a turn that ends meanwhile has said so there by then,
-        # and a run of which one is handed out is there.
+        # The queue is read before the journal, so the journal already has the run of every turn,
+        # and the result of every turn that is no longer listed.
         handed = await self._turn_queue.under_way()
         nodes = await self._nodes.starts()
         runs = await self._runs()
@@ -231,12 +232,11 @@ class Dispatcher:
             await self._do(run, ready_tasks, due(ready_tasks.ready(), mine, nodes, over=over))
 
     async def _runs(self) -> list[Run]:
-        """The runs of this fleet that are not over."""
         fleet = self._turn_queue.fleet
         return [run for run in await self._unfinished_runs.open() if fleet_of(run) == fleet]
 
     async def _tidy(self) -> None:
-        """Forget turns of long ago, now and then."""
+        """Delete old turns, once an hour."""
         now = self._clock()
         if self._tidied_at is None or now - self._tidied_at > _TIDY_EVERY:
             self._tidied_at = now
@@ -251,12 +251,11 @@ class Dispatcher:
         await self._begin(run, ready_tasks, what.begin)
 
     async def _begin(self, run: Run, ready_tasks: ReadyTasks, tasks: Collection[int]) -> None:
-        """Hand out the next turns of tasks."""
         if not tasks:
             return
         last = await self._turn_queue.last_numbers(run)
-        # Others may have handed out some of these by now. Asked after the numbers: whose turn is
-        # not there yet gets the number that the others give it, too.
+        # Other dispatchers may have handed out some of these. Read after the numbers: a turn that
+        # is not listed yet gets the same number from them, and is the same turn.
         there = await self._turn_queue.under_way()
         taken = {each.ticket.task for each in there if _of(each, run)}
         for task in tasks:
@@ -270,7 +269,7 @@ class Dispatcher:
             for each in stranded:
                 await self._tell(ready_tasks, each)
                 labels = ready_tasks.labels(each.ticket.task)
-                # Another look may have rescued it since this one read, and another node have it.
+                # Another dispatcher may have rescued it meanwhile, and another node may have it.
                 ours = await self._turn_queue.rescue(each.ticket, labels=labels, holder=each.holder)
                 self._rescued[each] = self._clock()
                 if ours:
@@ -280,9 +279,9 @@ class Dispatcher:
                 log.warning(rescue(node, [ready_tasks.name(task) for task in tasks]))
 
     def _just_rescued(self, handed: TurnUnderWay) -> bool:
-        """Whether a turn was taken from this process a moment ago, which has it again.
+        """Whether a turn was just taken from this process, which has taken it again.
 
-        It does not work on it, but it may go on taking what it should leave to others.
+        Such a process does not run turns, but may go on taking them from others.
         """
         pause = timedelta(seconds=self._settings.lost_after_seconds)
         now = self._clock()
@@ -290,7 +289,7 @@ class Dispatcher:
         return handed in self._rescued
 
     async def _tell(self, ready_tasks: ReadyTasks, handed: TurnUnderWay) -> None:
-        """Let people see why another node goes on, once for each that begins with it."""
+        """Record why another node goes on with an attempt, once for each node."""
         attempt = ready_tasks.live(handed.ticket.task)
         if attempt is None:
             return
@@ -303,7 +302,7 @@ class Dispatcher:
         await self._journal.commit(Commit(drafts=(draft,)))
 
     async def _told(self, attempt: int, fault: Fault) -> bool:
-        """Whether that was the last that happened to an attempt."""
+        """Whether this fault is the last thing that happened to an attempt."""
         last: Record | None = None
         async for each in self._journal.all_entries(attempt=attempt, kinds=(Fault, Change)):
             if not isinstance(each.record, Change) or each.record.node is not None:
@@ -312,26 +311,26 @@ class Dispatcher:
 
 
 def loss(status: NodeStatus) -> str:
-    """What people hear of a node that is given up. Pure."""
+    """Return the log line about a lost node. Pure."""
     why = "its broker says that it is gone" if status.doubted_at else "it was not heard in time"
     return f"node {status.name} is lost: {why}, last at {status.beat_at:%H:%M:%S} (UTC)"
 
 
 def rescue(node: str, tasks: Sequence[str]) -> str:
-    """What people hear of the tasks that a node has left behind. Pure."""
+    """Return the log line about the tasks of a lost node. Pure."""
     return f"others go on with what node {node} had in hand: {list_names(tasks, _MOST_NAMED)}"
 
 
 def fleet_of(run: Run) -> str:
-    """The fleet that a run was handed over to. Pure.
+    """Return the fleet that a run was submitted to. Pure.
 
-    Only that is read: a newer Midwatch may have written settings that this one does not know.
+    Reads nothing else: a newer Midwatch may have written settings that this one does not know.
     """
     try:
         said: dict[str, dict[str, str]] = json.loads(run.settings)
         return said.get("fleet", {}).get("name", FleetSettings().name)
     except (ValueError, AttributeError, RecursionError):
-        return ""  # of none: whoever looks at all runs goes on with the others
+        return ""  # of no fleet, so that the other runs can still be handled
 
 
 def _of(handed: TurnUnderWay, run: Run) -> bool:
@@ -339,7 +338,7 @@ def _of(handed: TurnUnderWay, run: Run) -> bool:
 
 
 def no_dispatch(location: str) -> str:
-    """Why nothing can be handed out from a journal; empty where it can."""
+    """Return why nothing can be handed out from a journal; empty if it can."""
     try:
         system_url(location)
         if find_spec("dbos") is None:
@@ -353,7 +352,7 @@ def no_dispatch(location: str) -> str:
 async def _dispatcher(
     journal: Journal, location: str, settings: FleetSettings, clock: Clock
 ) -> AsyncGenerator[Dispatcher]:
-    """A dispatcher of a fleet, with its queues open. Raises as `TurnQueue.open`."""
+    """Yield a dispatcher of a fleet, with its queue open. Raises as `TurnQueue.open` does."""
     async with await TurnQueue.open(location, fleet=settings.name) as turn_queue:
         nodes = Nodes(journal, fleet=settings.name)
         yield Dispatcher(journal, turn_queue, nodes, settings=settings, clock=clock)
@@ -362,7 +361,7 @@ async def _dispatcher(
 async def dispatch(
     journal: Journal, location: str, *, bus: Bus, settings: FleetSettings, clock: Clock
 ) -> None:
-    """Hand out tasks, once a second and on hints, until cancelled. Raises as `TurnQueue.open`."""
+    """Hand out tasks every second and on hints, until cancelled. Raises like `TurnQueue.open`."""
     async with (
         _dispatcher(journal, location, settings, clock) as dispatcher,
         bus.subscribe() as hints,
@@ -381,7 +380,7 @@ async def dispatch(
 
 
 async def wait_for_hint(hints: Subscription, seconds: float) -> None:
-    """Wait for a hint of what may let a task go on, so many seconds at most."""
+    """Wait for a hint that may let a task go on, for at most `seconds`."""
     kinds = {kind_of(kind) for kind in OPEN_QUESTION_KINDS}
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
@@ -393,6 +392,6 @@ async def wait_for_hint(hints: Subscription, seconds: float) -> None:
 async def dispatch_once(
     journal: Journal, location: str, *, settings: FleetSettings, clock: Clock
 ) -> None:
-    """Hand out what can go on now. Raises as `TurnQueue.open` and `Dispatcher.look`."""
+    """Hand out what can go on now. Raises as `TurnQueue.open` and `Dispatcher.look` do."""
     async with _dispatcher(journal, location, settings, clock) as dispatcher:
         await dispatcher.look()

@@ -1,8 +1,8 @@
-"""Turns of tasks as DBOS hands them out: the only module that knows DBOS.
+"""Turns of tasks as DBOS hands them out; the only module that uses DBOS.
 
 A turn is a workflow of one step. DBOS keeps it in the schema `dbos` of the journal's database,
-gives it to one node at a time, and refuses what a node says of a turn that it has lost. Nothing
-that DBOS says is believed about tasks: it only says whose turn it is to look.
+gives it to one node at a time, and refuses what a node says about a turn that it has lost. DBOS
+only says which node may look at a task; all facts about tasks come from the journal.
 """
 
 import asyncio
@@ -26,51 +26,51 @@ P = ParamSpec("P")
 T = TypeVar("T")
 APPLICATION = "midwatch"
 VERSION = "midwatch-1"
-"""Of the turns' form: nodes of another one do not take them."""
+"""Version of the turns' format; nodes with another one do not take them."""
 WORKFLOW = "midwatch_turn"
 MAX_LABELS = 6
-"""Labels of one node: it listens to a queue for every set of them."""
+"""Most labels of one node: it listens to a queue for every subset of them."""
 POLL_SECONDS = 0.3
-"""How often a node asks each of its queues."""
+"""Seconds between two requests of a node to each of its queues."""
 LOG_LEVEL = "ERROR"
-"""DBOS warns of every lost connection, several times a second, and tries again by itself."""
+"""DBOS warns of every lost connection, several times a second, although it retries by itself."""
 _CLIENT_CONNECTIONS = 2
 _NODE_CONNECTIONS = 6
-"""DBOS's own number would be twenty, of the hundred that a database gives to all."""
+"""The default of DBOS is twenty, of the hundred that a database has for all clients."""
 _MOST_FORGOTTEN = 2000
 PUT_BACK = "put back"
-"""What a turn comes to that is in its queue again, and so has not ended."""
+"""Result of a turn that is in its queue again, and so has not ended."""
 _UNDER_WAY = ["ENQUEUED", "DELAYED", "PENDING"]
 _PENDING = "PENDING"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedTurn:
-    """Which turn of which task: `<fleet>:<run>:<task>:<number>`."""
+    """Names one turn of a task: `<fleet>:<run>:<task>:<number>`."""
 
     fleet: str
     run: str
-    """The run's id and the moment of its start: a new journal may use the ids of an old one."""
+    """The run's id and start time: a new journal may use the ids of an old one again."""
     task: int
     number: int
-    """From 1; two who hand out the same turn make one."""
+    """Counts from 1. Handing out the same number twice makes one turn."""
 
     def __str__(self) -> str:
         return f"{self.fleet}:{self.run}:{self.task}:{self.number}"
 
     @property
     def next(self) -> "QueuedTurn":
-        """The turn after it."""
+        """The turn after this one."""
         return QueuedTurn(fleet=self.fleet, run=self.run, task=self.task, number=self.number + 1)
 
     @classmethod
     def of(cls, fleet: str, run: Run, task: int, number: int) -> "QueuedTurn":
-        """A turn of a task of a run."""
+        """Return a turn of a task of a run."""
         return cls(fleet=fleet, run=run_key(run), task=task, number=number)
 
     @classmethod
     def read(cls, text: str) -> "QueuedTurn | None":
-        """The ticket that was written so; `None` if it is none."""
+        """Parse a turn from its text; `None` if it is not one."""
         fleet, _, rest = text.partition(":")
         words = rest.split(":")
         if len(words) != 3 or not all(word.isdecimal() for word in words[1:]):
@@ -79,27 +79,27 @@ class QueuedTurn:
 
 
 def run_key(run: Run) -> str:
-    """What a run is called in tickets."""
+    """Return the name of a run in turns."""
     return f"{run.id}-{run.started_at:%Y%m%dT%H%M%S}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUnderWay:
-    """A turn that is under way, or waits for a node."""
+    """A turn that a node has or that waits for one."""
 
     ticket: QueuedTurn
     holder: str = ""
-    """The process that has it; empty while it waits for one."""
+    """Process that has it; empty while it waits."""
 
 
 def queue_for(fleet: str, labels: Iterable[str]) -> str:
-    """The queue of the tasks that ask for these labels."""
+    """Return the queue of the tasks that ask for these labels."""
     wanted = "+".join(sorted(set(labels)))
     return f"{fleet}/{wanted}" if wanted else fleet
 
 
 def queues_of(fleet: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """The queues that a node with these labels takes turns from: of every set of them.
+    """Return the queues of a node with these labels, one for every subset of them.
 
     Raises UsageError for too many labels.
     """
@@ -111,9 +111,9 @@ def queues_of(fleet: str, labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def system_url(location: str) -> str:
-    """The database of the turns, which is the journal's own.
+    """Return the URL of the turns' database, which is the journal's.
 
-    Raises UsageError where that is not PostgreSQL, and JournalAccessError for what is no URL.
+    Raises UsageError if it is not PostgreSQL, and JournalAccessError if it is not a URL.
     """
     url = url_of(location)
     if url.get_backend_name() != "postgresql":
@@ -125,7 +125,7 @@ def system_url(location: str) -> str:
 
 
 class Queue(Protocol):
-    """What hands out turns of a fleet: see `TurnQueue`."""
+    """Hands out turns of a fleet; see `TurnQueue`."""
 
     @property
     def fleet(self) -> str: ...
@@ -142,20 +142,20 @@ class Queue(Protocol):
 
 
 class TurnQueue:
-    """Hands out turns and looks after them; takes none itself."""
+    """Hands out turns and looks after them, but does not run any."""
 
     def __init__(self, client: "DBOSClient", *, fleet: str, name: str) -> None:
-        """Use `open`."""
+        """Use `open` instead."""
         self._client = client
         self._name = name
         self.fleet = fleet
 
     @classmethod
     async def open(cls, location: str, *, fleet: str) -> Self:
-        """Connect to the database of a journal, to be entered; what DBOS needs there is made.
+        """Connect to the database of a journal, and create what DBOS needs there.
 
-        Raises UsageError where it is not PostgreSQL, MissingExtraError without DBOS, and
-        JournalError where it cannot be reached.
+        Raises UsageError if it is not PostgreSQL, MissingExtraError without DBOS, and JournalError
+        if it cannot be reached.
         """
         url = system_url(location)
         name = url_name(url_of(location))
@@ -169,7 +169,7 @@ class TurnQueue:
         await asyncio.to_thread(self._client.destroy)
 
     async def _ask(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have a thread ask DBOS. Raises JournalError."""
+        """Call DBOS in a thread. Raises JournalError."""
         with _explain_errors(self._name):
             return await asyncio.to_thread(ask, *args, **kwargs)
 
@@ -179,7 +179,7 @@ class TurnQueue:
         )
 
     async def under_way(self) -> list[TurnUnderWay]:
-        """The turns of this fleet that wait for a node or are with one."""
+        """Return the turns of this fleet that a node has or that wait for one."""
         found = await self._ask(self._list, status=_UNDER_WAY, workflow_id_prefix=f"{self.fleet}:")
         return [
             TurnUnderWay(
@@ -192,7 +192,7 @@ class TurnQueue:
         ]
 
     async def last_numbers(self, run: Run) -> dict[int, int]:
-        """The number of each task's last turn in a run, by the task's id."""
+        """Return the number of each task's last turn in a run, by task id."""
         prefix = f"{self.fleet}:{run_key(run)}:"
         found = await self._ask(self._list, workflow_id_prefix=prefix)
         last: dict[int, int] = {}
@@ -205,7 +205,7 @@ class TurnQueue:
     async def hand_out(
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
     ) -> None:
-        """Put a turn into its queue; once there, putting it in again changes nothing."""
+        """Put a turn into its queue; doing it again changes nothing."""
         await self._ask(self._enqueue, ticket, sorted(set(labels)), delay_seconds)
 
     def _enqueue(self, ticket: QueuedTurn, labels: list[str], delay_seconds: float) -> None:
@@ -224,10 +224,10 @@ class TurnQueue:
     async def rescue(
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), holder: str = ""
     ) -> bool:
-        """Take a turn from who has it, and put it back where it was in its queue.
+        """Take a turn from its holder, and put it back into its place in the queue.
 
-        Who had it has lost it: what it says of the turn from here on is refused. With a `holder`,
-        only if that process has it still; whether it was taken.
+        What the holder says about the turn from then on is refused. With `holder`, only if that
+        process still has it. Returns whether it was taken.
         """
         return await self._ask(self._rescue, ticket, sorted(set(labels)), holder)
 
@@ -240,11 +240,11 @@ class TurnQueue:
         return True
 
     async def drop(self, ticket: QueuedTurn) -> None:
-        """Give up a turn that nobody has and nobody needs."""
+        """Cancel a turn that nobody has or needs."""
         await self._ask(self._client.cancel_workflow, str(ticket))
 
     async def forget(self, before: datetime) -> None:
-        """Delete the turns that ended before that moment, some thousand at a time."""
+        """Delete turns that ended before that time, at most some thousand at once."""
         await self._ask(self._forget, before)
 
     def _forget(self, before: datetime) -> None:
@@ -259,7 +259,7 @@ class TurnQueue:
 
 @contextmanager
 def _explain_errors(name: str) -> Generator[None]:
-    """Raise what DBOS and its database raise as what it means for the journal."""
+    """Translate errors of DBOS and its database into errors of the journal."""
     with explain_errors(name):
         try:
             yield
@@ -275,7 +275,7 @@ def _client(url: str) -> "DBOSClient":
     from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
 
     logging.getLogger("dbos").setLevel(LOG_LEVEL)
-    # It does nothing where all is there, and is safe beside others who do the same.
+    # Does nothing if all is there, and others may do it at the same time.
     DBOS.migrate(url)
     return DBOSClient(
         system_database_url=url,
@@ -287,19 +287,19 @@ def _client(url: str) -> "DBOSClient":
 
 
 TurnWork = Callable[[QueuedTurn, Sequence[str]], Coroutine[Any, Any, str]]
-"""Does a turn of a task that asks for these labels."""
+"""Runs a turn of a task that asks for these labels."""
 
 
 class Reception:
-    """Takes turns for a node, and has the work done on the loop that it was begun on.
+    """Takes turns for a node, and runs them on the loop on which it was opened.
 
-    There is one in a process: DBOS is one too.
+    There is one for each process, because there is one DBOS.
     """
 
     def __init__(self, work: TurnWork, *, holder: str, fleet: str) -> None:
-        """Have `work` do a turn; what it answers ends the turn, and it should not raise.
+        """Have `work` run turns; its result ends the turn, and it should not raise.
 
-        `PUT_BACK` ends nothing: who takes the turn out of its queue begins it anew.
+        `PUT_BACK` ends nothing: the next node that takes the turn runs it from the beginning.
         """
         self._work = work
         self._holder = holder
@@ -313,11 +313,11 @@ class Reception:
         queues, url = queues_of(self._fleet, labels), system_url(location)
         loop = asyncio.get_running_loop()
         with _explain_errors(url_name(url_of(location))):
-            # In a thread of its own: on this loop DBOS would run its own work too, and block it.
+            # In a thread: on this loop DBOS would also run its own work, and block it.
             await asyncio.to_thread(self._launch, url, queues, slots, loop)
 
     async def close(self, *, seconds: float = 0.0) -> None:
-        """Take no more turns, wait so long for those in hand, and leave them behind."""
+        """Take no more turns, and wait at most `seconds` for those that are running."""
         from dbos import DBOS
 
         await asyncio.to_thread(
@@ -348,8 +348,8 @@ class Reception:
             doing = asyncio.run_coroutine_threadsafe(self._work(known, labels), loop)
             done = await asyncio.wrap_future(doing)
             if done == PUT_BACK:
-                # Of a cancelled execution DBOS stores nothing, and it does not wait, for as long
-                # as the turn lasts, for the end of it that others will store.
+                # DBOS stores no result of a cancelled execution. Otherwise it would wait, as long
+                # as the turn lasts, for the result that another process will store.
                 raise asyncio.CancelledError
             return done
 
@@ -366,14 +366,14 @@ class Reception:
 
 
 def _widen(queue: str, slots: int) -> None:
-    """See to it that a queue gives `slots` turns to one node.
+    """Make a queue give at least `slots` turns to one node.
 
-    The number is the queue's, not the node's: it is the largest of any node that takes from it,
-    and a node with fewer slots gives back what it has no place for.
+    The number belongs to the queue, not to the node: it is the largest of all its nodes, and a node
+    with fewer slots gives back what it cannot run.
     """
     from dbos import DBOS
 
-    for _ in range(3):  # another node may do the same at the same time
+    for _ in range(3):  # another node may change it at the same time
         known = DBOS.retrieve_queue(queue)
         if known is not None and (known.worker_concurrency or 0) >= slots:
             return

@@ -1,4 +1,4 @@
-"""Which tasks of a run can go on, folded from the journal. Pure."""
+"""Finds the tasks of a run that can go on, by folding the journal. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,14 +16,12 @@ _BEFORE_OTHERS = frozenset({Action.RESTART, Action.SPLIT})
 
 @dataclass(slots=True, kw_only=True)
 class _Item:
-    """One task, and what it waits for."""
-
     state: TaskState
     assignment: Assignment
 
     @property
     def awaits(self) -> frozenset[str]:
-        """The tasks that it depends on, and those that a restart or a split put before it."""
+        """Tasks that it depends on, and those that a restart or a split put before it."""
         after = {
             each.intervention.terms.after
             for attempt in self.state.attempts.values()
@@ -34,7 +32,7 @@ class _Item:
 
 
 class ReadyTasks:
-    """The tasks of one run. Takes its tasks, then its entries in order."""
+    """The tasks of one run. Takes its tasks first, then its entries in order."""
 
     def __init__(self) -> None:
         self._run = RunState()
@@ -42,7 +40,7 @@ class ReadyTasks:
         self._strange: set[int] = set()
 
     def meet(self, tasks: Iterable[Task]) -> None:
-        """Take in tasks of the run. What was not made by `submit` is never handed out."""
+        """Add tasks of the run. Those that `submit` did not store are never handed out."""
         for task in tasks:
             if task.embedded:
                 self._strange.add(task.id)
@@ -56,20 +54,20 @@ class ReadyTasks:
                     self._items[task.id] = _Item(state=state, assignment=assignment)
 
     def lacks(self, entry: Entry) -> bool:
-        """Whether the entry's task has not been met yet."""
+        """Whether the entry's task has not been added yet."""
         return entry.task not in self._items and entry.task not in self._strange
 
     def take(self, entry: Entry) -> None:
-        """Take in the next entry."""
+        """Fold the next entry."""
         if entry.task in self._items:
             self._run.fold(entry)
 
     def knows(self, task: int) -> bool:
-        """Whether the task is one that may be handed out."""
+        """Whether the task may be handed out."""
         return task in self._items
 
     def name(self, task: int) -> str:
-        """What people call a task."""
+        """Return the name of a task."""
         return self._items[task].state.task.name
 
     def over(self, task: int) -> bool:
@@ -78,7 +76,7 @@ class ReadyTasks:
 
     @property
     def waiting(self) -> dict[str, frozenset[str]]:
-        """Who waits for whom, by name, of the tasks that are not over."""
+        """Names of the tasks that each unfinished task waits for, by name."""
         return {
             item.assignment.task.id: item.awaits
             for item in self._items.values()
@@ -86,7 +84,7 @@ class ReadyTasks:
         }
 
     def live(self, task: int) -> int | None:
-        """The attempt that is under way at a task or one of its parts, if there is one."""
+        """Return the running attempt of a task or of one of its parts, or `None`."""
         attempts = [
             id
             for item in self._with_parts(task)
@@ -96,7 +94,7 @@ class ReadyTasks:
         return max(attempts, default=None)
 
     def concerns(self, task: int) -> set[int]:
-        """The tasks that its turn has to know: itself, its parts, and what it builds upon."""
+        """Return the tasks that its turn needs: itself, its parts, and finished dependencies."""
         mine = self._with_parts(task)
         names = {name for item in mine for name in item.awaits}
         below = [each for each in self._items.values() if each.assignment.task.id in names]
@@ -105,16 +103,16 @@ class ReadyTasks:
         }
 
     def labels(self, task: int) -> tuple[str, ...]:
-        """What a node must offer to be given the task."""
+        """Return the labels that a node must have to get the task."""
         return tuple(sorted(set(self._items[task].assignment.task.labels)))
 
     def ready(self) -> list[int]:
-        """The tasks that can go on now, if nobody is at work on them, in their order."""
+        """Return the tasks that can go on if nobody works on them, in order."""
         waiting = self.waiting
         return [
             item.state.task.id
             for item in self._items.values()
-            # What came of a split is done where the split is.
+            # Parts run in the turn of the task that was split.
             if not (item.state.over or item.assignment.parent)
             and not any(self._holds_up(item, name, waiting) for name in item.awaits)
             and not any(
@@ -128,7 +126,7 @@ class ReadyTasks:
         if name not in waiting:
             return False
         task = item.assignment.task
-        # A restart may put a task behind one that waits for it; what an owner wrote is no circle.
+        # A restart may put a task behind one that waits for it; a task file has no such cycles.
         return name in task.depends_on or not circular(waiting, task.id, name)
 
     def _with_parts(self, task: int) -> list[_Item]:

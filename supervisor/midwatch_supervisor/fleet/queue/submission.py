@@ -1,4 +1,4 @@
-"""Hands a task file over to a fleet: checked here, run elsewhere."""
+"""Submits a task file to a fleet: checked here, run elsewhere."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from midwatch_supervisor.workspaces.workspace import head_of
 
 _KEY = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _ELSEWHERE = {"base", "project"}
-"""What follows from where and when a task file is read, not from what it asks for."""
+"""Fields that depend on where and when a task file is read, not on what it asks for."""
 
 
 async def submit(
@@ -32,14 +32,14 @@ async def submit(
     clock: Clock,
     key: str | None = None,
 ) -> tuple[Run, bool]:
-    """Store a run with all its tasks, or nothing; the commits that they begin at are pinned.
+    """Store a run with all its tasks, or nothing; the commits that tasks start from are fixed.
 
-    Where the fleet has a run of that key, it is that one; the answer says whether it was there.
-    Raises UsageError where that is one of other tasks, WorkspaceError where a repository cannot be
-    asked, and JournalError.
+    Returns the run, and whether it was there already: if the fleet has a run with the same key,
+    that one is returned. Raises UsageError if that has other tasks, WorkspaceError if a repository
+    cannot be asked, and JournalError.
     """
     named = key and SubmissionKey(fleet=settings.fleet.name, name=key, digest=digest(wanted))
-    # Asked first: a repository that is out of reach by now does not matter any more.
+    # First, because then an unreachable repository does not matter.
     if named and (there := await journal.read(submission.find_submission, named)):
         return there, True
     tasks = [
@@ -62,7 +62,7 @@ async def submit(
 
 
 async def pin_commits(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:
-    """The tasks, each with the commit that it starts from, so that every node starts from the same.
+    """Return the tasks, each with the commit that it starts from, the same for every node.
 
     Raises WorkspaceError for a repository without a commit, or one that does not answer.
     """
@@ -76,10 +76,10 @@ async def pin_commits(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:
 
 
 def digest(wanted: Sequence[Assignment]) -> str:
-    """What tells tasks from other tasks, whatever their repositories' commits. Pure.
+    """Return a digest of the tasks that does not depend on their repositories' commits. Pure.
 
-    A task file that only looks different has the same one; defaults are left out, so that a newer
-    Midwatch with more of them agrees.
+    A task file that only looks different has the same digest; defaults are left out, so that a
+    newer Midwatch with more of them agrees.
     """
     said = [
         each.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True) for each in wanted
@@ -88,7 +88,7 @@ def digest(wanted: Sequence[Assignment]) -> str:
 
 
 def check_key(key: str) -> None:
-    """Raise UsageError for what is no key."""
+    """Raise UsageError if this is not a valid key."""
     if not _KEY.fullmatch(key) or key != key.strip():
         raise UsageError(
             f"--key {key!r}: a key has 1 to 200 characters, no control characters, and no space "
@@ -97,9 +97,9 @@ def check_key(key: str) -> None:
 
 
 def check(wanted: Sequence[Assignment], *, fleet: str) -> None:
-    """Raise UsageError for what no node could do: models of unknown providers, too many labels.
+    """Raise UsageError for what no node could run: unknown providers of models, too many labels.
 
-    Nothing is built: keys and providers' packages may be on the nodes only.
+    Builds nothing: API keys and the providers' packages may be on the nodes only.
     """
     for each in wanted:
         queues_of(fleet, each.task.labels)
@@ -117,7 +117,7 @@ def _check_model(spec: ModelSpec, *, task: str) -> None:
         known = bool(colon)
         infer_provider_class(provider.removeprefix("gateway/"))
     except ImportError:
-        return  # the provider's package is missing here, which is no matter
+        return  # the package is missing here, which does not matter
     except ValueError:
         known = False
     if not known:
