@@ -177,6 +177,9 @@ def _assigned(found: re.Match[str]) -> bool:
     value = found["word"].rstrip(".")
     if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
         return False  # `password=password` hands on a variable
+    before = found.string[max(0, found.start("name") - 1) : found.start("name")]
+    if found["name"] == "PWD" and value.startswith("/") and before in {"", "\n", " "}:
+        return False  # where a shell stands
     bare = found.string[found.end("name") : found.start("value")] == "="  # no name in code
     known = found["name"].casefold().endswith(("_pass", "client_secret"))
     if (known or bare or found["quote"]) and _made_up(value):

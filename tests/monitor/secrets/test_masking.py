@@ -88,10 +88,15 @@ def test_an_encrypted_key_block_is_masked_with_its_headers() -> None:
         "token = lexer2next; parse(token=TokenReader10, secret=self.secret2)",
         "Cookie: a small text; Set-Cookie: theme=dark; 'Cookie': f'sid={session}'",
         "12:30:45:AArdvark eyJ is how base64 of JSON begins",
+        "OLDPWD=/root\nPWD=/srv/project9/a-1\nSHLVL=1",
     ],
 )
 def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
     assert MASKER.text(text) is text
+
+
+def test_a_password_of_odbc_that_begins_like_a_path_is_masked() -> None:
+    assert "/s3cr3t" not in MASKER.text("Driver=FreeTDS;UID=sa;PWD=/s3cr3t;")
 
 
 def test_the_same_secret_has_the_same_mark_and_another_another() -> None:
