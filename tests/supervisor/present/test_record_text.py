@@ -188,6 +188,7 @@ def works() -> Iterator[Record]:
     )
     yield make.step(4, exit_code=1)
     yield make.message(6, text="", ok=False, output="Connection error.")
+    yield make.step(1, tool="report_error", output="permanent: The path is wrong")
     yield held_back("this is attempt 2. Before any work, call `report_error`: why it failed.")
     yield held_back("plan step 2 begins. Call `check_plan` first: what the plan takes for granted.")
     yield held_back("`make` failed; by your analysis the cause is permanent. Change the approach.")
