@@ -222,8 +222,7 @@ def _step(step: Step) -> TextLine:
     changed = ", ".join(edit.path for edit in step.edits)
     asked = step.path or arguments_text(step.args)
     if step.ok is not False and not step.exit_code:
-        said = changed or asked or brief(step.output, 160)  # of a report nothing else is kept
-        return TextLine("·", tool, brief(said), Tone.PLAIN, parts)
+        return TextLine("·", tool, brief(changed or asked or step.output), Tone.PLAIN, parts)
     # What changed meanwhile may be the work of a call beside it.
     why = "" if step.exit_code else brief(step.output, 160)
     said = ": ".join(filter(None, (asked or changed, why)))
