@@ -93,8 +93,7 @@ class History:
     ) -> tuple[InterventionState, ...]:
         """Return the delivered interventions of one attempt, or of those before one, oldest first.
 
-        Leaves out answers to worker requests, pauses, and notices to a worker that goes on on
-        another node.
+        Leaves out answers to worker requests, pauses, and the notices about restored files.
         """
         return tuple(
             act

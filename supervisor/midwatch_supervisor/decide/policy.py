@@ -140,8 +140,8 @@ def order_for(
 ) -> tuple[Action, ...]:
     """Return the rungs that an alert reaches, in order.
 
-    Rows that name the rule come first, then the rule's own order, then rows for any rule, then the
-    ladder. A rule about stated confidence never reaches forceful actions, whatever a row says.
+    The first of these counts: a row that names the rule, the rule's own order, a row for any rule,
+    the ladder. A rule about stated confidence never reaches forceful actions, whatever a row says.
     """
     rows = [row for row in policy.table if row.fits(rule, severity, diagnosis)]
     named = [row.actions for row in rows if row.rule is not None]

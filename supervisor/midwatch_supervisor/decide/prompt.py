@@ -50,8 +50,7 @@ def describe_steps(steps: Iterable[Step], max_chars: int) -> str:
 
 
 def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], ...]:
-    # The steps get half of all, in equal shares, so that one long output does not crowd out the
-    # rest.
+    # Half of all is for the steps, in equal shares, so that one long output leaves room for others.
     each = max(200, max_chars // 2 // max(1, len(context.steps)))
     return (
         ("task", f"{context.title}\n{context.goal}"),

@@ -65,8 +65,8 @@ def overdue(
 ) -> tuple[DueQuestions, ...]:
     """Return what the policy does in place of a late person; nothing if there is no time limit.
 
-    Time before this process `began` does not count, as nobody could be answered then. The `step` of
-    a stamp is 0, because the attempt's steps are not known here.
+    Time before this process `began` does not count, as no process was there to receive an answer.
+    The `step` of a stamp is 0, because the attempt's steps are not known here.
     """
     if not person.timeout_minutes:
         return ()
@@ -206,7 +206,7 @@ class Supervision:
 
     async def _look(self) -> None:
         guards = self._guards.now()
-        # An answer stored during the reading may be missing from it, so its key is dropped later.
+        # Noted before reading: an answer stored meanwhile may be missing from what is read.
         answered = [key for key, each in self._answering.items() if each.task.done()]
         await self._read()
         person = self._settings.policy.person
@@ -398,8 +398,7 @@ class Supervision:
             evidence = await AttemptEvidence.read(self._journal, attempt)
             record = replace(record, step=evidence.state.last_step)
         what = self._commit(due.task, due.attempt, (record,), guard)
-        # The person may have answered just now; then this is not stored, and the next look reads
-        # it.
+        # The person may have answered just now; then nothing is stored, and the next look reads it.
         entries = await self._journal.write(commit_unmoved, what, task=due.task, after=after)
         self._tell(entries or ())
         if entries:

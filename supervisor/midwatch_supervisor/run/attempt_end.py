@@ -134,7 +134,7 @@ def end_asked_for(
 def undoable(
     due: Sequence[tuple[int, Intervention]], step: int, *, divisible: bool
 ) -> tuple[Delivery, ...]:
-    """Return rejections of impossible splits: with fewer than two parts, or of a part itself."""
+    """Return rejections of impossible splits: with fewer than two parts, or of a part."""
     few, part = "it names fewer than two parts", "what came of a split is not split again"
     why = few if divisible else part
     return tuple(

@@ -127,9 +127,7 @@ class AttemptRun:
         """
         recorder = self.recorder = await self._claim()
         await end_all_leftovers(str(self.workspace.folder))  # left by a process that was killed
-        if (
-            self.resources.snapshot_store is not None
-        ):  # after the claim nobody else writes its steps
+        if self.resources.snapshot_store is not None:  # nobody else writes its steps now
             await self.resources.snapshot_store.tell(
                 self.attempt, self.workspace, incarnation=recorder.incarnation
             )
@@ -337,9 +335,7 @@ class AttemptRun:
         journal, attempt = self.resources.journal, self.attempt.id
         try:
             saved = await journal.messages(attempt)
-            await journal.results(
-                attempt
-            )  # only to see that they are readable; the watch reads them again
+            await journal.results(attempt)  # raises if corrupt; the watch reads them again
             return [
                 message
                 for each in saved
@@ -434,7 +430,7 @@ class AttemptRun:
         return not pending
 
     def _hangs(self, recorder: Recorder) -> bool:
-        """Whether the worker is running, which cannot deliver a question while it hangs."""
+        """Whether the worker is busy, so that it cannot deliver a question if it hangs."""
         return self.busy is recorder and recorder.lifecycle is Lifecycle.WORKING
 
     async def _park(self, halt: Halt, recorder: Recorder) -> Recorder:

@@ -121,7 +121,7 @@ async def check_in(
 ) -> tuple[Acceptance, ...]:
     """Run every check in a workspace, in the sandbox that its worker has."""
     run = resources.settings.run
-    # The mark is the folder: ids are the same in every journal on the machine.
+    # The mark is the folder, because every journal on the machine begins with the same ids.
     env = {MARK: str(workspace.folder)}
     paths = resources.sandbox_paths(workspace)
     shell = place(paths, resources.sandbox_kind, network=run.network, env=env)

@@ -22,7 +22,7 @@ from midwatch_tools.data_blocks import DataBlocks
 
 
 class Learning(Protocol):
-    """What a run needs of the learning; the code that starts the run provides it."""
+    """What a run needs from the learning package; the code that starts the run provides it."""
 
     async def precedents(self, task: Task) -> str:
         """Describe how similar tasks of the project went."""

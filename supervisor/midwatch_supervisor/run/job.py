@@ -75,9 +75,7 @@ class Job:
         return self.assignment.parent == whole.name
 
     def sibling_of(self, other: "Job") -> bool:
-        """Whether both are parts of one task. Without git, each copies the folder of the one
-        before.
-        """
+        """Whether both are parts of one task. Without git, each copies the last one's folder."""
         return bool(self.assignment.parent) and self.assignment.parent == other.assignment.parent
 
     def precedes(self, other: "Job") -> bool:

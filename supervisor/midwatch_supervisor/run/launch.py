@@ -33,8 +33,7 @@ from midwatch_supervisor.telemetry.exporting import export_spans
 from midwatch_supervisor.workspaces.workspace import free_label
 
 YOUNG = 50_000
-"""New containers per collection of the youngest generation; Python's default is 700 (3.14: 2,000).
-"""
+"""New containers per collection of the youngest generation; Python's default: 700 (3.14: 2,000)."""
 
 
 def calm() -> None:

@@ -53,8 +53,8 @@ def end_terms(attempt: AttemptEvidence) -> Terms:
 def next_attempt(agents: TaskAgents, earlier: Sequence[AttemptEvidence]) -> NextAttempt:
     """Return the worker and model of the next attempt.
 
-    They are those that the last restart named, or else those of the attempt before. The tasks that
-    any earlier restart waited for stay in `after`.
+    The last restart may name them. Otherwise the worker of the attempt before goes on, with the
+    model that it ended with. The tasks that any earlier restart waited for stay in `after`.
     """
     if not earlier:
         name = agents.names[0]

@@ -150,7 +150,7 @@ class Runner:
 
     @property
     def exit_code(self) -> int:
-        """0 all completed, 3 waits for a person, 4 stuck or out of budget, 1 otherwise failed.
+        """Exit code: 0 all completed, 3 waits for a person, 4 stuck or out of budget, 1 failed.
 
         A task that was split and failed because of a part counts as that part does.
         """
@@ -251,7 +251,10 @@ class Runner:
         return await self._split(job, earlier[-1]) if ended.ending is Ending.SPLIT else ended
 
     async def _wait_for_others(self, job: Job, following: NextAttempt) -> None:
-        """Wait for the tasks that a restart put before this one, except those that wait for it."""
+        """Wait for the tasks that a restart put before this one, except those that wait for it.
+
+        Raises ElsewhereError if one of them runs elsewhere.
+        """
         if not following.after:
             return
         abroad = await self._abroad()
@@ -323,7 +326,7 @@ class Runner:
                 job.attempt_run = None
 
     def _budget_left(self, job: Job, last: AttemptEvidence) -> Budget:
-        """Return what the last attempt left of the budget, renewed if a person ordered another."""
+        """Return what the last attempt left of the budget, renewed if the task was begun again."""
         if not wanted_again([last]):
             return last.budget
         return renew(last.budget, budget_of(job.assignment.task, None))

@@ -85,7 +85,7 @@ class TaskAgents:
         return self._workers[key]
 
     def model_named(self, worker: str) -> Callable[[str], "Model"]:
-        """Return a function that finds a worker's model by name; UsageError if there is none."""
+        """Return a function that finds a worker's model by name, or raises UsageError."""
 
         def named(name: str) -> "Model":
             model = self._model(worker, name) if name in self.models(worker) else None

@@ -68,7 +68,7 @@ async def changes(workspace: Workspace) -> str | None:
 
 
 async def diff_from(workspace: Workspace, source: Path | None) -> str:
-    """Return the same; without git the diff against the source folder as it is now."""
+    """Return `changes`, or without git the diff against the source folder as it is now."""
     found = await changes(workspace)
     if found is not None:
         return found

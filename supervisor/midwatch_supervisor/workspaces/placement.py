@@ -157,9 +157,7 @@ async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace
     places = (assignment.workspace, clone_of(assignment.source, home))
     known = [each for each in places if each is not None and is_repository(each)]
     named = named_repository(folder)
-    if named is not None and not named.is_relative_to(
-        home
-    ):  # a worker may have written what is below it
+    if named is not None and not named.is_relative_to(home):  # workers can write below it
         known.append(named)
     for repository in known:
         worktree = await asyncio.to_thread(worktree_of, repository, folder, branch)

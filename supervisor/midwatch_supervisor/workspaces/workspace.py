@@ -132,8 +132,7 @@ async def lock_worktrees(repository: Path) -> AsyncGenerator[None]:
     git reads that list while it adds, prunes or fetches, and fails if an entry is half written.
     Entries that a killed process left half written are removed.
     """
-    # One call for all: the lock's holder must not need a thread, as all threads may wait for the
-    # lock.
+    # One call: the holder of the lock must not need a thread, as all threads may wait for it.
     waiting = asyncio.create_task(asyncio.to_thread(_lock, repository / ".git"))
     try:
         lock = await asyncio.shield(waiting)

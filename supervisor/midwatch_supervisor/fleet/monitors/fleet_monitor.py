@@ -204,9 +204,7 @@ class FleetMonitor:
         try:
             await work
         except JournalError as error:
-            known = (
-                self._failing or self._outage_log.away
-            )  # log an outage once, however long it lasts
+            known = self._failing or self._outage_log.away  # an outage may last all night
             log.log(logging.DEBUG if known else logging.WARNING, "not watching: %s", error)
             self._failing = True
         except Exception:  # a failure here must not stop the work

@@ -62,7 +62,7 @@ class Cleaner:
         self._clock = clock
 
     async def run(self) -> None:
-        """Clean now and then once an hour. A failure is logged, and the next round tries again."""
+        """Clean at once, then every hour. A failure is logged, and the next round tries again."""
         while True:
             try:
                 await self.clean()

@@ -29,7 +29,7 @@ VERSION = "midwatch-1"
 """Version of the turns' format; nodes with another one do not take them."""
 WORKFLOW = "midwatch_turn"
 MAX_LABELS = 6
-"""Most labels of one node: it listens to a queue for every subset of them."""
+"""Maximum number of labels of a node: it listens to a queue for every subset of them."""
 POLL_SECONDS = 0.3
 """Seconds between two requests of a node to each of its queues."""
 LOG_LEVEL = "ERROR"
