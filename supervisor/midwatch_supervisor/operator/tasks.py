@@ -416,7 +416,7 @@ def alerts_answered(state: AttemptState, action: Action) -> tuple[AlertKey, ...]
 
 
 def act_refusal(state: AttemptState, action: Action | None, *, held: bool) -> str:
-    """Return why an act on an unfinished attempt would have no effect; empty if it would.
+    """Return why an act on an unfinished attempt would have no effect; empty if it has one.
 
     `held` is the result of `is_held`, or whether a pause is under way that the journal lacks.
     """

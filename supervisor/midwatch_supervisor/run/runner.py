@@ -54,7 +54,7 @@ Abroad = Callable[[], Awaitable[Mapping[str, Iterable[str]]]]
 
 
 async def nowhere() -> Mapping[str, Iterable[str]]:
-    """Return nothing, as all tasks of the run are in this process."""
+    """Return an empty mapping, as all tasks of the run are in this process."""
     return {}
 
 

@@ -276,7 +276,7 @@ class FleetMonitor:
         return set(watch.monitor.unfinished)
 
     def _mine_of(self, new: Collection[int]) -> set[int]:
-        """Return the attempts to take now: those the broker assigned, or without it all."""
+        """Return attempts to take now: those the broker assigned, or without one all new ones."""
         if not self._bus.counters.connected:
             return set(new)
         return self._claimed & self._unfinished.union(new)
