@@ -1,1 +1,1 @@
-"""Check, copy and erase."""
+"""Checks, copies and erases."""

@@ -1,4 +1,4 @@
-"""Whether a journal's database is in order."""
+"""Checks whether a journal's database is in order."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -52,13 +52,13 @@ from midwatch_monitor.records import (
 )
 
 _PAGE = 500
-"""Rows that are held at a time."""
+"""Number of rows held at a time."""
 _MOST_LISTED = 20
-"""Rows of a table that are named."""
+"""Number of rows of a table that are named."""
 _AT_ONCE = 8 * 1024 * 1024
-"""Bytes of JSON that are read as a whole; longer ones are read piece by piece."""
+"""Bytes of JSON that are parsed as a whole; longer ones are parsed piece by piece."""
 _SHORT = 60
-"""Characters of a name that are said."""
+"""Characters shown of a name."""
 _CHOICES: Mapping[Column[Any], type[StrEnum]] = {
     tables.run.c.keeper: Keeper,
     tables.node.c.state: NodeState,
@@ -74,11 +74,11 @@ _JSON = frozenset({tables.run.c.settings, tables.task.c.spec})
 
 @dataclass(slots=True, kw_only=True)
 class Inspection:
-    """What was found of the rows that were looked at."""
+    """What was found in the rows that were read."""
 
     problems: list[str] = field(default_factory=list[str])
     newer: int = 0
-    """Entries of kinds that only a newer Midwatch knows: they are not broken."""
+    """Number of entries of kinds that only a newer Midwatch knows: they are not broken."""
 
     def look_at(self, connection: Connection) -> None:
         """Read all rows, some at a time."""
@@ -101,7 +101,7 @@ class Inspection:
             self.problems.append(f"and {more} more rows of `{table.name}` cannot be read")
 
     def _problem(self, table: Table, row: Row[Any]) -> str:
-        """What is wrong with a row; empty where nothing is."""
+        """Return what is wrong with a row; empty if nothing."""
         for column, value in zip(table.columns, row, strict=True):
             if problem := _wrong(column, value):
                 return f"{column.name}: {problem}"
@@ -116,7 +116,7 @@ class Inspection:
 
 
 def _keep_halves(connection: Connection) -> None:
-    """Let SQLite give what is no UTF-8 so that it can be told from what is."""
+    """Make SQLite return invalid UTF-8 in a recognisable form."""
     if connection.dialect.name == "sqlite":
         driver: Any = connection.connection.dbapi_connection
         driver.text_factory = _with_halves
@@ -133,7 +133,7 @@ def _rows(connection: Connection, table: Table) -> Iterator[Row[Any]]:
 
 
 def _stored_type(column: Column[Any]) -> TypeEngine[Any]:
-    """How a column is looked at, where its own type makes something else of what stands there."""
+    """Return the column to read, bypassing its type if that would convert the stored value."""
     match column.type:
         case Packed():
             return LargeBinary()
@@ -144,7 +144,7 @@ def _stored_type(column: Column[Any]) -> TypeEngine[Any]:
 
 
 def _name(table: Table, row: Row[Any]) -> str:
-    """What a row is called: no more than its key, its attempt and kind."""
+    """Return a row's name: only its key, attempt and kind."""
     keys = [column.name for column in table.primary_key.columns]
     if len(keys) == 1:
         name = f"{table.name} {_short(getattr(row, keys[0]))}"
@@ -158,12 +158,12 @@ def _name(table: Table, row: Row[Any]) -> str:
 
 
 def _short(value: object) -> str:
-    """A part of a key as it may be printed: whoever broke a row may have written anything there."""
+    """Return a part of a key in printable form: a broken row may contain anything."""
     return repr(value)[:_SHORT]
 
 
 def _wrong(column: Column[Any], value: object) -> str:
-    """What is wrong with a value; empty where nothing is."""
+    """Return what is wrong with a value; empty if nothing."""
     if value is None:
         return "" if column.nullable else "nothing stands there"
     kind = column.type
@@ -215,7 +215,7 @@ def _unpackable(value: object) -> str:
 
 
 def _parse(body: bytes) -> None:
-    """Raise ValueError for what is not JSON."""
+    """Raise ValueError for invalid JSON."""
     if len(body) <= _AT_ONCE:
         from_json(body)
         return
@@ -229,29 +229,29 @@ def _parse(body: bytes) -> None:
 
 
 _LISTED = 20
-"""Attempts that are named for one kind of problem."""
+"""Number of attempts named for one kind of problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalHealth:
-    """What was found."""
+    """The result of a check."""
 
     revision: str | None
     oldest: str | None
     counts: dict[str, int]
-    """Rows by table."""
+    """Number of rows by table."""
     last: int
-    """The newest entry's id; 0 where there is none."""
+    """The newest entry's id; 0 if there are none."""
     latest: datetime | None
-    """When it was written."""
+    """The newest entry's time."""
     problems: tuple[str, ...]
-    """A sentence each; none where all is well."""
+    """A sentence for each problem."""
     newer: int = 0
-    """Entries of kinds that only a newer Midwatch knows."""
+    """Number of entries of kinds that only a newer Midwatch knows."""
 
 
 def check(connection: Connection) -> JournalHealth:
-    """Look through all of a journal: every row is read, some at a time."""
+    """Check a whole journal: every row is read, some at a time."""
     version = read_version(connection)
     if not version.current:
         at = version.revision or "nothing"
@@ -282,7 +282,7 @@ def check(connection: Connection) -> JournalHealth:
 
 def _problems(connection: Connection) -> Iterator[str]:
     yield from _damage(connection)
-    # The recorder leaves out no number, and whoever goes on with a history needs all of it.
+    # The recorder skips no number, and resuming needs the whole history.
     yield from _gaps(connection, tables.entry.c.seq, first=1, what="sequence", of="entries")
     yield from _gaps(connection, tables.message.c.idx, first=0, what="history", of="messages")
     yield from _numbers(connection)
@@ -309,7 +309,7 @@ def _damage(connection: Connection) -> Iterator[str]:
 def _gaps(
     connection: Connection, number: Column[Any], *, first: int, what: str, of: str
 ) -> Iterator[str]:
-    """Of which attempts the numbers do not follow one another."""
+    """Return the attempts whose numbers are not consecutive."""
     attempt = number.table.c.attempt
     many, low, high = (
         func.count(number).label("many"),

@@ -1,4 +1,4 @@
-"""A journal is copied into another database, whole or not at all."""
+"""Copies a journal into another database, completely or not at all."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,18 +23,18 @@ COPIED = tuple(
     for table in metadata.sorted_tables
     if table.name not in {tables.compatibility.name, tables.receipt.name}
 )
-"""What is copied, each after what it refers to. The other two are the database's own."""
+"""The copied tables, each after those it refers to. The other two belong to each database."""
 _BATCH = 500
-"""Rows that are read and written at a time."""
+"""Number of rows read and written at a time."""
 _SPACE = 2**256
 
 CopyProgress = Callable[[str, int], None]
-"""Is told which table is being copied, and how many of its rows are."""
+"""Called with the table being copied, and the number of rows copied."""
 
 
 @dataclass(slots=True)
 class _Content:
-    """How many rows a table has, and a digest of them, whatever their order."""
+    """The number of a table's rows, and a digest of them that ignores their order."""
 
     rows: int = 0
     digest: int = 0
@@ -46,23 +46,23 @@ class _Content:
 
 
 def contents(store: Store) -> dict[str, int]:
-    """The rows of each table that would be copied."""
+    """Return the rows of each table that would be copied."""
     with explain_errors(store.name), _open_to_read(store) as connection:
         _require_current(connection, store.name)
         return {table.name: count_rows(connection, table) for table in COPIED}
 
 
 def require_room(store: Store) -> None:
-    """Raise JournalError where something stands already in what is to be copied to."""
+    """Raise JournalError if the target already contains something."""
     with explain_errors(store.name), _open_to_read(store) as connection:
         _require_empty(connection, store.name)
 
 
 def copy(source: Store, target: Store, progress: CopyProgress) -> dict[str, int]:
-    """Copy all of `source` into the empty or new database of `target`; the rows of each table.
+    """Copy all of `source` into the empty or new database `target`; return the rows of each table.
 
-    The source is only read, as it is at one moment. The target is compared with it at the end, and
-    stays empty if anything is wrong.
+    The source is only read, as a snapshot of one moment. The target is compared with it at the end,
+    and stays empty if anything is wrong.
     """
     if target.writing is None:
         raise JournalError(f"{target.name} was opened to be read only")
@@ -86,7 +86,7 @@ def _open_to_read(store: Store) -> Connection:
 
 
 def _patient(connection: Connection) -> None:
-    """The other side may take its time."""
+    """Disable the connection's time limits, as the other side may take long."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
 
@@ -117,7 +117,7 @@ def _make_room(connection: Connection, name: str) -> None:
 
 
 def count_rows(connection: Connection, table: Table) -> int:
-    """How many rows a table has."""
+    """Return the number of a table's rows."""
     return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
@@ -144,13 +144,13 @@ def _copy(old: Connection, new: Connection, table: Table, progress: CopyProgress
 
 
 def _own(table: Table) -> list[str]:
-    """The columns that name another row of the same table, which may come after this one."""
+    """Return the columns that refer to the same table, possibly to a later row."""
     keys = (key for column in table.columns for key in column.foreign_keys)
     return [key.parent.name for key in keys if key.column.table is table]
 
 
 def _refer(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    """Fill in what those rows say of other rows of their table."""
+    """Fill in references to other rows of the same table."""
     if not rows:
         return
     (key,) = table.primary_key.columns
@@ -161,7 +161,7 @@ def _refer(connection: Connection, table: Table, rows: Sequence[dict[str, Any]])
 
 
 def _put_words(old: Connection, new: Connection, shelf: TextIndex) -> None:
-    """Let the texts be found that were found before; each database has its own way to that."""
+    """Index the texts that were indexed before; each database has its own form for that."""
     key = "rowid" if old.dialect.name == "sqlite" else "id"
     shown = set(old.execute(text(f"SELECT {key} FROM {shelf.value}")).scalars())
     table = tables.lesson if shelf is TextIndex.LESSONS else tables.fact
@@ -198,16 +198,16 @@ def _verify(connection: Connection, copied: dict[str, _Content]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMark:
-    """How far one table is."""
+    """A table's position in numbering its rows."""
 
     last: int
     """The last id that was given; 0 for none."""
     highest: int
-    """The highest that stands there."""
+    """The highest existing id."""
 
 
 def marks(connection: Connection) -> dict[str, TableMark]:
-    """How far each numbered table is."""
+    """Return the position of each numbered table."""
     return {table.name: _mark(connection, table) for table in NUMBERED}
 
 
@@ -217,7 +217,7 @@ def _mark(connection: Connection, table: Table) -> TableMark:
         query = "SELECT seq FROM sqlite_sequence WHERE name = :name"
         last = connection.execute(text(query), {"name": table.name}).scalar() or 0
     else:
-        # Only the sequence itself knows whether its first number was given.
+        # Only the sequence itself tells whether its first number was used.
         sequence = connection.execute(_SEQUENCE, {"name": table.name}).scalar_one()
         query = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"
         last = connection.execute(text(query)).scalar_one()
@@ -225,7 +225,7 @@ def _mark(connection: Connection, table: Table) -> TableMark:
 
 
 def go_on_after(connection: Connection, last: Mapping[str, int]) -> None:
-    """Let each table's next id be above that."""
+    """Make each table's next id higher than that."""
     rows = [{"name": name, "last": number} for name, number in last.items() if number]
     if not rows:
         return

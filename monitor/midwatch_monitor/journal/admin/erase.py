@@ -1,4 +1,4 @@
-"""Everything about a project is deleted: the one exception to append-only."""
+"""Erases everything about a project: the one exception to append-only."""
 
 from datetime import datetime, timedelta
 
@@ -21,13 +21,14 @@ from midwatch_monitor.journal.learned.search import TextIndex
 from midwatch_monitor.records import AttemptTransition, Erasure, Lifecycle, TaskTransition
 
 UNDER_WAY = timedelta(minutes=15)
-"""An attempt that is not over, was claimed, and was claimed or wrote anything within this time is
-under way. One that is silent for longer was left behind; if a process still works at it, that
-process is refused at its next write, as if another had taken the attempt over."""
+"""An attempt is under way if it is not over, was claimed, and was claimed or wrote anything within
+this time. One that is silent for longer was abandoned; if a process still works on it, its next
+write is refused, as if another process had taken the attempt over.
+"""
 
 
 def footprint(connection: Connection, project: str) -> Erasure:
-    """What `forget` would delete; its id is 0, and its time that of the newest entry.
+    """Return what `forget` would delete; its id is 0, and its time that of the newest entry.
 
     Raises UsageError for an unknown project.
     """
@@ -39,7 +40,7 @@ def footprint(connection: Connection, project: str) -> Erasure:
 
 
 def forget(connection: Connection, project: str, *, author: str, at: datetime) -> Erasure:
-    """Delete everything about a project, and write down that it was done."""
+    """Delete everything about a project, and record that it was done."""
     key = _key(connection, project)
     _refuse_under_way(connection, project, key, at)
     values = {"at": at, "author": author, **_counts(connection, key)}
@@ -57,7 +58,7 @@ def _key(connection: Connection, project: str) -> int:
 
 
 def _owned_by(key: int) -> ColumnElement[bool]:
-    """Whether a task is the project's own, or was one in which its guidelines were tried."""
+    """Whether a task belongs to the project, or tried its guidelines."""
     return (tables.task.c.project == key) | (tables.task.c.trial_of == key)
 
 
@@ -97,7 +98,7 @@ def _refuse_under_way(connection: Connection, project: str, key: int, at: dateti
         state = latest(connection, AttemptTransition, attempt=found)
         if state is None or not state.lifecycle.over:
             raise _under_way(f"attempt {found} of {project}")
-    # Between two attempts a task has none that is under way, and its run goes on with it.
+    # Between two attempts a task has none under way, but its run goes on.
     recent = select(entry.c.task).where(entry.c.task.in_(_tasks(key)), entry.c.at >= since)
     for found in connection.execute(recent.distinct()).scalars().all():
         state = latest(connection, TaskTransition, task=found)

@@ -1,8 +1,8 @@
-"""One time for all who share a journal: that of its database, whatever their machines say.
+"""The clock that all users of a journal share: that of its database.
 
-Silence is judged by one process of steps that another has stamped: by two clocks, a healthy
-attempt would look hung, and a hung one healthy. SQLite has no clock of its own: who shares such a
-file is on one machine.
+One process judges the silence of steps that another has stamped: with two clocks, a healthy attempt
+could look hung, and a hung one healthy. SQLite has no clock of its own: all users of such a file
+are on one machine.
 """
 
 import asyncio
@@ -24,24 +24,24 @@ log = logging.getLogger(__name__)
 Clock = Callable[[], datetime]
 
 TUNE_SECONDS = 60.0
-"""How often the difference is measured again: the clocks of machines drift."""
+"""How often the difference is measured again, since clocks of machines drift."""
 _NOTEWORTHY = timedelta(seconds=5)
 
 
 def now() -> datetime:
-    """The present moment of this machine, in UTC."""
+    """Return the current time of this machine, in UTC."""
     return datetime.now(UTC)
 
 
 def monotonic_seconds() -> float:
-    """Seconds since some moment; they go on while the machine sleeps, where it can tell."""
+    """Return seconds from an arbitrary start, including the machine's sleep if possible."""
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
 class JournalClock:
-    """Tells the database's time by what passes here since it was asked. It never goes back."""
+    """Derives the database's time from the time passed since it was read. Never goes back."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class JournalClock:
         *,
         seconds: Callable[[], float] = monotonic_seconds,
     ) -> None:
-        """Set up the clock; it is not right before it is tuned.
+        """Set up the clock; it must be tuned before use.
 
         Args:
-            journal: Whose database is asked.
-            own: This machine's clock, which is read but once: later it may be set.
-            seconds: What passes, by a clock that nobody sets.
+            journal: The journal whose database is asked.
+            own: This machine's clock, read only once: it may be set later.
+            seconds: A monotonic clock.
         """
         self._journal = journal
         self._began = own()
@@ -64,7 +64,7 @@ class JournalClock:
         self._tuned = False
         self._told = datetime.min.replace(tzinfo=UTC)
         self.ahead = timedelta()
-        """How much the database's clock is ahead of ours, as ours was at the beginning."""
+        """How far the database's clock is ahead of ours, as ours was at the beginning."""
 
     def __call__(self) -> datetime:
         self._told = max(self._told, self._here() + self.ahead)
@@ -74,14 +74,14 @@ class JournalClock:
         return self._began + timedelta(seconds=self._seconds() - self._mark)
 
     async def tune(self) -> bool:
-        """Measure the difference; whether the database has a clock. Raises JournalError."""
+        """Measure the difference; return whether the database has a clock. Raises JournalError."""
         asked = self._here()
         theirs = await self._journal.read(_shared_time)
         answered = self._here()
         if theirs is None:
             return False
-        # The database looked at its clock somewhere between the question and the answer. A slow
-        # answer says little: what was known before stands where it does not contradict that.
+        # The database read its clock between the question and the answer. A slow answer is
+        # imprecise: the earlier value is kept if it is consistent with it.
         least, most = theirs - answered, theirs - asked
         before = self.ahead if self._tuned else least + (most - least) / 2
         self.ahead = min(max(before, least), most)
@@ -89,7 +89,7 @@ class JournalClock:
         return True
 
     async def keep(self) -> None:
-        """Measure it again and again, until cancelled."""
+        """Measure it repeatedly, until cancelled."""
         while True:
             await asyncio.sleep(TUNE_SECONDS)
             try:
@@ -102,9 +102,9 @@ class JournalClock:
 async def journal_clock(
     journal: Journal, own: Callable[[], datetime]
 ) -> AsyncGenerator[Callable[[], datetime]]:
-    """The clock that all who share a journal go by, kept right; `own` where that has none.
+    """Provide the clock that all users of a journal share, kept tuned; `own` if it has none.
 
-    Raises JournalError where it cannot be set at all.
+    Raises JournalError if the clock cannot be tuned at all.
     """
     clock = JournalClock(journal, own)
     if not await clock.tune():
@@ -124,5 +124,5 @@ async def journal_clock(
 
 
 def _shared_time(connection: Connection) -> datetime | None:
-    """The database's own time; `None` where it has none."""
+    """Return the database's own time; `None` if it has none."""
     return None if connection.dialect.name == "sqlite" else database_time(connection)

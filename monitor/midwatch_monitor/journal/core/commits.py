@@ -1,9 +1,9 @@
-"""A commit: what is refused, and how the rest is stored, as many rows at once as can be.
+"""Commits: what is refused, and how the rest is stored in as few statements as possible.
 
-Every function here runs in a write transaction: no other writer comes between what it looks up
-and what it then writes. A recorder writes under the incarnation of an attempt's lease, a monitor
-under that of its guard; who writes under an old one is refused. What the commits of one transaction
-were written under is asked at once for all of them.
+All functions here run in a write transaction, so no other writer comes between a lookup and the
+write that follows. A recorder writes under the incarnation of an attempt's lease, a monitor under
+that of its guard; writes under an old one are refused. The incarnations of all commits in a
+transaction are looked up together.
 """
 
 import json
@@ -57,7 +57,7 @@ from midwatch_monitor.records import (
 
 
 def commit(connection: Connection, what: Commit) -> tuple[Entry, ...]:
-    """Store what belongs together. Raises StaleIncarnationError for what comes too late."""
+    """Store one commit. Raises StaleIncarnationError if it comes too late."""
     try:
         (entries,) = commit_all(connection, [what])
     except IntegrityError as error:
@@ -70,7 +70,7 @@ def commit(connection: Connection, what: Commit) -> tuple[Entry, ...]:
 
 
 def commit_all(connection: Connection, given: Sequence[Commit]) -> list[tuple[Entry, ...]]:
-    """Store many commits in their order, or raise for one of them: then none may stay."""
+    """Store many commits in order. If it raises for one of them, none may stay."""
     _require_incarnations(connection, given)
     entries = append(connection, [draft for each in given for draft in each.drafts])
     for each in given:
@@ -106,12 +106,12 @@ _WATCHED = "watched at incarnation {}, not {}: another monitor"
 
 
 def incarnation(connection: Connection, attempt: int) -> int | None:
-    """The one of the attempt's lease; `None` if nobody has claimed it."""
+    """Return the incarnation of the attempt's lease, or `None` if nobody has claimed it."""
     return _incarnations_held(connection, tables.lease, [attempt]).get(attempt)
 
 
 def _require_incarnations(connection: Connection, given: Sequence[Commit]) -> None:
-    """Raise StaleIncarnationError for a commit under a lease or a guard that has another now."""
+    """Raise StaleIncarnationError for a commit whose lease or guard now has another incarnation."""
     leased = {_leases_of(each) for each in given if each.incarnation is not None}
     _require_held(connection, tables.lease, leased, _WRITTEN)
     guarded = {pair for each in given if each.guard is not None for pair in _guards_of(each)}
@@ -119,7 +119,7 @@ def _require_incarnations(connection: Connection, given: Sequence[Commit]) -> No
 
 
 def require_guard(connection: Connection, attempt: int, guard: int) -> None:
-    """Raise StaleIncarnationError where the guard of the attempt has another incarnation now."""
+    """Raise StaleIncarnationError if the attempt's guard now has another incarnation."""
     _require_held(connection, tables.guard, {(attempt, guard)}, _WATCHED)
 
 
@@ -148,7 +148,7 @@ def _guards_of(what: Commit) -> set[tuple[int, int | None]]:
 def _incarnations_held(
     connection: Connection, table: Table, attempts: Collection[int]
 ) -> Mapping[int, int]:
-    """The incarnation of each of the attempts that has one."""
+    """Return the incarnations of the attempts that have one."""
     wanted = list(attempts)
     if connection.dialect.name == "sqlite":
         return dict(
@@ -163,7 +163,7 @@ def _incarnations_held(
 
 @cache
 def _in_sqlite(table: Table) -> str:
-    # A list of any length is one value: the driver knows the statement again.
+    # A list of any length as one value, so that the driver can reuse the statement.
     return (
         f"SELECT attempt, incarnation FROM {table.name} "
         "WHERE attempt IN (SELECT value FROM json_each(?))"
@@ -172,7 +172,7 @@ def _in_sqlite(table: Table) -> str:
 
 @cache
 def _of_one(table: Table) -> Select[int, int]:
-    # Apart from many: PostgreSQL makes a new plan for every list, and keeps the one for a number.
+    # A separate query: PostgreSQL caches the plan for a number, but not for a list.
     return _of(table).where(table.c.attempt == bindparam("of"))
 
 
@@ -192,15 +192,15 @@ _FOLLOWS = {
     EscalationState.ANSWERED: {EscalationState.OPEN},
     EscalationState.CLOSED: {EscalationState.OPEN, EscalationState.ANSWERED},
 }
-"""After which states of an escalation each may stand."""
+"""The states that each state of an escalation may follow."""
 
 _ALONE: frozenset[type[Record]] = (
     frozenset({TaskTransition, AttemptTransition, Escalation}) | index.KINDS
 )
-"""What looks at what stands before it, or changes more than the log."""
+"""Records that depend on earlier ones, or change more than the log."""
 
-# The statements are built once, and the two of most commits are the driver's own: going through
-# SQLAlchemy takes longer than SQLite needs.
+# The statements are built once, and the two in most commits go directly to the driver: SQLAlchemy's
+# overhead is larger than SQLite's own time.
 _LATEST = (
     select(tables.entry.c.body)
     .where(tables.entry.c.kind == bindparam("kind"))
@@ -215,8 +215,8 @@ _CLOSE = update(tables.escalation).where(
 _COLUMNS = "at, kind, task, attempt, seq, body"
 _WIDTH = 6
 _TOGETHER = 100
-"""Rows of one statement of SQLite, which takes 999 values at least."""
-# `%b` is psycopg's for binary: as text an array of texts takes both sides several times as long.
+"""Rows in one SQLite statement, which takes at least 999 values."""
+# `%b` is psycopg's binary format: an array of texts takes both sides several times as long as text.
 _POSTGRESQL = f"""
 INSERT INTO entry ({_COLUMNS})
 SELECT {_COLUMNS} FROM unnest(
@@ -229,9 +229,9 @@ RETURNING id
 def append(
     connection: Connection, drafts: Sequence[Draft], *, opening: bool = False
 ) -> list[Entry]:
-    """Store drafts in their order. Raises StaleIncarnationError for what comes too late.
+    """Store drafts in order. Raises StaleIncarnationError for one that comes too late.
 
-    `opening` is a person's word by which tasks that are over are so no more.
+    With `opening`, a person's message reopens tasks that are over.
     """
     drafts = mask_drafts(connection, drafts)
     if _ALONE.isdisjoint([type(draft.record) for draft in drafts]):
@@ -271,7 +271,7 @@ def _store(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:
 
 
 def _values(dialect: Dialect, drafts: Sequence[Draft]) -> list[object]:
-    """What stands in the columns of all drafts, one after the other."""
+    """Return the column values of all drafts, one after the other."""
     stored = _moment_encoder(dialect)
     values: list[object] = []
     at: datetime | None = None
@@ -287,7 +287,7 @@ def _values(dialect: Dialect, drafts: Sequence[Draft]) -> list[object]:
 
 @cache
 def _moment_encoder(dialect: Dialect) -> Callable[[datetime], object]:
-    """How the database's driver is given a moment."""
+    """Return a function that converts a time for the database's driver."""
     processor = UtcTime().dialect_impl(dialect).bind_processor(dialect)
     if processor is None:
         raise JournalError(f"moments cannot be stored in {dialect.name}")
@@ -302,10 +302,10 @@ def _moment_encoder(dialect: Dialect) -> Callable[[datetime], object]:
 
 
 def _into_sqlite(connection: Connection, values: Sequence[object]) -> Iterable[int]:
-    """Insert rows; their ids, which follow one another because nobody else writes meanwhile.
+    """Insert rows and return their ids, which are consecutive as nobody else writes meanwhile.
 
-    One statement for many rows: with one for each, the thread would wait after each of them until
-    the event loop's lets it go on, which is up to 5 ms.
+    Many rows go into one statement: with one statement each, the thread would wait up to 5 ms after
+    every row for the event loop's thread.
     """
     last = 0
     for begin in range(0, len(values), _TOGETHER * _WIDTH):
@@ -320,7 +320,7 @@ def _sqlite(rows: int) -> str:
 
 
 def _into_postgresql(connection: Connection, values: Sequence[object]) -> Iterable[int]:
-    """Insert rows; their ids, which rise in the order of the rows, perhaps with gaps."""
+    """Insert rows and return their ids, which rise in the order of the rows, perhaps with gaps."""
     columns = tuple(list(values[place::_WIDTH]) for place in range(_WIDTH))
     return sorted(connection.exec_driver_sql(_POSTGRESQL, columns).scalars())
 
@@ -340,7 +340,7 @@ def _refuse(connection: Connection, draft: Draft) -> None:
 def latest(
     connection: Connection, word: type[R], *, task: int | None = None, attempt: int | None = None
 ) -> R | None:
-    """The newest record of a kind of a task or of an attempt; `None` where none can be read."""
+    """Return the newest record of a kind for a task or an attempt; `None` if none can be read."""
     query, of, whose = _OF_TASK, task, f"task {task}"
     if attempt is not None:
         query, of, whose = _OF_ATTEMPT, attempt, f"attempt {attempt}"
@@ -350,7 +350,7 @@ def latest(
 
 
 def refuse_late(connection: Connection, *, task: int, attempt: int | None = None) -> None:
-    """Over is over: nothing follows a completed, failed, canceled or rejected status."""
+    """Refuse any state after a final one: completed, failed, canceled or rejected."""
     if attempt is None:
         state, what = latest(connection, TaskTransition, task=task), f"task {task}"
     else:
@@ -362,7 +362,7 @@ def refuse_late(connection: Connection, *, task: int, attempt: int | None = None
 
 
 def _move_on(connection: Connection, escalation: Escalation, draft: Draft) -> None:
-    """An escalation is answered once and closed once, whoever else thinks that it is still open."""
+    """Refuse to answer or close an escalation twice."""
     before = latest(connection, Escalation, attempt=draft.attempt)
     if (
         before is not None
@@ -375,18 +375,18 @@ def _move_on(connection: Connection, escalation: Escalation, draft: Draft) -> No
 
 
 TURNS: tuple[type[Record], ...] = (TaskTransition, AttemptTransition, Intervention, Delivery)
-"""The records by which it shows what can be done about a task."""
+"""The records that decide what can be done about a task."""
 
 
 def is_answer(draft: Draft) -> bool:
-    """Whether a draft answers a worker, or says whether an intervention may take effect. Pure."""
+    """Whether a draft answers a worker, or approves or rejects an intervention. Pure."""
     return _petition(draft.record) is not None or _settles(draft.record) is not None
 
 
 def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | None:
-    """Store it unless it answers what was answered already; `None` where it does.
+    """Store a commit unless it answers something already answered; then return `None`.
 
-    An answer that was rejected, also by what is stored here, is none.
+    Rejected answers do not count, including those rejected by this commit.
     """
     rejected = {each for draft in what.drafts if (each := _rejects(draft.record)) is not None}
     for draft in what.drafts:
@@ -409,13 +409,13 @@ def _answered(connection: Connection, draft: Draft, petition: int, rejected: set
 
 
 def _stamped(connection: Connection, draft: Draft, held: int) -> bool:
-    """Whether an intervention waits no more."""
+    """Whether an intervention was decided or delivered."""
     since = _since(connection, draft, held)
     return any(isinstance(each, Delivery) and each.intervention == held for _, each in since)
 
 
 def _since(connection: Connection, draft: Draft, id: int) -> list[tuple[int, Record | None]]:
-    """What was said to the attempt of a draft since an entry, and became of it; with ids."""
+    """Return interventions and deliveries of a draft's attempt since an entry, with ids."""
     entry = tables.entry
     kinds = [kind_of(Intervention), kind_of(Delivery)]
     query = select(entry.c.id, entry.c.kind, entry.c.body).where(
@@ -428,19 +428,19 @@ def _since(connection: Connection, draft: Draft, id: int) -> list[tuple[int, Rec
 
 
 def _petition(record: Record) -> int | None:
-    """What of a worker's a record answers."""
+    """Return the id of the worker request that a record answers."""
     return record.petition if isinstance(record, Intervention) else None
 
 
 def _settles(record: Record) -> int | None:
-    """The intervention that a record approves or turns down."""
+    """Return the id of the intervention that a record approves or rejects."""
     if isinstance(record, Delivery) and record.state is DeliveryState.APPROVED:
         return record.intervention
     return _rejects(record)
 
 
 def _rejects(record: object) -> int | None:
-    """The intervention that a record turns down."""
+    """Return the id of the intervention that a record rejects."""
     if isinstance(record, Delivery) and record.state is DeliveryState.REJECTED:
         return record.intervention
     return None
@@ -449,9 +449,9 @@ def _rejects(record: object) -> int | None:
 def commit_unmoved(
     connection: Connection, what: Commit, *, task: int, after: int
 ) -> tuple[Entry, ...] | None:
-    """Store it unless the task has moved since an entry; `None` where it has.
+    """Store a commit unless the task has changed since an entry; then return `None`.
 
-    So it does not begin, or go on with another attempt, between the look and the word.
+    This way a task cannot begin, or go on with another attempt, between a look and the write.
     """
     return None if _moved(connection, task, after) else commit(connection, what)
 
@@ -459,10 +459,10 @@ def commit_unmoved(
 def reopen(
     connection: Connection, order: Draft, states: Sequence[Draft], *, step: int, after: int
 ) -> tuple[Entry, ...] | None:
-    """Store the restart of an attempt that is over, and the states of the tasks that it opens.
+    """Store the restart of an attempt that is over, and the states of the tasks it reopens.
 
-    It is delivered at once: nobody is at work there who could stamp it. `step` is the attempt's
-    last. `None` where its task has moved since an entry.
+    It is stored as delivered, since no worker is there to stamp it. `step` is the attempt's last
+    step. Returns `None` if its task has changed since an entry.
     """
     if _moved(connection, order.task, after):
         return None
@@ -472,7 +472,7 @@ def reopen(
 
 
 def _moved(connection: Connection, task: int, after: int) -> bool:
-    """Whether a task, or an attempt at it, is not as it was after an entry."""
+    """Whether a task, or an attempt at it, has changed since an entry."""
     entry = tables.entry
     newer = select(entry.c.id).where(
         entry.c.task == task,

@@ -1,7 +1,7 @@
-"""A record as the journal stores it: the name of its kind and JSON, masked on its way in and out.
+"""Records as stored in the journal: a kind's name and JSON, masked when written and when read.
 
-A row that cannot be read is named once, and the others are read. That is a row of a kind which
-only a newer Midwatch knows, too: it may write beside this one.
+An unreadable row is reported once, and the others are still read. Rows of kinds that only a newer
+Midwatch knows are treated likewise: it may write to the same journal.
 """
 
 import dataclasses
@@ -102,12 +102,12 @@ _WORDS = {kind: word for word, kind in _KINDS.items()}
 
 
 def kind_of(word: type[Record]) -> str:
-    """The name of a kind of record, as it stands in the journal and in hints."""
+    """Return the name of a kind of record, as used in the journal and in hints."""
     return _KINDS[word]
 
 
 def hint_of(entry: Entry) -> Hint:
-    """What the bus says of an entry: that it is there, and where to look."""
+    """Return the bus hint for an entry: that it exists, and where to look."""
     record = entry.record
     step, note = None, ""
     if isinstance(record, Step):
@@ -125,12 +125,12 @@ def hint_of(entry: Entry) -> Hint:
 
 
 def record_json(record: Record) -> str:
-    """A record as JSON, with every field that says something: a default may change, `None` not."""
+    """Return a record as JSON with all fields except `None`: defaults may change later."""
     try:
         body = _serializer(type(record)).to_json(record, exclude_none=True, warnings=False)
     except PydanticSerializationError:
         return _encode_forced(record)
-    # Made of its type, a number that is none is `null`. So is `null` within a text, rarely.
+    # Encoding by type writes NaN as `null`. A text may contain `null` too, rarely.
     return (body if b":null" not in body else _exact(record)).decode()
 
 
@@ -152,7 +152,7 @@ def _names(word: type[Record]) -> tuple[str, ...]:
 
 
 def _encode_forced(record: Record) -> str:
-    # The output of a command may hold half a surrogate pair, which UTF-8 cannot say.
+    # A command's output may contain an unpaired surrogate, which UTF-8 cannot encode.
     text = json.dumps(dataclasses.asdict(record), default=_plain, ensure_ascii=False)
     return text.encode("utf-8", "replace").decode()
 
@@ -164,18 +164,18 @@ def _plain(value: object) -> str:
 
 
 def read(kind: str, body: str) -> Record:
-    """The record that `record_json` made into JSON.
+    """Return the record in JSON made by `record_json`.
 
     Raises JournalTooNewError for a kind that this version does not know, and JournalCorruptError
-    for a body that is no such record.
+    for an invalid body.
     """
     if kind not in _WORDS:
         raise JournalTooNewError(f"the journal holds a {kind!r}: a newer Midwatch wrote it")
     try:
         return _adapter(kind).validate_json(body)
     except ValidationError as error:
-        # Without what stands there, which may be anything a worker or a model wrote: an error goes
-        # to logs. The cause would be printed with it.
+        # Without the content, which a worker or a model may have written, because errors go to
+        # logs; and without the cause, which would be printed too.
         faults = "; ".join(map(_fault, error.errors(include_input=False, include_url=False)))
         raise JournalCorruptError(f"the journal holds a broken {kind!r}: {faults}") from None
 
@@ -191,12 +191,12 @@ def _adapter(kind: str) -> TypeAdapter[Record]:
 
 
 NO_MORE = Secrets()
-"""What is known by its shape or name is masked, and no value besides."""
+"""Masks by shape and by name, without known values."""
 _OPTION = "midwatch_masker"
 
 
 def use_masker(store: Store, secrets: Secrets) -> Masker:
-    """Let every connection of a store mask with the key of the journal."""
+    """Make every connection of a store mask with the journal's key."""
     masker = Masker(secrets, store.mask_key or token_bytes())
     for engine in (store.writing, store.reading):
         if engine is not None:
@@ -205,7 +205,7 @@ def use_masker(store: Store, secrets: Secrets) -> Masker:
 
 
 def mask_drafts(connection: Connection, drafts: Sequence[Draft]) -> Sequence[Draft]:
-    """Drafts without secrets. What has a `seq` is the recorder's, which has masked it already."""
+    """Return drafts without secrets. Drafts with a `seq` were already masked by the recorder."""
     record = _masker(connection).record
     return [
         draft
@@ -216,12 +216,12 @@ def mask_drafts(connection: Connection, drafts: Sequence[Draft]) -> Sequence[Dra
 
 
 def mask_record(connection: Connection, record: Record) -> Record:
-    """A record as it is given out: an older Midwatch masked nothing."""
+    """Return a record masked for reading: an older Midwatch masked nothing."""
     return _masker(connection).record(record)
 
 
 def mask_text(connection: Connection, text: str) -> str:
-    """A text that stands in no record, without secrets."""
+    """Return a text outside of records, masked."""
     return _masker(connection).text(text)
 
 
@@ -232,23 +232,23 @@ def _masker(connection: Connection) -> Masker:
 
 @cache
 def _own() -> Masker:
-    """For a store that is used without a journal."""
+    """Return the masker for a store that is used without a journal."""
     return Masker(Secrets(), token_bytes())
 
 
 log = logging.getLogger(__name__)
 
 PART = "journal"
-"""Whose fault it is called where an entry cannot be read."""
+"""The part that a fault names if an entry cannot be read."""
 _MOST_NAMED = 50
-"""Rows that one process names: `midwatch db check` knows them all."""
+"""Number of rows that one process reports; `midwatch db check` lists all."""
 _named: set[tuple[str, str]] = set()
 
 R = TypeVar("R", bound=Record)
 
 
 def pass_over(connection: Connection, name: str, why: str) -> None:
-    """Name a row of a journal, unless that was done."""
+    """Report a row of a journal, once."""
     row = (str(connection.engine.url), name)
     if row in _named or len(_named) > _MOST_NAMED:
         return
@@ -260,9 +260,9 @@ def pass_over(connection: Connection, name: str, why: str) -> None:
 
 
 def record_in(connection: Connection, name: str, kind: str, body: str) -> Record | Fault:
-    """The record of a row; a fault that names the row in place of one that cannot be read.
+    """Return the record of a row, or a fault that names the row if it cannot be read.
 
-    So it has its place among the entries, whoever counts or follows them.
+    The fault keeps the row's place among the entries, for whoever counts or follows them.
     """
     try:
         return mask_record(connection, read(kind, body))
@@ -272,7 +272,7 @@ def record_in(connection: Connection, name: str, kind: str, body: str) -> Record
 
 
 def record_of(connection: Connection, name: str, word: type[R], body: str | None) -> R | None:
-    """The record of a row that is one of a kind; `None` where it is missing or cannot be read."""
+    """Return a row's record of a known kind; `None` if it is missing or unreadable."""
     record = None if body is None else record_in(connection, name, kind_of(word), body)
     return record if isinstance(record, word) else None
 
@@ -280,9 +280,9 @@ def record_of(connection: Connection, name: str, word: type[R], body: str | None
 def rows_of(
     connection: Connection, query: Select[*tuple[Any, ...]], word: type[R], limit: int | None = None
 ) -> list[tuple[Row[Any], R]]:
-    """The rows of a query with their records, at most `limit` that can be read.
+    """Yield the rows of a query with their records, at most `limit` readable ones.
 
-    It asks for each row's `entry` and `body`, in an order.
+    The query must select each row's `entry` and `body`, in an order.
     """
     found: list[tuple[Row[Any], R]] = []
     seen = 0

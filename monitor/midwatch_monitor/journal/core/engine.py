@@ -1,4 +1,4 @@
-"""How a journal's database is opened, and what its errors mean."""
+"""Opens a journal's database, and explains its errors."""
 
 import os
 import re
@@ -44,26 +44,26 @@ if TYPE_CHECKING:
 
 
 READERS = 4
-"""Connections that read at the same time."""
+"""Number of concurrent reading connections."""
 BUSY_SECONDS = 10
 """How long a transaction waits for another process."""
 FOLDER = ".midwatch"
-"""The folder that Midwatch makes for itself, and keeps out of git."""
+"""The folder that Midwatch makes for itself, and excludes from git."""
 _SLASHES = re.compile(r"(postgres\w*|sqlite|mysql)(\+\w+)?:/?[^/]")
-"""A URL that lacks slashes; it would be taken for the path of a file."""
+"""A URL with too few slashes, which would be taken for a file path."""
 LOCK = 0x6D696477
-"""PostgreSQL's advisory lock of the journal's writers."""
+"""PostgreSQL's advisory lock for writers of a journal."""
 
 
 class Access(StrEnum):
     """What a journal is opened for."""
 
     CREATE = "create"
-    """To write; made if there is none."""
+    """Write, and create it if it does not exist."""
     WRITE = "write"
-    """To write what exists."""
+    """Write to an existing journal."""
     READ = "read"
-    """Only to read what exists."""
+    """Read an existing journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,29 +71,29 @@ class Store:
     """An open database."""
 
     name: str
-    """What people call it: the file, or the URL without its password."""
+    """The file, or the URL without its password."""
     writing: Engine | None
-    """`None` where it is only read."""
+    """`None` if only reading."""
     reading: Engine | None
-    """`None` in memory: there is one connection, and the writer reads too."""
+    """`None` in memory: there is a single connection, and the writer reads too."""
     lines: "Lines | None" = None
-    """The connections to a server; `None` in SQLite."""
+    """The connections to a server; `None` for SQLite."""
     mask_key: bytes = b""
-    """The journal's key of the marks in the place of secrets, where it has one."""
+    """The journal's key for marks of masked secrets, if it has one."""
 
     @property
     def reader(self) -> Engine:
-        """What is read by: the writer's in memory."""
+        """The engine for reading; in memory, the writer's."""
         engine = self.reading or self.writing
         assert engine is not None  # no store has neither
         return engine
 
     def flush(self) -> None:
-        """Let SQLite write its log into the file, and empty it: old pages stand there too."""
+        """Make SQLite copy its log into the file and truncate it, as it holds old pages."""
         engine = self.writing
         if engine is None or self.reading is None or engine.dialect.name != "sqlite":
             return
-        # Not through SQLAlchemy: it would begin a transaction, in which SQLite refuses this.
+        # Not through SQLAlchemy, which would begin a transaction, in which SQLite refuses this.
         connection = engine.raw_connection()
         try:
             connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -103,9 +103,9 @@ class Store:
             connection.close()
 
     def keep_private(self) -> None:
-        """A journal of an older Midwatch, and what SQLite keeps beside it, could be read by others.
+        """Restrict a journal, and SQLite's files beside it, to their owner; older versions did not.
 
-        Only of what is known to be a journal: the rights to other files are not ours to change.
+        Call this only for a confirmed journal: permissions of other files are not ours to change.
         """
         if self.lines is not None or self.reading is None:
             return
@@ -115,7 +115,7 @@ class Store:
         keep_private([*folder, *beside])
 
     def cut(self) -> None:
-        """End the connections to a server that does not answer; those who wait there fail."""
+        """Cut connections to a server that does not answer; whoever waits for them fails."""
         if self.lines is not None:
             self.lines.cut()
 
@@ -129,7 +129,7 @@ class Store:
 
 
 def connect(location: str | Path, access: Access, synchronous: Synchronous) -> Store:
-    """Connect to a journal at a path, `:memory:` or a SQLAlchemy URL; touches no table."""
+    """Connect to a journal at a path, `:memory:` or a SQLAlchemy URL, without touching tables."""
     url = url_of(location)
     if not url.drivername.startswith("sqlite"):
         return _elsewhere(url, access)
@@ -143,9 +143,9 @@ def connect(location: str | Path, access: Access, synchronous: Synchronous) -> S
 
 
 def require_location(location: str | Path) -> Path | None:
-    """The file of a journal that is there already; nothing is made, and no server is asked.
+    """Return the file of an existing journal; nothing is created, and no server is asked.
 
-    Raises JournalError where none can be: the folder of a new one must be one that can be made.
+    Raises JournalError if no journal is possible there, such as in a folder that cannot be made.
     """
     url = url_of(location)
     if not url.drivername.startswith("sqlite"):
@@ -166,17 +166,17 @@ def require_location(location: str | Path) -> Path | None:
 
 
 def is_url(location: str) -> bool:
-    """Whether it was meant to be a URL, not the path of a file."""
+    """Whether a location is meant as a URL and not as a file path."""
     return "://" in location or _SLASHES.match(location) is not None
 
 
 def url_name(url: URL) -> str:
-    """What people call a database: the URL without password and options."""
+    """Return a database's URL without password and options."""
     return url.set(query={}).render_as_string(hide_password=True)
 
 
 def url_of(location: str | Path) -> URL:
-    """The URL of a journal at a path or a URL. Raises JournalAccessError for one that is none."""
+    """Return the URL of a journal at a path or URL. Raises JournalAccessError if it is invalid."""
     if not isinstance(location, str) or not is_url(location):
         return URL.create("sqlite", database=str(location))
     if "://" not in location:
@@ -188,9 +188,9 @@ def url_of(location: str | Path) -> URL:
     try:
         url = make_url(location)
     except (ArgumentError, ValueError):
-        # Their text may have a part of a password in it.
+        # Their text may contain a part of a password.
         raise unreadable from None
-    # After the first @ comes the host: where another follows, a part of a password stands there.
+    # The host follows the first @; if there is another @, a part of a password is in between.
     host = location.partition("@")[2]
     doubtful = "@" in host.partition("?")[0] or "@" in host.partition("=")[0]
     if doubtful and not url.drivername.startswith("sqlite"):
@@ -219,7 +219,7 @@ def _elsewhere(url: URL, access: Access) -> Store:
 
 
 def _require(path: Path, access: Access) -> None:
-    """See to it that a SQLite file can stand at `path`, or say why it cannot."""
+    """Ensure that a SQLite file can be at `path`, or raise the reason."""
     if path.is_dir():
         raise JournalAccessError(
             f"{path} is a folder, not a journal: name a file in it, such as {path / 'journal.db'}"
@@ -244,7 +244,7 @@ def _require(path: Path, access: Access) -> None:
 
 
 def _require_rights(path: Path, access: Access) -> None:
-    """Raise JournalAccessError where this user may not do with a file what it is opened for."""
+    """Raise JournalAccessError if this user lacks the rights for the access."""
     if not os.access(path, os.R_OK):
         raise JournalAccessError(f"{path} may not be read by this user: see its permissions")
     if access is not Access.READ and not os.access(path, os.W_OK):
@@ -262,7 +262,7 @@ def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
     if access is Access.READ:
         return Store(name=name, writing=None, reading=reading)
     writing = create_engine(url, pool_size=1)
-    # What is deleted is overwritten: only erasure deletes, and the merging of the words' index.
+    # Overwrite deleted rows: only erasure deletes, and merging the index of words.
     pragmas += [f"PRAGMA synchronous={synchronous.value}", "PRAGMA secure_delete=ON"]
     _prepare(writing, "BEGIN IMMEDIATE", pragmas)
     event.listen(writing, "connect", _to_wal)
@@ -270,11 +270,11 @@ def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
 
 
 def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
-    """Let SQLAlchemy, not the driver, begin transactions: the driver's own begin too late."""
+    """Let SQLAlchemy begin transactions instead of the driver, which begins them too late."""
 
     def on_connect(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
         connection.isolation_level = None
-        # Half a character must not stop whoever reads the row: `midwatch db check` names it.
+        # Invalid UTF-8 must not prevent reading the row: `midwatch db check` reports it.
         connection.text_factory = _text
         for pragma in pragmas:
             connection.execute(pragma)
@@ -291,9 +291,9 @@ def _text(stored: bytes) -> str:
 
 
 def _to_wal(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
-    """Let readers go on while one writes; the file keeps this.
+    """Switch the file to WAL, permanently, so that readers are not blocked by a writer.
 
-    SQLite does not wait here while others open the same new file: it must be asked again.
+    SQLite does not wait here if others open the same new file, so it is retried.
     """
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
@@ -309,7 +309,7 @@ def _to_wal(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None
 
 @contextmanager
 def transaction(engine: Engine) -> Generator[Connection]:
-    """One write transaction. Others wait for it, so that ids are committed in their order."""
+    """Run one write transaction. Others wait, so that ids are committed in order."""
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
@@ -317,16 +317,16 @@ def transaction(engine: Engine) -> Generator[Connection]:
 
 
 def parts(ids: Iterable[int], most: int = 5_000) -> Iterator[list[int]]:
-    """Ids in their order, without doubles, some at a time: a statement takes so many values."""
+    """Yield sorted distinct ids in batches: a statement takes a limited number of values."""
     wanted = sorted(set(ids))
     for first in range(0, len(wanted), most):
         yield wanted[first : first + most]
 
 
 def database_time(connection: Connection) -> datetime:
-    """The present moment, by the clock that all who share the database go by.
+    """Return the time of the clock that all users of the database share.
 
-    SQLite has none of its own: who shares such a file is on one machine.
+    SQLite has none of its own: all users of such a file are on one machine.
     """
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
@@ -335,7 +335,7 @@ def database_time(connection: Connection) -> datetime:
 
 @contextmanager
 def explain_errors(name: str, waited: float = 0) -> Generator[None]:
-    """Raise what the database raises as what it means for the journal called `name`."""
+    """Raise database errors as errors of the journal called `name`."""
     try:
         yield
     except SQLAlchemyError as error:
@@ -343,9 +343,9 @@ def explain_errors(name: str, waited: float = 0) -> Generator[None]:
 
 
 def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalError:
-    """What an error of the database means for the journal called `name`.
+    """Return the journal error that a database error stands for.
 
-    `waited` says for how many seconds it has been tried, where that may help.
+    `waited` is the number of seconds it was retried, if that may help.
     """
     match _code(error):
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
@@ -370,7 +370,7 @@ def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> Journ
 
 
 def _explain_served(error: SQLAlchemyError, name: str, waited: float) -> JournalError:
-    """What an error means that no other program or disk is the cause of."""
+    """Return the meaning of an error that is not caused by another program or by the disk."""
     reason = _reason(error)
     if _code(error) == "42501":
         return JournalAccessError(f"{name}: {reason}; {advice_on(reason)}")
@@ -386,7 +386,7 @@ def _explain_served(error: SQLAlchemyError, name: str, waited: float) -> Journal
 
 
 def _reason(error: SQLAlchemyError) -> str:
-    """What the database said, in one line and without the statement."""
+    """Return the database's message in one line, without the statement."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     return " ".join(str(cause).split())
 
@@ -396,7 +396,7 @@ def _for(seconds: float) -> str:
 
 
 def is_hopeless(error: Exception) -> bool:
-    """Whether a failed transaction is to be given up as a whole, not tried again in parts.
+    """Whether a failed transaction should be given up as a whole instead of being split.
 
     A lock has been waited for already.
     """
@@ -404,14 +404,14 @@ def is_hopeless(error: Exception) -> bool:
 
 
 def is_duplicate(error: DBAPIError) -> bool:
-    """Whether a row was refused because its key is taken."""
+    """Whether a row was refused because its key exists."""
     extended = getattr(error.orig, "sqlite_errorcode", None)
     taken = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
     return extended in taken or _code(error) == "23505"
 
 
 def _code(error: SQLAlchemyError) -> int | str | None:
-    """SQLite's primary result code, or the SQLSTATE of another database."""
+    """Return SQLite's primary result code, or another database's SQLSTATE."""
     if not isinstance(error, DBAPIError):
         return None
     extended = getattr(error.orig, "sqlite_errorcode", None)
@@ -423,9 +423,9 @@ def _code(error: SQLAlchemyError) -> int | str | None:
 def execute_in_sqlite(
     connection: Connection, statement: str, values: Sequence[object] = ()
 ) -> sqlite3.Cursor:
-    """Have SQLite do one statement of every commit, in a transaction that SQLAlchemy has begun.
+    """Execute a frequent statement directly in SQLite, in a transaction begun by SQLAlchemy.
 
-    SQLAlchemy takes several times as long as SQLite itself. Errors are raised as it raises them.
+    SQLAlchemy takes several times as long as SQLite itself. Errors are raised as SQLAlchemy would.
     """
     own = connection.connection.dbapi_connection
     if not isinstance(own, sqlite3.Connection):

@@ -31,11 +31,11 @@ from midwatch_monitor.secrets.masking import Secrets
 P = ParamSpec("P")
 T = TypeVar("T")
 _PAGE = 1_000
-"""Entries of one answer, where nobody asks for another number."""
+"""Default number of entries returned at once."""
 
 
 class JournalPart:
-    """Reads and writes about one thing, under one name: see `read_method` and `write_method`."""
+    """Reads and writes about one subject: see `read_method` and `write_method`."""
 
     def __init__(self, journal: "Journal") -> None:
         self.journal = journal
@@ -44,7 +44,9 @@ class JournalPart:
 def write_method(
     do: Callable[Concatenate[Connection, P], T],
 ) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
-    """A function of a write transaction as a method of the journal, or of a part of it."""
+    """Turn a function that runs in a write transaction into a method of the journal or a part of
+    it.
+    """
 
     async def method(of: "Journal | JournalPart", *args: P.args, **kwargs: P.kwargs) -> T:
         return await (of if isinstance(of, Journal) else of.journal).write(do, *args, **kwargs)
@@ -56,7 +58,7 @@ def write_method(
 def read_method(
     ask: Callable[Concatenate[Connection, P], T],
 ) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
-    """A question to the database as a method of the journal, or of a part of it."""
+    """Turn a query function into a method of the journal or a part of it."""
 
     async def method(of: "Journal | JournalPart", *args: P.args, **kwargs: P.kwargs) -> T:
         return await (of if isinstance(of, Journal) else of.journal).read(ask, *args, **kwargs)
@@ -66,12 +68,12 @@ def read_method(
 
 
 class Journal:
-    """An open journal. Awaiting a write means that it is committed.
+    """An open journal. When a write has been awaited, it is committed.
 
-    One thread writes, and groups what is queued into one transaction; a few others read at the
-    same time. Several processes may use the same file. Every method raises a JournalError when
-    the database cannot do it; the journal stays usable, and what was committed stays. Of a write
-    whose await was canceled nobody knows whether it was committed.
+    One thread writes, and groups queued commits into one transaction; a few others read at the same
+    time. Several processes may use the same file. Every method raises a JournalError if the
+    database fails; the journal stays usable, and committed entries stay. If an awaited write is
+    cancelled, it is unknown whether it was committed.
     """
 
     def __init__(
@@ -110,16 +112,16 @@ class Journal:
         patience_seconds: float = PATIENCE_SECONDS,
         secrets: Secrets = NO_MORE,
     ) -> Self:
-        """Open the journal at a path, `:memory:` or a SQLAlchemy URL, to read and to write.
+        """Open the journal at a path, `:memory:` or a SQLAlchemy URL, for reading and writing.
 
-        Makes the file and its folder, unless `create` is off: then there must be a journal. An
-        older file is brought up to date; an older database in PostgreSQL is only by
-        `midwatch db upgrade`. Raises JournalTooNewError, JournalCorruptError, JournalReadOnlyError
-        or JournalError.
+        Creates the file and its folder, unless `create` is false: then there must be a journal. An
+        older file is upgraded; an older PostgreSQL database is upgraded only by `midwatch db
+        upgrade`. Raises JournalTooNewError, JournalCorruptError, JournalReadOnlyError or
+        JournalError.
 
-        Once it is open, a lost connection to PostgreSQL is waited for `patience_seconds` long:
-        a write or read then only takes longer. Here at the opening it is waited for a short time.
-        `secrets` are masked in whatever is recorded and read.
+        Once it is open, a lost connection to PostgreSQL is waited for up to `patience_seconds`:
+        writes and reads then just take longer. During opening it is waited for only briefly.
+        `secrets` are masked in everything that is recorded and read.
         """
         access = Access.CREATE if create else Access.WRITE
         store = await asyncio.to_thread(open_store, location, access, synchronous, patience_seconds)
@@ -133,16 +135,16 @@ class Journal:
         patience_seconds: float = PATIENCE_SECONDS,
         secrets: Secrets = NO_MORE,
     ) -> Self:
-        """Open an existing journal and change nothing: every write raises JournalReadOnlyError."""
+        """Open an existing journal read-only: every write raises JournalReadOnlyError."""
         store = await asyncio.to_thread(
             open_store, location, Access.READ, Synchronous.NORMAL, patience_seconds
         )
         return cls(store, patience_seconds=patience_seconds, secrets=secrets)
 
     async def close(self) -> None:
-        """Finish the writes that are under way and close every connection; again is no error.
+        """Finish the writes under way and close all connections; may be called again.
 
-        Writes fail for which PostgreSQL does not answer within seconds.
+        Writes that PostgreSQL does not answer within seconds fail.
         """
         self._closed = True
         await asyncio.to_thread(self._shut)
@@ -155,7 +157,7 @@ class Journal:
         self._store.close()
 
     def _seconds_stuck(self) -> float:
-        """For how many seconds the database has not answered."""
+        """Return the seconds for which the database has not answered."""
         return max(each.stuck for each in (self._reader, self._writer) if each is not None)
 
     async def __aenter__(self) -> Self:
@@ -171,12 +173,12 @@ class Journal:
 
     @property
     def name(self) -> str:
-        """What people call it: the file, or the URL without its password."""
+        """The file, or the URL without its password."""
         return self._store.name
 
     @property
     def transactions(self) -> int:
-        """Transactions since it was opened; fewer than the commits where those were grouped."""
+        """Transactions since it was opened; fewer than the commits if those were grouped."""
         return 0 if self._writer is None else self._writer.transactions
 
     add_run = write_method(work.add_run)
@@ -186,56 +188,56 @@ class Journal:
     open_escalation = write_method(work.open_escalation)
 
     async def commit(self, commit: Commit) -> tuple[Entry, ...]:
-        """Store what belongs together, all or nothing; its entries, in the order of the drafts.
+        """Store a commit, all or nothing; return its entries in the order of the drafts.
 
         Raises StaleIncarnationError if another process has taken the attempt over or has written
-        the same `seq`, message or result, or if a state would follow one that is over; also for a
-        mark on guidelines that somebody else decided on, and for a chore that is done already.
-        An escalation among the drafts that is closed lets its attempt have a new one.
+        the same `seq`, message or result, or if a state would follow a final one; also for a mark
+        on guidelines that somebody else decided about, and for a chore that is already done. A
+        closed escalation among the drafts lets its attempt have a new one.
         """
         if self._writer is None:
             raise self._read_only
-        # Whoever is canceled meanwhile has numbered its records: not to write them leaves a gap.
+        # A cancelled caller has already numbered its records: they are written to avoid a gap.
         return await self._gathering.add(commit)
 
     async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
-        """Commit unless that answers what was answered already; `None` where it does."""
+        """Store a commit unless it answers something already answered; then return `None`."""
         if any(commits.is_answer(draft) for draft in commit.drafts):
             return await self.write(commits.commit_answer, commit)
         return await self.commit(commit)
 
     async def runs(self, after: int = 0) -> list[Run]:
-        """All runs with an id above `after`, oldest first."""
+        """Return all runs with an id above `after`, oldest first."""
         return await self.read(work.runs, tables.run.c.id > after)
 
     async def run(self, run: int) -> Run:
-        """The run with that id. Raises JournalError if there is none."""
+        """Return the run with that id. Raises JournalError if there is none."""
         found = await self.read(work.runs, tables.run.c.id == run)
         return self._only(found, f"run {run}")
 
     async def tasks(self, run: int) -> list[Task]:
-        """The tasks of a run, in the order in which they were added."""
+        """Return the tasks of a run, in the order they were added."""
         return await self.read(work.tasks, tables.task.c.run == run)
 
     async def task(self, task: int) -> Task:
-        """The task with that id. Raises JournalError if there is none."""
+        """Return the task with that id. Raises JournalError if there is none."""
         found = await self.read(work.tasks, tables.task.c.id == task)
         return self._only(found, f"task {task}")
 
     async def tasks_with(self, ids: Collection[int]) -> list[Task]:
-        """The tasks with these ids, as far as there are any; a page's worth, not thousands."""
+        """Return the existing tasks with these ids; for a page of ids, not thousands."""
         return await self.read(work.tasks, tables.task.c.id.in_(ids))
 
     async def attempts(self, task: int) -> list[Attempt]:
-        """The attempts of a task, oldest first."""
+        """Return the attempts of a task, oldest first."""
         return await self.read(work.attempts, tables.attempt.c.task == task)
 
     async def attempts_with(self, ids: Collection[int]) -> list[Attempt]:
-        """The attempts with these ids, as far as there are any; a page's worth, not thousands."""
+        """Return the existing attempts with these ids; for a page of ids, not thousands."""
         return await self.read(work.attempts, tables.attempt.c.id.in_(ids))
 
     async def attempt(self, attempt: int) -> Attempt:
-        """The attempt with that id. Raises JournalError if there is none."""
+        """Return the attempt with that id. Raises JournalError if there is none."""
         found = await self.read(work.attempts, tables.attempt.c.id == attempt)
         return self._only(found, f"attempt {attempt}")
 
@@ -249,9 +251,9 @@ class Journal:
         kinds: Sequence[type[Record]] = (),
         limit: int = _PAGE,
     ) -> list[Entry]:
-        """The first `limit` entries with an id above `after`, of one attempt, task or run.
+        """Return the first `limit` entries with an id above `after`, of one attempt, task or run.
 
-        Without `kinds`, of every kind. A follower asks again after the last id that it got.
+        Without `kinds`, of every kind. A follower asks again after the last id it received.
         """
         entry = tables.entry
         wanted = [entry.c.id > after]
@@ -272,9 +274,9 @@ class Journal:
         run: int | None = None,
         kinds: Sequence[type[Record]] = (),
     ) -> AsyncIterator[Entry]:
-        """Every entry with an id above `after`, as `entries` gives them, read page by page.
+        """Yield every entry with an id above `after`, as `entries` returns them, page by page.
 
-        It ends at a page that is not full, however fast entries are written meanwhile.
+        Ends at a page that is not full, however fast entries are written.
         """
         full = True
         while full:
@@ -291,7 +293,7 @@ class Journal:
     now = read_method(database_time)
 
     async def flush(self) -> None:
-        """Put into the file itself what stands beside it, as far as readers let it; SQLite only."""
+        """Copy SQLite's log into the file, as far as readers allow it."""
         await asyncio.to_thread(self._store.flush)
 
     def _only(self, found: list[T], what: str) -> T:
@@ -302,7 +304,7 @@ class Journal:
     async def write(
         self, do: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Do a function of this package in a write transaction, perhaps twice: see Writer."""
+        """Run a function of this package in a transaction, perhaps twice: see DatabaseWriter."""
         if self._writer is None:
             raise self._read_only
 
@@ -314,7 +316,7 @@ class Journal:
 
     @property
     def writable(self) -> bool:
-        """Whether it was opened to be written, too."""
+        """Whether it was opened for writing."""
         return self._writer is not None
 
     @property
@@ -324,7 +326,7 @@ class Journal:
     async def read(
         self, ask: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Ask a function of this package beside the writer."""
+        """Run a query function of this package beside the writer."""
         if self._closed:
             raise JournalError(f"{self.name} is closed")
         if self._reader is None:

@@ -1,5 +1,5 @@
-"""Outages of a database: which errors pass by themselves, how long they are waited for, and what a
-person can do about one that does not.
+"""Outages of a database: which errors are temporary, how long they are waited for, and what a
+person can do about others.
 """
 
 import logging
@@ -20,7 +20,7 @@ _STARTS = (
     "too many",
     "connection slots",
 )
-"""In what a server says that will soon let one in."""
+"""Parts of messages by a server that will soon accept connections."""
 _PASSWORD = (
     "it is taken from the URL (its special characters written as in %40 for @), from PGPASSWORD "
     "or from ~/.pgpass"
@@ -49,23 +49,23 @@ _ANSWERS = (
     ("invalid port number", "ports are from 1 to 65535"),
     ("invalid sslmode value", "disable, prefer, require, verify-ca and verify-full are known"),
 )
-"""In what is said, and what to do then; the first that fits."""
+"""Parts of messages, with advice; the first match counts."""
 _AROUND = re.compile(
     r"connection (?:failed|is bad): |connection to server (?:at|on) .*? failed: |FATAL: +|\n"
 )
 
 
 def advice_on(said: str) -> str:
-    """What to do about an answer that no waiting changes; empty for everything else."""
+    """Return advice about an answer that waiting does not change; empty for anything else."""
     if any(each in said for each in _STARTS):
         return ""
     return next((advice for part, advice in _ANSWERS if part in said), "")
 
 
 def reason_in(said: str) -> str:
-    """What a server answered, without what the driver puts around it, and once.
+    """Return a server's answer without the driver's additions and repetitions.
 
-    The driver asks twice, with TLS and without, and each of the addresses of a host.
+    The driver asks twice, with TLS and without, and at each address of a host.
     """
     parts = (" ".join(part.split()) for part in _AROUND.split(said))
     return "; ".join(dict.fromkeys(part for part in parts if part))
@@ -76,11 +76,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 120.0
-"""How long an outage is waited for, unless `journal.patience_seconds` says otherwise."""
+"""How long an outage is waited for, by default; see `journal.patience_seconds`."""
 OPENING_SECONDS = 5.0
-"""At most how long it is waited for where a journal is opened: its URL may be wrong."""
+"""Longest wait while a journal is opened: its URL may be wrong."""
 STALL_SECONDS = 45.0
-"""At least how long a server may take for one answer; it lets nobody wait longer for a lock."""
+"""Shortest limit for one answer of a server, which makes nobody wait longer for a lock."""
 _LONGEST = 2.0
 """Seconds between two tries."""
 _PASSING = (
@@ -95,16 +95,16 @@ _PASSING = (
     "25P03",  # idle in a transaction for too long
 )
 _UNNAMED = {"OperationalError", "ConnectionTimeout"}
-"""What the driver raises without a code where there is no connection."""
+"""Driver errors without a code, raised if there is no connection."""
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Whether what the database could not do may be done again, and then be possible.
+    """Whether a failed operation may be repeated and then succeed.
 
-    The connection was lost or could not be made, or another transaction was in the way. Never of
-    SQLite, which waits by itself.
+    The connection was lost or could not be made, or another transaction was in the way. Never true
+    for SQLite, which waits by itself.
     """
-    # What SQLite raises has no such thing.
+    # SQLite's errors have no `sqlstate`.
     if not isinstance(error, DBAPIError) or not hasattr(error.orig, "sqlstate"):
         return False
     state = sqlstate(error)
@@ -114,12 +114,12 @@ def is_passing(error: BaseException | None) -> bool:
 
 
 def is_refusal(error: BaseException | None) -> bool:
-    """Whether a server has answered that it lets nobody in so: a URL or a right is wrong."""
+    """Whether a server refused the connection: the URL or a permission is wrong."""
     return bool(refusal_in(error))
 
 
 def refusal_in(error: BaseException | None) -> str:
-    """Why a connection was refused and what to do about it; empty where it was not."""
+    """Return why a connection was refused and what to do about it; empty if it was not."""
     if not isinstance(error, DBAPIError) or sqlstate(error) is not None:
         return ""
     advice = advice_on(str(error.orig))
@@ -127,18 +127,17 @@ def refusal_in(error: BaseException | None) -> str:
 
 
 def sqlstate(error: DBAPIError) -> str | None:
-    """PostgreSQL's code of an error, where it has one."""
+    """Return PostgreSQL's code of an error, if it has one."""
     return getattr(error.orig, "sqlstate", None)
 
 
 class Patience:
-    """How long an outage is waited for, in seconds; over at once when the journal is closed.
+    """How long an outage is waited for, in seconds; ends at once when the journal is closed.
 
-    That a server refuses us is waited for as well, though it is said at once: with the same URL
-    it let us in before, and what somebody changed there, such as a password in two steps, rights
-    that are loaded anew or a database that is being restored, may be right again soon. Work that
-    is under way is dear, and failing sooner would help nobody. Where a journal is opened nothing
-    of that holds: there `given_up` says so.
+    Refused connections are waited for too: the same URL was accepted before, and the cause (a
+    password changed in two steps, reloaded permissions, a database being restored) may soon be
+    fixed. Work under way is valuable, and failing early would help nobody. While a journal is
+    opened this does not apply: then `given_up` ends the wait.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -147,7 +146,7 @@ class Patience:
         self._told = False
 
     def end(self) -> None:
-        """Wait no longer."""
+        """End all waiting."""
         self._ended.set()
 
     @property
@@ -155,7 +154,7 @@ class Patience:
         return self._ended.is_set()
 
     def hold(self, work: Callable[[], T], given_up: Callable[[BaseException], bool]) -> T:
-        """Do it, and if it fails as it may in an outage, again, until this is over."""
+        """Run a function; if it fails as in an outage, repeat it until the time is over."""
         try:
             return work()
         except DBAPIError as error:
@@ -165,9 +164,9 @@ class Patience:
         return self.again(work, lambda error: time.monotonic() > deadline or given_up(error))
 
     def again(self, work: Callable[[], T], given_up: Callable[[BaseException], bool]) -> T:
-        """Do what has failed until it works, or `given_up` says so of what it raised last.
+        """Repeat a failed function until it works, or until `given_up` is true for its last error.
 
-        What no waiting helps against is raised at once.
+        Errors that waiting does not change are raised at once.
         """
         import tenacity
 
@@ -190,7 +189,7 @@ class Patience:
         return done
 
     def _tell(self, error: BaseException) -> None:
-        """Say once in an outage that somebody must change something."""
+        """Log once in an outage that somebody must change something."""
         why = "" if self._told else refusal_in(error)
         if why:
             self._told = True

@@ -1,4 +1,6 @@
-"""Which runs a process of this machine works on: it holds a lock on a file beside the journal."""
+"""Tells which runs are worked on by a process of this machine, by locks on files beside the
+journal.
+"""
 
 import asyncio
 import fcntl
@@ -13,15 +15,15 @@ from midwatch_monitor.journal.core.engine import is_url
 
 _TRIES = 50
 _PAUSE = 0.01
-"""Seconds between two tries: who only looks has the lock for a moment, too."""
+"""Seconds between two tries: a process that only checks also holds the lock for a moment."""
 
 
 @asynccontextmanager
 async def hold_run(journal: str, run: int) -> AsyncGenerator[None]:
-    """Work on a run, as the only process; the lock goes with the process, however that ends.
+    """Work on a run as the only process; the lock ends with the process, however that ends.
 
-    `journal` is its name. One that is no file has no locks. Raises UsageError where another
-    process works on the run.
+    `journal` is its name. Only a file has locks. Raises UsageError if another process works on the
+    run.
     """
     lock = await take_lock(journal, run)
     try:
@@ -32,7 +34,7 @@ async def hold_run(journal: str, run: int) -> AsyncGenerator[None]:
 
 
 async def take_lock(journal: str, run: int) -> int | None:
-    """The same for who works on many at a time: what is held until it is closed, if anything."""
+    """Take the lock of one of several runs; return a descriptor to close at the end, if any."""
     file = _file(journal, run)
     if file is None:
         return None
@@ -50,30 +52,30 @@ async def take_lock(journal: str, run: int) -> int | None:
 
 
 def remember_lock(journal: str, run: int) -> None:
-    """Make the file of a run that is begun again: until a process takes it, nobody works on it."""
+    """Create a resumed run's lock file: until a process takes it, nobody works on the run."""
     if (file := _file(journal, run)) is not None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def forget_lock(journal: str, run: int) -> None:
-    """Remove the file of a run that is over."""
+    """Remove the lock file of a run that is over."""
     if (file := _file(journal, run)) is not None:
         file.unlink(missing_ok=True)
 
 
 def is_interrupted(journal: str, run: int) -> bool:
-    """Whether the process that worked on a run is gone, as far as this machine tells."""
+    """Whether the process that worked on a run is gone, as far as this machine knows."""
     return _is_held(journal, run) is False
 
 
 def refuse_held(journal: str, run: int) -> None:
-    """Raise UsageError where a process works on a run."""
+    """Raise UsageError if a process works on a run."""
     if _is_held(journal, run):
         raise _at_work(run)
 
 
 def _is_held(journal: str, run: int) -> bool | None:
-    """Whether a process holds the lock; `None` where there is none to hold."""
+    """Whether a process holds the lock; `None` if there is no lock file."""
     file = _file(journal, run)
     if file is None:
         return None
@@ -95,7 +97,7 @@ def _at_work(run: int) -> UsageError:
 
 
 def try_lock(lock: int) -> bool:
-    """Take the lock on an open file, unless another has it; whether it was taken."""
+    """Try to lock an open file; return whether that succeeded."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,13 +1,13 @@
-"""The version of a journal's tables: looked up at every start, brought up to date when old.
+"""The version of a journal's tables: checked at every start, and upgraded if old.
 
-A file is brought up to date by whoever opens it. A database in PostgreSQL has several machines on
-it: `midwatch db upgrade` does it once, and processes of the version before go on as long as the
-tables say that they can (`compatibility`). Alembic takes half a second to import, so it is
-imported only for tables that are old: new ones are made all at once.
+A file is upgraded by whoever opens it. A PostgreSQL database is shared by several machines:
+`midwatch db upgrade` upgrades it once, and processes of the previous version go on as long as the
+tables permit (`compatibility`). Alembic takes half a second to import, so it is imported only for
+old tables: new ones are made all at once.
 
-A migration says in `OLDEST` which revision's Midwatch can still work with the tables after it;
-one that says nothing changes nothing about that. So a change in two halves (first what old and
-new both can use, later what only the new can) lets nodes be upgraded one by one.
+A migration states in `OLDEST` which revision's Midwatch can still work with the tables after it;
+without a statement, that does not change. So a change in two halves (first what old and new
+versions can both use, later what only new ones can) lets nodes be upgraded one by one.
 """
 
 import re
@@ -61,24 +61,24 @@ if TYPE_CHECKING:
     from alembic.script import Script
 
 _OURS = re.compile(r"\d{4}")
-"""How our revisions are called; Alembic calls those of others by twelve random digits."""
+"""The form of our revisions; Alembic's default are twelve random digits."""
 _ALEMBIC_VERSION = (
     "CREATE TABLE alembic_version "
     "(version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
-"""As Alembic makes it."""
+"""As Alembic creates it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What a database says of its tables."""
+    """What a database says about its tables."""
 
     revision: str | None
-    """`None` where there are none."""
+    """`None` if there are no tables."""
     oldest: str | None
-    """The oldest revision whose Midwatch can work with them; `None` where nothing says so."""
+    """The oldest revision whose Midwatch can work with them; `None` if not stated."""
     mask_key: str = ""
-    """The key of the marks in the place of secrets; empty where they are older than that."""
+    """The key for marks of masked secrets; empty if the tables are older than that."""
 
     @property
     def current(self) -> bool:
@@ -94,12 +94,12 @@ class Version:
 
     @property
     def newer(self) -> bool:
-        """Whether a newer program has made them."""
+        """Whether a newer program made them."""
         return self.revision is not None and self.revision > REVISION and not self.strange
 
     @property
     def strange(self) -> bool:
-        """Whether another program has made them, with the same library."""
+        """Whether another program that uses the same library made them."""
         return self.revision is not None and not _OURS.fullmatch(self.revision)
 
 
@@ -109,7 +109,7 @@ def open_store(
     synchronous: Synchronous = Synchronous.NORMAL,
     patience_seconds: float = 0,
 ) -> Store:
-    """A journal's database, connected and with tables that this program can work with."""
+    """Connect to a journal's database, and ensure tables that this program can work with."""
     store = connect(location, access, synchronous)
     try:
         found = prepare(store, access, min(patience_seconds, OPENING_SECONDS))
@@ -121,7 +121,7 @@ def open_store(
 
 
 def _key(store: Store, found: Version) -> bytes:
-    """The key of the marks, as the database holds it."""
+    """Return the key for marks as stored in the database."""
     try:
         return bytes.fromhex(found.mask_key)
     except (TypeError, ValueError):
@@ -129,13 +129,13 @@ def _key(store: Store, found: Version) -> bytes:
 
 
 def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:
-    """Make the tables of `store` those of this version, or say why that cannot be."""
+    """Make or upgrade the tables of `store`, or raise why that is not possible."""
     with explain_errors(store.name, patience_seconds):
         return Patience(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
 
 
 def require_usable(location: str) -> None:
-    """Raise JournalError where no run could keep its journal; nothing is made or changed."""
+    """Raise JournalError if no run could use this journal; nothing is made or changed."""
     file = require_location(location)
     if file is None:
         return
@@ -150,7 +150,7 @@ def require_usable(location: str) -> None:
 
 
 def version_of(store: Store) -> Version:
-    """What a reader sees, who need not wait for a writer."""
+    """Return the version as a reader sees it, without waiting for a writer."""
     with store.reader.connect() as connection:
         if store.lines is not None:
             require_reading(connection, store.name)
@@ -158,7 +158,7 @@ def version_of(store: Store) -> Version:
 
 
 def read_version(connection: Connection) -> Version:
-    """The version of the tables."""
+    """Return the version of the tables."""
     look = inspect(connection)
     if not look.has_table("alembic_version"):
         return Version(revision=None, oldest=None)
@@ -166,7 +166,7 @@ def read_version(connection: Connection) -> Version:
     revision = _as_text(connection.execute(query).scalar())
     if revision is None or not look.has_table(compatibility.name):
         return Version(revision=revision, oldest=None)
-    # Whichever columns there are.
+    # With whatever columns exist.
     query = select(text("*")).select_from(compatibility)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
@@ -177,7 +177,7 @@ def read_version(connection: Connection) -> Version:
 
 
 def _as_text(value: object) -> str | None:
-    """A value as text: SQLite holds any type in any column."""
+    """Return a value as text: SQLite stores any type in any column."""
     return None if value is None else str(value)
 
 
@@ -195,7 +195,7 @@ def _prepare(store: Store, access: Access) -> Version:
     if found.revision is None and store.lines is None:
         _refuse_others(store)
     with transaction(store.writing) as connection:
-        # Asked again inside the transaction: another process may have been first.
+        # Checked again inside the transaction: another process may have been first.
         found = read_version(connection)
         if not found.current:
             _bring_up(connection, store.name, found)
@@ -204,14 +204,14 @@ def _prepare(store: Store, access: Access) -> Version:
 
 
 def _require_rights(store: Store) -> None:
-    """Ask now for what each transaction would miss; a file says that where it is opened."""
+    """Check permissions that each transaction needs; a file is checked when it is opened."""
     if store.lines is not None and store.writing is not None:
         with store.writing.connect() as connection:
             require_writing(connection, store.name)
 
 
 def _refusal(store: Store, found: Version, access: Access) -> JournalError | None:
-    """Why tables that are missing or old are left as they are; `None` where they need not be."""
+    """Return why missing or old tables are left as they are; `None` if that is not necessary."""
     served = store.lines is not None
     if found.revision is None:
         if access is Access.WRITE and served:
@@ -241,7 +241,7 @@ def _bring_up(connection: Connection, name: str, found: Version) -> None:
 
 
 def make(connection: Connection) -> None:
-    """Make all tables in an empty database, stamped with their revision, as the migrations do."""
+    """Make all tables in an empty database, with the revision that the migrations lead to."""
     metadata.create_all(connection, checkfirst=False)
     connection.execute(insert(compatibility), {"oldest": OLDEST, "mask_key": secrets.token_hex(32)})
     connection.execute(text(_ALEMBIC_VERSION))
@@ -251,9 +251,9 @@ def make(connection: Connection) -> None:
 
 
 def require_place(connection: Connection, name: str) -> None:
-    """Raise JournalError where tables cannot be made among what is there.
+    """Raise JournalError if tables cannot be made beside the existing ones.
 
-    That is JournalCorruptError where another program has tables with the names of ours.
+    It is JournalCorruptError if another program has tables with our names.
     """
     if taken := _foreign_table(connection):
         raise _strange(name, taken)
@@ -262,25 +262,25 @@ def require_place(connection: Connection, name: str) -> None:
 
 
 def refuse_stranger(found: Version, name: str) -> None:
-    """Raise JournalCorruptError where the tables are another program's."""
+    """Raise JournalCorruptError if the tables are another program's."""
     if found.strange:
         raise _strange(name, "alembic_version")
 
 
 def _refuse_others(store: Store) -> None:
-    """Raise JournalCorruptError for the file of another program, which is left as it is.
+    """Raise JournalCorruptError for another program's file, before it is changed.
 
-    The first connection to write would change its mode of journaling.
+    The first writing connection would change its journal mode.
     """
     with store.reader.connect() as connection:
-        # Another process may have made the tables meanwhile, all at once.
+        # Meanwhile another process may have made all the tables at once.
         taken = _foreign_table(connection) if read_version(connection).revision is None else ""
     if taken:
         raise _strange(store.name, taken)
 
 
 def _foreign_table(connection: Connection) -> str:
-    """A table that is in the way of ours; empty for none. A file is ours alone."""
+    """Return a table that is in our way; empty if none. A file must be ours alone."""
     found = inspect(connection).get_table_names()
     in_the_way = [
         each for each in found if each in metadata.tables or connection.dialect.name == "sqlite"
@@ -289,7 +289,7 @@ def _foreign_table(connection: Connection) -> str:
 
 
 def _empty(store: Store) -> JournalError:
-    """What is said of a database without a journal, where none is to be made."""
+    """Return the error for a database without a journal, if none may be created."""
     with store.reader.connect() as connection:
         taken = _foreign_table(connection)
     if taken:
@@ -316,7 +316,7 @@ def _too_new(name: str, revision: str | None, known: str = REVISION) -> JournalT
 
 
 _ALIVE = timedelta(minutes=1)
-"""A node that was heard within this time may still be at work."""
+"""A node heard within this time may still be at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,16 +324,16 @@ class Upgrade:
     """What was done to the tables of a journal, or would be."""
 
     before: str | None
-    """The revision that was found; `None` where there were no tables."""
+    """The revision that was found; `None` if there were no tables."""
     after: str
     oldest: str
     """The oldest revision whose Midwatch can work with them afterwards."""
 
 
 def alembic_config(more: Path | None = None) -> "Config":
-    """Where Alembic finds the migrations: inside the package, without a file of its own.
+    """Return Alembic's configuration: the migrations are in the package, without a file.
 
-    `more` is a folder with others that go on from these.
+    `more` is a folder with further migrations.
     """
     from alembic.config import Config
 
@@ -347,12 +347,12 @@ def alembic_config(more: Path | None = None) -> "Config":
 
 
 def upgrade(store: Store, *, dry_run: bool = False, config: "Config | None" = None) -> Upgrade:
-    """Bring the tables up to date, or say what that would be.
+    """Upgrade the tables, or return what that would do.
 
-    Raises JournalError while nodes are at work whose Midwatch could not go on with them, and
-    JournalTooNewError where they are newer than what this program knows. Monitors, `midwatch run`
-    and agents with a watch of their own have no row that could be counted: those that are too old
-    are not waited for, and refused with JournalTooNewError at their next write.
+    Raises JournalError while nodes are at work whose Midwatch could not go on with the new tables,
+    and JournalTooNewError for tables newer than this program. Monitors, `midwatch run` and agents
+    with their own watch have no rows to be counted: those that are too old are not waited for, and
+    their next write is refused with JournalTooNewError.
     """
     config = config or alembic_config()
     if store.writing is None:
@@ -367,7 +367,7 @@ def upgrade(store: Store, *, dry_run: bool = False, config: "Config | None" = No
 
 
 def migrate(connection: Connection, name: str, config: "Config | None" = None) -> None:
-    """Run the migrations that are missing, in the transaction of the connection."""
+    """Run missing migrations in the connection's transaction."""
     from alembic import command
 
     config = config or alembic_config()
@@ -415,13 +415,13 @@ def _scripts(config: "Config") -> "Iterator[Script]":
 
 
 def _oldest(config: "Config") -> str:
-    """What the newest migration that says so says."""
+    """Return the oldest usable revision stated by the newest migration that states one."""
     said = [getattr(each.module, "OLDEST", "") for each in _scripts(config)]
     return max(said)
 
 
 def _left_behind(connection: Connection, oldest: str) -> list[str]:
-    """The nodes that were heard of late and are too old for the tables, by their names."""
+    """Return the names of recently heard nodes that are too old for the tables."""
     if not inspect(connection).has_table(node.name):
         return []
     at_work = [each.value for each in NodeState if not each.gone]

@@ -1,17 +1,16 @@
 """The journal's tables.
 
-Append-only: a change of state is a new row in `entry`. Only erasure deletes, and only what says
-who is at work now is ever updated: a lease, a guard, a post, a node, a writer's receipt, an
-escalation's `closed_at`; and an attempt's `bundle`, which stands for its newest snapshot.
+Append-only: a change of state is a new row in `entry`. Only erasure deletes, and only rows about
+the present are updated: a lease, a guard, a post, a node, a writer's receipt, an escalation's
+`closed_at`; and an attempt's `bundle`, which holds its newest snapshot.
 
-From `lesson` on, the tables are an index of what was learned. They say nothing that the log does
-not say: every row is made from entries, in the transaction that appends them, and a state in them
-(`obsolete`, `live`, `accepted`, `open` …) is brought up to date by the entry that changes it. The
-words that texts are searched by stand in `lesson_text` and `fact_text`, which each database has in
-its own way: see `search`.
+From `lesson` on, the tables are an index of what was learned. They contain nothing that is not in
+the log: every row is made from entries, in the transaction that appends them, and each state
+(`obsolete`, `live`, `accepted`, `open` …) is updated by the entry that changes it. The words for
+text search are in `lesson_text` and `fact_text`, in each database's own form: see `search`.
 
-A new journal gets all of it at once (`schema.make`); an older one gets here by the migrations. A
-test holds the two against each other.
+A new journal gets all tables at once (`schema.make`); an older one by the migrations. A test
+compares the two.
 """
 
 import zlib
@@ -44,25 +43,24 @@ from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.time_range import plausible
 
 REVISION = "0004"
-"""The migration that makes the tables as they stand here."""
+"""The migration that leads to these tables."""
 OLDEST = "0003"
 """The oldest revision whose Midwatch can work with these tables beside this one."""
 READABLE = "0003"
-"""The oldest revision whose tables this Midwatch can read as they are."""
+"""The oldest revision whose tables this Midwatch can read."""
 
 IDENTIFIER = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite numbers rows by itself only where the type is exactly INTEGER."""
+"""SQLite numbers rows itself only if the type is exactly INTEGER."""
 MOST_BYTES = 128 * 1024 * 1024
-"""What one packed row may come to, and is let in as. Packed JSON may be a thousandth of that.
-
-A message stands in a request to a model, and no provider takes one of more than 100 MB.
+"""Largest size of one unpacked row; packed JSON may be a thousandth of that. A message is part of a
+request to a model, and no provider accepts one of more than 100 MB.
 """
 UNREADABLE = datetime(1970, 1, 1, tzinfo=UTC)
-"""What is read where a time should stand and none does, or one at an end of the calendar."""
+"""Read in place of an invalid time, or one at an end of the calendar."""
 
 
 def unpack(packed: bytes, most: int = MOST_BYTES) -> bytes:
-    """What was packed. Raises JournalCorruptError for what is damaged, or more than `most`."""
+    """Unpack a body. Raises JournalCorruptError if it is damaged, or larger than `most`."""
     unpacking = zlib.decompressobj()
     try:
         body = unpacking.decompress(packed, most + 1)
@@ -78,7 +76,7 @@ def unpack(packed: bytes, most: int = MOST_BYTES) -> bytes:
 
 
 class Packed(TypeDecorator[bytes]):
-    """JSON of any length, compressed: histories repeat themselves, and nobody queries inside."""
+    """JSON of any length, compressed: histories repeat themselves, and are not queried."""
 
     impl = LargeBinary
     cache_ok = True
@@ -91,9 +89,9 @@ class Packed(TypeDecorator[bytes]):
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A point in time: stored as UTC, and aware when it comes back.
+    """A time, stored as UTC and timezone-aware when read.
 
-    What cannot be read comes back as `UNREADABLE`: a row is more than its time.
+    An invalid one is read as `UNREADABLE`: the rest of the row is still useful.
     """
 
     impl = DateTime(timezone=True)
@@ -134,7 +132,7 @@ metadata = MetaData(
 
 
 def _add_partial_index(index: str) -> None:
-    """Have an index made of some rows only. As an `Index` it would import both dialects."""
+    """Add an index over some rows only. As an `Index`, it would import both dialects."""
     event.listen(metadata, "after_create", DDL(f"CREATE {index}"))
 
 
@@ -157,7 +155,7 @@ run = Table(
     sqlite_autoincrement=True,
 )
 
-# A run that was handed over under a key of the caller's: the same key in a fleet is that run.
+# A run submitted with the caller's key: the same key in a fleet refers to that run.
 submission = Table(
     "submission",
     metadata,
@@ -168,8 +166,8 @@ submission = Table(
     Index(None, "run"),
 )
 
-# `trial_of` is the project whose guidelines an older Midwatch tried in the task: nothing is learned
-# from it, and it is forgotten with that project.
+# `trial_of` is the project whose guidelines an older version tried in the task: nothing is learned
+# from the task, and it is erased with that project.
 task = Table(
     "task",
     metadata,
@@ -210,7 +208,7 @@ lease = Table(
     Column("at", UtcTime, nullable=False),
 )
 
-# The monitor's lease on an attempt: whoever holds it judges time, escalates and decides.
+# A monitor's lease on an attempt: its holder judges time, escalates and decides.
 guard = Table(
     "guard",
     metadata,
@@ -220,7 +218,7 @@ guard = Table(
     Column("until", UtcTime, nullable=False),
 )
 
-# What one process of all does at a time, by name: learning, handing out.
+# Duties that one process holds at a time, by name: learning, dispatching.
 post = Table(
     "post",
     metadata,
@@ -230,7 +228,7 @@ post = Table(
     Column("until", UtcTime, nullable=False),
 )
 
-# Every start of a node is a row.
+# One row for each start of a node.
 node = Table(
     "node",
     metadata,
@@ -248,7 +246,7 @@ node = Table(
     Column("fleet", Text, nullable=False),
 )
 
-# The newest snapshot's work, as a git bundle.
+# The newest snapshot's files, as a git bundle.
 bundle = Table(
     "bundle",
     metadata,
@@ -257,8 +255,8 @@ bundle = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# One row: the oldest revision whose Midwatch can work with these tables; and the key of the marks
-# that stand in the place of secrets, which no export has.
+# One row: the oldest revision whose Midwatch can work with these tables, and the key for marks of
+# masked secrets, which no export contains.
 compatibility = Table(
     "compatibility",
     metadata,
@@ -266,8 +264,8 @@ compatibility = Table(
     Column("mask_key", Text, nullable=False, server_default=""),
 )
 
-# The last transaction of each process that writes to PostgreSQL: after a lost connection it says
-# whether that one was committed.
+# The last transaction of each process that writes to PostgreSQL: after a lost connection, it tells
+# whether that transaction was committed.
 receipt = Table(
     "receipt",
     metadata,
@@ -276,8 +274,8 @@ receipt = Table(
     Column("at", UtcTime, nullable=False),
 )
 
-# AUTOINCREMENT: an id is never given twice, also after an erasure, so a follower of
-# `id > last` misses nothing.
+# AUTOINCREMENT: an id is never reused, even after an erasure, so a follower of `id > last` misses
+# nothing.
 entry = Table(
     "entry",
     metadata,
@@ -327,12 +325,12 @@ _add_partial_index("UNIQUE INDEX escalation_open ON escalation (attempt) WHERE c
 
 
 def _about(name: str = "entry") -> Column[int]:
-    """The key of a row that is made from one entry."""
+    """Return the key column of a table whose rows are made from one entry each."""
     return Column(name, IDENTIFIER, ForeignKey("entry.id"), primary_key=True, autoincrement=False)
 
 
 def _part(of: str) -> Column[int]:
-    """A part of a key that is another row's key."""
+    """Return a key column that refers to another row."""
     column = "id" if of in {"project", "attempt"} else "entry"
     key = ForeignKey(f"{of}.{column}")
     return Column(of, IDENTIFIER, key, primary_key=True, autoincrement=False)
@@ -370,7 +368,7 @@ lesson = Table(
 
 lesson_tag, lesson_source = _tags("lesson"), _sources("lesson")
 
-# `accepted` and `origin` are filled in once there is a verdict on the attempt.
+# `accepted` and `origin` are set once there is a verdict on the attempt.
 lesson_use = Table(
     "lesson_use",
     metadata,
@@ -405,7 +403,7 @@ fact = Table(
 
 fact_tag, fact_source = _tags("fact"), _sources("fact")
 
-# `before` is the version that was in force when this one was approved.
+# `before` is the version in force when this one was approved.
 guidelines = Table(
     "guidelines",
     metadata,
@@ -443,7 +441,7 @@ reflection = Table(
     Index(None, "project", "entry"),
 )
 
-# What is to be drawn from an entry, and how often that was tried in vain.
+# What remains to be drawn from an entry, and the number of failed tries.
 chore = Table(
     "chore",
     metadata,
@@ -473,7 +471,7 @@ erasure = Table(
 
 
 def _words(dialect: str, *statements: str) -> None:
-    """Have what the words of lessons and facts stand in made with the tables."""
+    """Create the tables for the words of lessons and facts together with the others."""
     for name in ("lesson_text", "fact_text"):
         for statement in statements:
             made = DDL(statement.format(name=name)).execute_if(dialect=dialect)
@@ -482,7 +480,7 @@ def _words(dialect: str, *statements: str) -> None:
 
 _words(
     "sqlite",
-    # The words come cut and folded; to `ascii` all other letters are simply part of a word.
+    # The words are already split and folded; `ascii` treats all other letters as parts of words.
     "CREATE VIRTUAL TABLE {name} USING fts5"
     """(text, more, tags, tokenize = "ascii tokenchars '_'")""",
     "INSERT INTO {name} ({name}, rank) VALUES ('rank', 'bm25(4, 2, 1)')",
@@ -495,4 +493,4 @@ _words(
 )
 
 NUMBERED = tuple(each for each in metadata.sorted_tables if each.kwargs.get("sqlite_autoincrement"))
-"""The tables whose rows the database numbers: an id is never given twice, also after an erasure."""
+"""Tables whose rows the database numbers: an id is never reused, even after an erasure."""

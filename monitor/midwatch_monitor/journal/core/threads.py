@@ -1,6 +1,6 @@
-"""The one thread that writes, and the few that read beside it.
+"""The thread that writes to the journal, and the threads that read.
 
-What is queued while the writer commits goes into its next transaction.
+Jobs queued while the writer commits go into its next transaction.
 """
 
 import asyncio
@@ -34,41 +34,41 @@ _CLOSE_SECONDS = 3.0
 
 
 def _receipts(name: str) -> "Receipts":
-    # Only where they are needed: they bring PostgreSQL's dialect with them.
+    # Imported only if needed: this loads PostgreSQL's dialect.
     from midwatch_monitor.journal.postgres.postgres import Receipts
 
     return Receipts(name)
 
 
 class DatabaseJob(Protocol):
-    """A piece of work for the writer, whose thread calls all of this."""
+    """A piece of work for the writer, which calls all methods in its thread."""
 
     submitted: float
-    """When it was, by the monotonic clock."""
+    """The time of submission by the monotonic clock."""
 
     def begin(self) -> bool:
-        """Whether it is still wanted; from here on it cannot be cancelled."""
+        """Return whether it is still wanted; from now on it cannot be cancelled."""
         ...
 
     def run(self, connection: Connection) -> None:
-        """Do it. It may be done again: what was done before is rolled back."""
+        """Do the work. It may run again after a rollback."""
         ...
 
     def succeed(self) -> None:
-        """What it did last is committed."""
+        """Note that the last run was committed."""
         ...
 
     def fail(self, error: Exception) -> None:
-        """It was not done, and will not be."""
+        """Note that it was not done, and will not be."""
         ...
 
     def parts(self) -> "Sequence[DatabaseJob]":
-        """What may be done where the whole cannot, in its order; nothing if it is one piece."""
+        """Return smaller jobs that may succeed if the whole fails; empty if it is indivisible."""
         ...
 
 
 class _Call(Generic[T_co]):
-    """A call, and the future of whoever awaits it."""
+    """A function call, and the future of its caller."""
 
     def __init__(self, work: Callable[[Connection], T_co], future: "Future[T_co]") -> None:
         self._work = work
@@ -92,22 +92,22 @@ class _Call(Generic[T_co]):
 
 
 class _Batch:
-    """Jobs that share a transaction, however often that has to be tried."""
+    """Jobs that share a transaction through all its tries."""
 
     def __init__(self, jobs: Sequence[DatabaseJob], number: int) -> None:
         self.jobs = jobs
         self.number = number
         self.sent = False
-        """Whether a commit was asked for whose answer never came."""
+        """Whether a commit was sent whose answer never came."""
 
 
 class DatabaseWriter:
     """Runs work in transactions, in the order of submission, in a thread of its own.
 
-    What is submitted while a transaction runs shares the next one (group commit). If that fails,
-    each piece of work is tried in a transaction of its own, so that one bad piece harms no other.
-    If PostgreSQL is away, the same transaction is tried again until the work in it has waited for
-    as long as there is patience; what it did is done once, also where a commit's answer was lost.
+    Work submitted while a transaction runs shares the next one (group commit). If that fails, each
+    job is tried in a transaction of its own, so that a bad one harms no other. If PostgreSQL is
+    away, the same transaction is retried until its jobs have waited for the configured patience;
+    its effects happen only once, even if a commit's answer was lost.
     """
 
     def __init__(
@@ -129,36 +129,36 @@ class DatabaseWriter:
 
     @property
     def transactions(self) -> int:
-        """How many transactions were committed."""
+        """Number of committed transactions."""
         return self._transactions
 
     @property
     def stuck(self) -> float:
-        """For how many seconds the database has not answered; 0 while it is not asked."""
+        """Seconds for which the database has not answered; 0 while it is not asked."""
         begun = self._begun
         return 0.0 if begun is None else time.monotonic() - begun
 
     def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
         """Queue work; the future is done once its transaction is committed.
 
-        The work must depend on its connection alone, for it may be run a second time. It fails
-        with what the work raised, or with a JournalError.
+        The work must depend only on its connection, as it may run twice. The future fails with the
+        work's exception, or with a JournalError.
         """
         future: Future[T] = Future()
         self.put(_Call(work, future))
         return future
 
     def put(self, job: DatabaseJob) -> None:
-        """Queue a job. Raises JournalError once it is closed."""
+        """Queue a job. Raises JournalError after closing."""
         if self._closed:
             raise JournalError(f"{self._name} is closed")
         self._queue.put(job)
 
     def close(self, cut: Callable[[], None] = lambda: None) -> None:
-        """Finish what is queued, and end the thread.
+        """Finish queued work, and end the thread.
 
-        PostgreSQL is waited for some seconds only: then what could not be written fails, and
-        `cut` must end a connection over which nothing comes.
+        PostgreSQL is given only some seconds: then the unwritten work fails, and `cut` must end a
+        connection that does not answer.
         """
         if not self._closed:
             self._closed = True
@@ -182,7 +182,7 @@ class DatabaseWriter:
         self._leave()
 
     def _leave(self) -> None:
-        """Take the receipt away; if that cannot be, somebody else will."""
+        """Remove the writer's receipt; if that fails, others will remove it later."""
         receipts = self._receipts
         if receipts is not None and self._transactions and not self._patience.ended:
             with suppress(SQLAlchemyError), self._transaction() as connection:
@@ -190,7 +190,7 @@ class DatabaseWriter:
         self._release()
 
     def _next(self) -> tuple[list[DatabaseJob], bool]:
-        """Wait for work, take what is queued, and say whether that was the last."""
+        """Wait for work and take what is queued; return whether that was the last."""
         jobs: list[DatabaseJob] = []
         job = self._queue.get()
         while job is not None:
@@ -224,7 +224,7 @@ class DatabaseWriter:
                     job.run(connection)
                 asked = True
         except Exception as error:
-            # Whatever else the commit raises is an answer.
+            # Any other error of the commit is an answer.
             batch.sent = batch.sent or (asked and is_passing(error))
             raise
 
@@ -232,8 +232,8 @@ class DatabaseWriter:
     def _transaction(self) -> Generator[Connection]:
         self._begun = time.monotonic()
         try:
-            # Kept from one to the next: to take it from the engine's pool and to give it back
-            # takes as long as a commit. After an error the pool looks after it.
+            # Kept between transactions: taking it from the pool and returning it takes as long
+            # as a commit. After an error it goes back to the pool.
             if self._connection is None:
                 self._connection = self._engine.connect()
             with self._connection.begin():
@@ -255,7 +255,7 @@ class DatabaseWriter:
             job.succeed()
 
     def _ride_out(self, batch: _Batch, error: Exception) -> None:
-        """Try again as long as that may help and anybody in the batch has patience left."""
+        """Retry while that may help and any job in the batch has patience left."""
         if is_passing(error) and not self._given_up(batch, error):
             try:
                 self._patience.again(
@@ -270,7 +270,7 @@ class DatabaseWriter:
             self._recover(batch, error)
 
     def _given_up(self, batch: _Batch, error: BaseException) -> bool:
-        """Let those fail who have waited long enough; whether that is everybody."""
+        """Let jobs fail that have waited long enough; return whether none are left."""
         limit = time.monotonic() - self._patience.seconds
         late = [job for job in batch.jobs if self._patience.ended or job.submitted <= limit]
         if late and isinstance(error, SQLAlchemyError):
@@ -279,7 +279,7 @@ class DatabaseWriter:
         return not batch.jobs
 
     def _recover(self, batch: _Batch, error: Exception) -> None:
-        """Try smaller pieces of work by themselves, unless it may have been done."""
+        """Try smaller pieces separately, unless the work may have been done."""
         jobs = batch.jobs if len(batch.jobs) > 1 else batch.jobs[0].parts()
         if jobs and not batch.sent and not is_hopeless(error):
             for job in jobs:
@@ -303,10 +303,10 @@ _Wanted = tuple[Commit, _Future]
 
 
 class GroupCommit:
-    """What waits for the writer, of one event loop: the writer takes all that came until then.
+    """Collects commits of one event loop for the writer, which takes all that came until then.
 
-    A commit is never written before what was submitted earlier, nor after what was submitted later:
-    whoever submits anything else calls `seal` first.
+    A commit is never written before earlier submissions or after later ones: before submitting
+    anything else, call `seal`.
     """
 
     def __init__(self, put: Callable[[DatabaseJob], None], *, most: int) -> None:
@@ -315,13 +315,13 @@ class GroupCommit:
         self._open: _Group | None = None
 
     def seal(self) -> None:
-        """What comes from here on is written after what is submitted next."""
+        """Close the current group: later commits are written after the next submission."""
         self._open = None
 
     def add(self, commit: Commit) -> _Future:
-        """Have a commit written; what becomes of it. Raises JournalError once it is closed.
+        """Have a commit written, and return its future. Raises JournalError after closing.
 
-        It is written also where the future is cancelled.
+        It is written even if the future is cancelled.
         """
         loop = asyncio.get_running_loop()
         future: _Future = loop.create_future()
@@ -334,7 +334,7 @@ class GroupCommit:
 
 
 class _Group:
-    """Commits that are written in one transaction, and whoever awaits them; a job of the writer."""
+    """Commits written in one transaction, with their futures; a job of the writer."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, wanted: list[_Wanted], submitted: float
@@ -347,7 +347,7 @@ class _Group:
         self._written: list[tuple[Entry, ...]] = []
 
     def add(self, wanted: _Wanted, most: int) -> bool:
-        """Add a commit, unless the writer has begun or there are enough."""
+        """Add a commit, unless the writer has begun or the group is full."""
         with self._lock:
             if self._begun or len(self._wanted) >= most:
                 return False
@@ -378,7 +378,7 @@ class _Group:
         self._call(tell)
 
     def parts(self) -> "Sequence[_Group]":
-        """Halves: so a bad one among many is found, and harms no other."""
+        """Return the two halves, so that a bad commit is found and harms no other."""
         middle = len(self._wanted) // 2
         halves = (self._wanted[:middle], self._wanted[middle:]) if middle else ()
         return [_Group(self.loop, half, self.submitted) for half in halves]
@@ -394,7 +394,7 @@ class _Group:
 
 
 class DatabaseReader:
-    """Answers questions to the database, some at the same time, and rides out its outages."""
+    """Runs queries, several at the same time, and survives outages of the database."""
 
     def __init__(self, engine: Engine, *, name: str, patience: Patience) -> None:
         self._engine = engine
@@ -405,28 +405,28 @@ class DatabaseReader:
 
     @property
     def stuck(self) -> float:
-        """For how many seconds the database has not answered; 0 while it is not asked."""
+        """Seconds for which the database has not answered; 0 while it is not asked."""
         begun = list(self._begun.values())
         return time.monotonic() - min(begun) if begun else 0.0
 
     def submit(self, work: Callable[[Connection], T], unwanted: Event) -> "Future[T]":
-        """Ask beside what else is asked; fails with what the work raised, or with a JournalError.
+        """Run a query beside others; fails with the work's exception, or with a JournalError.
 
-        Once nobody wants the answer any more, an outage is no longer waited for.
+        Once `unwanted` is set, an outage is no longer waited for.
         """
         return self._threads.submit(self._answer, work, unwanted)
 
     def close(self, cut: Callable[[], None]) -> None:
-        """Wait for what is under way, but not for a database that does not answer.
+        """Wait for running queries, but not for a database that does not answer.
 
-        `cut` must end the connections that it does not answer over.
+        `cut` must end connections that do not answer.
         """
         self._patience.end()
         ending = Thread(target=self._threads.shutdown, name="journal-closing", daemon=True)
         ending.start()
         while ending.is_alive():
             ending.join(_CLOSE_SECONDS / 2)
-            # What is asked just now may also turn out not to be answered.
+            # Queries that start now may hang as well.
             if self.stuck > _CLOSE_SECONDS:
                 cut()
 

@@ -1,6 +1,7 @@
-"""Runs, tasks, attempts, and what is kept of them: how each is stored, and how it is read.
+"""Stores and reads runs, tasks, attempts, and what belongs to them.
 
-What adds one runs in a write transaction. A query without conditions gives everything.
+Functions that add something run in a write transaction. A query without conditions returns
+everything.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ from midwatch_monitor.records import (
 )
 
 _MOST_HISTORY = 2 * MOST_BYTES
-"""What all messages or results of an attempt may come to: they are read at once."""
+"""Largest total size of an attempt's messages or results, which are read at once."""
 
 
 def add_run(
@@ -76,8 +77,8 @@ def add_task(
 ) -> Task:
     """Store a new task together with its first state, submitted.
 
-    Nothing is learned from a task without a project. The title is stored without secrets, `spec`
-    as it is: who works on the task needs what was written.
+    Nothing is learned from a task without a project. The title is masked; `spec` is not, since the
+    worker needs it as written.
     """
     title = mask_text(connection, title)
     row = _insert(
@@ -105,7 +106,7 @@ def add_attempt(
     workspace: str,
     at: datetime,
 ) -> Attempt:
-    """Store a new attempt, submitted. Raises StaleIncarnationError where its task is over."""
+    """Store a new attempt, submitted. Raises StaleIncarnationError if its task is over."""
     refuse_late(connection, task=task)
     row = _insert(
         connection,
@@ -124,7 +125,7 @@ def add_attempt(
 
 
 def claim(connection: Connection, attempt: int, *, holder: str, at: datetime) -> int:
-    """Take the attempt over: a new incarnation, numbered from 1. Earlier ones are refused."""
+    """Take over an attempt with a new incarnation, numbered from 1. Earlier ones are refused."""
     lease = tables.lease
     held = incarnation(connection, attempt)
     if held is None:
@@ -147,10 +148,10 @@ def open_escalation(
     at: datetime,
     guard: int | None = None,
 ) -> Escalation | None:
-    """Open the attempt's escalation and store that; `None` if one is open already.
+    """Open the attempt's escalation and store that; `None` if one is already open.
 
-    `guard` is the incarnation of the monitor's lease on the attempt, where it has one: raises
-    StaleIncarnationError when another monitor has taken the attempt over.
+    `guard` is the incarnation of the monitor's lease on the attempt, if it has one: raises
+    StaleIncarnationError if another monitor has taken the attempt over.
     """
     if guard is not None:
         require_guard(connection, attempt, guard)
@@ -171,12 +172,12 @@ def open_escalation(
 
 
 def _insert(connection: Connection, table: Table, **values: object) -> RowMapping:
-    """Insert one row; the row as it then stands there."""
+    """Insert one row and return it."""
     return connection.execute(insert(table).returning(table), values).mappings().one()
 
 
 def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
-    """Runs, oldest first."""
+    """Return runs, oldest first."""
     query = select(tables.run).where(*wanted).order_by(tables.run.c.id)
     found: list[Run] = []
     for row in connection.execute(query):
@@ -195,7 +196,7 @@ def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
 
 
 def tasks(connection: Connection, *wanted: ColumnElement[bool]) -> list[Task]:
-    """Tasks, in the order in which they were handed over."""
+    """Return tasks in the order of their submission."""
     task, project = tables.task, tables.project
     owner = func.coalesce(project.c.name, "").label("project")
     query = (
@@ -209,7 +210,7 @@ def tasks(connection: Connection, *wanted: ColumnElement[bool]) -> list[Task]:
 
 
 def attempts(connection: Connection, *wanted: ColumnElement[bool]) -> list[Attempt]:
-    """Attempts, oldest first."""
+    """Return attempts, oldest first."""
     query = select(tables.attempt).where(*wanted).order_by(tables.attempt.c.id)
     return [Attempt(**row) for row in connection.execute(query).mappings()]
 
@@ -217,10 +218,9 @@ def attempts(connection: Connection, *wanted: ColumnElement[bool]) -> list[Attem
 def entries(
     connection: Connection, *wanted: ColumnElement[bool], run: int | None, limit: int
 ) -> list[Entry]:
-    """Entries in the order of their ids, at most `limit`.
+    """Return at most `limit` entries in the order of their ids.
 
-    In the place of a record that cannot be read stands a `Fault` of the journal, of whatever kind
-    the others are that were asked for.
+    An unreadable record is replaced by a `Fault` of the journal, whatever kinds were requested.
     """
     entry, task = tables.entry, tables.task
     query = select(entry).where(*wanted).order_by(entry.c.id).limit(limit)
@@ -230,7 +230,7 @@ def entries(
 
 
 def active(connection: Connection, since: datetime) -> list[int]:
-    """The ids of the tasks of which anything was written at a moment or later."""
+    """Return the ids of tasks with entries at or after a time."""
     entry = tables.entry
     query = select(entry.c.task).where(entry.c.at >= since).distinct().order_by(entry.c.task)
     return list(connection.execute(query).scalars())
@@ -250,18 +250,18 @@ def _entry(connection: Connection, row: Row[Any]) -> Entry:
 
 
 def messages(connection: Connection, attempt: int) -> list[Message]:
-    """An attempt's history with its model, in order.
+    """Return an attempt's history with its model, in order.
 
-    Raises JournalCorruptError where a part of it cannot be read: nobody goes on with a gap in it.
+    Raises JournalCorruptError if a part is unreadable: a history with a gap cannot be resumed.
     """
     found = _unpack_rows(connection, tables.message.c.idx, tables.message, attempt)
     return [Message(index=int(key), body=body) for key, body in found]
 
 
 def results(connection: Connection, attempt: int) -> list[Result]:
-    """What an attempt's tool calls returned, by the ids of the calls.
+    """Return the results of an attempt's tool calls, by call id.
 
-    Raises JournalCorruptError where one cannot be read: no call is made twice for that.
+    Raises JournalCorruptError if one is unreadable: no call may be made twice because of that.
     """
     found = _unpack_rows(connection, tables.result.c.call, tables.result, attempt)
     return [Result(call=key, body=body) for key, body in found]
@@ -286,5 +286,5 @@ def _unpack_rows(
 
 
 def last_id(connection: Connection) -> int:
-    """The newest entry's id; 0 while there is none."""
+    """Return the newest entry's id; 0 if there is none."""
     return connection.execute(select(func.max(tables.entry.c.id))).scalar() or 0

@@ -35,15 +35,15 @@ from midwatch_monitor.records import (
 )
 
 MOST_BYTES = 1_000_000_000
-"""What is read of one bundle: no configuration lets a larger one be saved (`max_bundle_mb`)."""
+"""Largest bundle that is read: no configuration lets a larger one be saved (`max_bundle_mb`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """An attempt's saved work, as one file of git's."""
+    """An attempt's saved work, as one git bundle."""
 
     commit: str
-    """The snapshot that it brings."""
+    """The snapshot in it."""
     body: bytes
 
 
@@ -60,11 +60,11 @@ class Standing:
 
 
 def _put(connection: Connection, draft: Draft, body: bytes, *, incarnation: int | None) -> Entry:
-    """Store a snapshot, and its bundle in place of the one before, as one.
+    """Store a snapshot, and replace the previous bundle, in one transaction.
 
-    An empty body leaves the bundle before as it is: the work was pushed, or is too large. The
-    snapshot is completed with how many messages the history has by now. Raises
-    StaleIncarnationError where another process has taken the attempt over.
+    An empty body keeps the previous bundle: the work was pushed, or is too large. The snapshot is
+    completed with the number of messages in the history. Raises StaleIncarnationError if another
+    process has taken the attempt over.
     """
     snapshot, attempt = draft.record, draft.attempt
     if not isinstance(snapshot, Snapshot) or attempt is None:
@@ -89,9 +89,9 @@ def _replace(connection: Connection, attempt: int, commit: str, body: bytes) -> 
 
 
 def _bundle(connection: Connection, attempt: int) -> Bundle | None:
-    """An attempt's saved work; `None` if none is in the journal.
+    """Return an attempt's saved work; `None` if none is in the journal.
 
-    Raises JournalCorruptError for one that is larger than any that is saved.
+    Raises JournalCorruptError for one larger than any that is saved.
     """
     table = tables.bundle
     size = connection.execute(
@@ -105,14 +105,14 @@ def _bundle(connection: Connection, attempt: int) -> Bundle | None:
 
 
 def _commit_of(connection: Connection, attempt: int) -> str:
-    """The snapshot whose work is in the journal; empty if there is none."""
+    """Return the snapshot whose work is in the journal; empty if there is none."""
     table = tables.bundle
     query = select(table.c.commit).where(table.c.attempt == attempt)
     return connection.execute(query).scalar() or ""
 
 
 def _lease(connection: Connection, attempt: int) -> Lease | None:
-    """Who held an attempt last; `None` before anybody did."""
+    """Return who held an attempt last; `None` before anybody did."""
     table = tables.lease
     query = select(table.c.holder, table.c.incarnation).where(table.c.attempt == attempt)
     row = connection.execute(query).mappings().first()
@@ -120,13 +120,13 @@ def _lease(connection: Connection, attempt: int) -> Lease | None:
 
 
 def _attempts(connection: Connection, run: int) -> list[Attempt]:
-    """All attempts of a run, oldest first."""
+    """Return all attempts of a run, oldest first."""
     of = select(tables.task.c.id).where(tables.task.c.run == run)
     return work.attempts(connection, tables.attempt.c.task.in_(of))
 
 
 def _standings(connection: Connection, run: int) -> list[Standing]:
-    """How all attempts of a run stand, oldest first."""
+    """Return whether anybody still works on each attempt of a run, oldest first."""
     task, attempt, entry = tables.task, tables.attempt, tables.entry
     of = select(task.c.id).where(task.c.run == run)
     ids = select(attempt.c.id).where(attempt.c.task.in_(of))
@@ -151,7 +151,7 @@ def _end_times(
     wanted: Select[Any],
     kind: type[TaskTransition | AttemptTransition],
 ) -> dict[int, datetime]:
-    """When those tasks or attempts ended that are over, of the ones that are wanted."""
+    """Return the end times of those wanted tasks or attempts that are over."""
     entry = tables.entry
     newest = select(func.max(entry.c.id)).where(of.in_(wanted), entry.c.kind == kind_of(kind))
     query = select(of.label("of"), entry.c.at, entry.c.id.label("entry"), entry.c.body)
@@ -178,9 +178,9 @@ def _drop(connection: Connection, attempts: Sequence[int]) -> None:
 
 
 def _issue_once(connection: Connection, draft: Draft, *, incarnation: int | None = None) -> bool:
-    """Issue an intervention unless the attempt has had the same one; whether it was issued.
+    """Issue an intervention unless the attempt had the same one; return whether it was issued.
 
-    Raises StaleIncarnationError where another process has taken the attempt over.
+    Raises StaleIncarnationError if another process has taken the attempt over.
     """
     entry = tables.entry
     same = select(entry.c.id).where(
@@ -207,14 +207,14 @@ class Bundles(JournalPart):
     standings = read_method(_standings)
 
     async def snapshots(self, attempt: int) -> list[Snapshot]:
-        """All that was saved of an attempt, oldest first."""
+        """Return all snapshots of an attempt, oldest first."""
         entries = self.journal.all_entries(attempt=attempt, kinds=(Snapshot,))
         return [each.record async for each in entries if isinstance(each.record, Snapshot)]
 
     async def drop_outlived(self) -> int:
-        """Remove the bundles that nobody asks for any more; how many there were.
+        """Remove bundles that are no longer needed; return their number.
 
-        These are the ones of tasks that are over, of every attempt but the last: that one's result
+        They belong to tasks that are over, and to all attempts but the last: that one's result
         stands, or the parts of a split task began with it.
         """
         gone = await self.journal.read(_find_outlived)

@@ -1,7 +1,7 @@
-"""The nodes of a fleet, as the journal knows them: every start of one is a row.
+"""The nodes of a fleet in the journal: one row for each start.
 
-How long a node was silent is told by the clock of the journal's database, as the clocks of two
-machines may differ.
+How long a node was silent is measured by the database's clock, since the clocks of two machines may
+differ.
 """
 
 import json
@@ -44,16 +44,16 @@ from midwatch_monitor.records.work import EMBEDDED
 
 _ALIVE = [each for each in NodeState if not each.gone]
 MISSED = 2
-"""Beats that a node may miss once its broker said that it is gone."""
+"""Beats that a node may miss once its broker reported it as gone."""
 _KEPT = timedelta(days=1)
-"""How long people see of a node that it has left or was lost."""
+"""How long a node that left or was lost is still shown."""
 _MOST_FORGOTTEN = 1000
-"""Nodes at a time: others wait for the transaction."""
+"""Number of nodes forgotten at a time: others wait for the transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InHand:
-    """An attempt that a process has."""
+    """An attempt that a process works on."""
 
     attempt: int
     task: str
@@ -61,27 +61,27 @@ class InHand:
     holder: str
     """The process."""
     since: datetime
-    """When that took it."""
+    """Since when the process has it."""
     shared: bool
-    """Whether any node may go on with it: not where a process has it to itself."""
+    """Whether any node may go on with it: not if a process has it to itself."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return f"{self.task}#{self.number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorStatus:
-    """What one start of a monitor holds, or held last, of what nobody took over since."""
+    """What one start of a monitor holds, or last held and nobody has taken over since."""
 
     holder: str
     until: datetime
-    """When the last of its leases runs out, unless it renews it."""
+    """When the last of its leases expires, unless it is renewed."""
     attempts: tuple[int, ...] = ()
-    """Those that it looks after."""
+    """The attempts it looks after."""
     posts: tuple[str, ...] = ()
-    """What one monitor of all does: `learner`, `dispatch FLEET`."""
+    """Duties that only one monitor has: `learner`, `dispatch FLEET`."""
 
     @property
     def name(self) -> str:
@@ -89,7 +89,7 @@ class MonitorStatus:
         return name_of(self.holder)
 
     def lives(self, now: datetime) -> bool:
-        """Whether it holds anything at a moment, by the clock of the journal."""
+        """Whether it holds anything at a time, by the journal's clock."""
         return now < self.until
 
 
@@ -99,9 +99,9 @@ def _of(name: str, boot: str | None) -> list[ColumnElement[bool]]:
 
 
 def _enter(connection: Connection, status: NodeStatus, *, alive_seconds: float) -> None:
-    """Let a node begin; what was there of earlier starts of it goes.
+    """Let a node begin; rows of its earlier starts are removed.
 
-    Raises UsageError where another process of that name was heard within `alive_seconds`.
+    Raises UsageError if another process of that name was heard within `alive_seconds`.
     """
     node, now = tables.node, database_time(connection)
     heard = now - timedelta(seconds=alive_seconds)
@@ -127,10 +127,10 @@ def _enter(connection: Connection, status: NodeStatus, *, alive_seconds: float) 
 def _beat(
     connection: Connection, name: str, boot: str, *, busy: int, state: NodeState = NodeState.UP
 ) -> NodeState | None:
-    """Say that a node lives, and what it does; answers what it was taken for until then.
+    """Record a node's heartbeat and its work; return its previous state.
 
-    `LOST` means that others may have gone on with what it has in hand, and `None` that another
-    process goes by its name now.
+    `LOST` means that others may have taken over its work, and `None` that another process uses its
+    name now.
     """
     node = tables.node
     before = connection.execute(select(node.c.state).where(*_of(name, boot))).scalar()
@@ -147,7 +147,7 @@ def _beat(
 
 
 def _doubt(connection: Connection, name: str, boot: str | None = None) -> None:
-    """Note that the broker says of a node, or of one start of it, that it is gone."""
+    """Note the broker's report that a node, or one start of it, is gone."""
     change = update(tables.node).where(*_of(name, boot), tables.node.c.state.in_(_ALIVE))
     connection.execute(change, {"doubted_at": database_time(connection)})
 
@@ -217,9 +217,9 @@ def _starts(connection: Connection, *which: ColumnElement[bool]) -> list[NodeSta
 
 
 def _newest(connection: Connection, *ours: ColumnElement[bool]) -> list[NodeStatus]:
-    """The newest start of each node, by name.
+    """Return the newest start of each node, by name.
 
-    One that was silent for too long is lost, even if nobody is left to note it.
+    A node that was silent for too long counts as lost, even if nobody noted it.
     """
     newest = {status.name: status for status in _starts(connection, *ours)}
     if not newest:
@@ -234,7 +234,7 @@ def _newest(connection: Connection, *ours: ColumnElement[bool]) -> list[NodeStat
 
 
 def _lost_after(connection: Connection) -> timedelta:
-    """How long a node may be silent: as the run has it that was handed over last."""
+    """Return how long a node may be silent: as configured in the last submitted run."""
     run = tables.run
     query = select(run.c.settings).where(run.c.keeper == Keeper.MONITOR.value)
     settings = connection.execute(query.order_by(run.c.id.desc()).limit(1)).scalar()
@@ -246,7 +246,7 @@ def _lost_after(connection: Connection) -> timedelta:
 
 
 def _in_hand(connection: Connection) -> dict[str, list[int]]:
-    """The attempts that are at work, by the process that wrote to them last."""
+    """Return the attempts at work, by the process that last wrote to them."""
     lease, entry = tables.lease, tables.entry
     kind = kind_of(AttemptTransition)
     last = (
@@ -269,7 +269,7 @@ def _in_hand(connection: Connection) -> dict[str, list[int]]:
 
 
 def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[int, InHand]:
-    """Attempts with their names and since when their process has them, by id."""
+    """Return attempts by id, with their names and since when their process has them."""
     run, task, attempt, lease = tables.run, tables.task, tables.attempt, tables.lease
     shared = and_(run.c.keeper == Keeper.MONITOR.value, task.c.spec != EMBEDDED)
     query = (
@@ -287,7 +287,7 @@ def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[in
 
 
 def _monitors(connection: Connection) -> list[MonitorStatus]:
-    """The monitors that hold something, or that held last what nobody holds, by name."""
+    """Return the monitors that hold something, or last held what nobody holds, by name."""
     guard, post = tables.guard, tables.post
     looked_after = connection.execute(
         select(guard).where(guard.c.holder != NOBODY).order_by(guard.c.attempt)
@@ -314,7 +314,7 @@ def _monitors(connection: Connection) -> list[MonitorStatus]:
 
 
 class Nodes(JournalPart):
-    """The rows of nodes in a journal: of one fleet, or of all that share it."""
+    """The rows of nodes in a journal, of one fleet or of all that share it."""
 
     def __init__(self, journal: Journal, *, fleet: str | None = None) -> None:
         super().__init__(journal)
@@ -328,18 +328,18 @@ class Nodes(JournalPart):
     monitors = read_method(_monitors)
 
     async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
-        """Give up all nodes that were not heard in time; those that were.
+        """Mark nodes as lost that were not heard in time, and return them.
 
-        What has left or was given up is forgotten a day after it was last heard.
+        Nodes that left or were lost are forgotten a day after they were last heard.
         """
         if not await self.journal.read(_any_silent, after_seconds, beat_seconds, self._ours):
             return []
         return await self.journal.write(_lose, after_seconds, beat_seconds, self._ours)
 
     async def all(self) -> list[NodeStatus]:
-        """The newest start of each node, by name; lost is who was silent for too long."""
+        """Return the newest start of each node, by name; silent ones as lost."""
         return await self.journal.read(_newest, *self._ours)
 
     async def starts(self) -> list[NodeStatus]:
-        """All starts of all nodes that are remembered, as they are stored, oldest first."""
+        """Return all remembered starts of nodes as stored, oldest first."""
         return await self.journal.read(_starts, *self._ours)

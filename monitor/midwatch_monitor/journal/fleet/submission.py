@@ -1,4 +1,4 @@
-"""A whole run handed over at once: all its tasks are stored, or nothing is; and what is open."""
+"""Submits a whole run, with all its tasks or not at all, and finds open tasks."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from midwatch_monitor.records.work import EMBEDDED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
-    """A task that is to be stored."""
+    """A task to be stored."""
 
     name: str
     title: str
@@ -26,12 +26,12 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionKey:
-    """What a caller calls a run that it hands over, so that it can ask twice and have it once."""
+    """A caller's key for a submitted run, with which a repeated request finds the same run."""
 
     fleet: str
     name: str
     digest: str
-    """Of what is handed over: a key that was used for something else is refused."""
+    """Digest of what is submitted: a key that was used for something else is refused."""
 
 
 def submit(
@@ -43,10 +43,10 @@ def submit(
     at: datetime,
     key: SubmissionKey | None = None,
 ) -> tuple[Run, bool]:
-    """Store a new run, each task submitted; or the run of its key, and `True`.
+    """Store a new run with submitted tasks; or return the run of its key, and `True`.
 
-    Writers take turns, so that of two who ask at the same moment the second one finds the first
-    one's run. Raises UsageError where the key was used for something else.
+    Writers take turns, so of two requests at the same moment the second finds the first one's run.
+    Raises UsageError if the key was used for something else.
     """
     there = key and find_submission(connection, key)
     if there is not None:
@@ -69,9 +69,9 @@ def submit(
 
 
 def find_submission(connection: Connection, key: SubmissionKey) -> Run | None:
-    """The run that was handed over under a key; `None` if there is none.
+    """Return the run that was submitted under a key; `None` if there is none.
 
-    Raises UsageError where the key was used for something else.
+    Raises UsageError if the key was used for something else.
     """
     table = tables.submission
     query = select(table).where(table.c.fleet == key.fleet, table.c.key == key.name)
@@ -89,25 +89,25 @@ def find_submission(connection: Connection, key: SubmissionKey) -> Run | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """How the tasks stand that were submitted, began or ended since the last look."""
+    """The states of tasks that were submitted, began or ended since the last look."""
 
     last: int
-    """The newest entry of the whole journal: the next look asks for what is after it."""
+    """The newest entry of the whole journal: the next look asks for later ones."""
     erasure: int
     """The newest erasure."""
     afresh: bool
-    """Whether all tasks are told, because something was erased: what was known before is void."""
+    """Whether all tasks are included because something was erased: earlier knowledge is void."""
     open: dict[int, int]
     """The run of each task that is not over."""
     over: frozenset[int]
-    """Tasks that are."""
+    """Tasks that are over."""
 
 
 def moves(connection: Connection, after: int, erasure: int) -> Moves:
-    """What became, after an entry and an erasure, of the tasks that a fleet is to do.
+    """Return state changes, after an entry and an erasure, of the tasks that a fleet is to do.
 
-    Those are what runs that a monitor keeps were submitted with; an agent that came by itself has
-    nothing to be handed out.
+    These are the tasks of runs that a monitor keeps; an agent that came by itself has nothing to be
+    dispatched.
     """
     newest = connection.execute(select(func.max(tables.erasure.c.id))).scalar() or 0
     afresh = newest != erasure
@@ -122,16 +122,16 @@ def moves(connection: Connection, after: int, erasure: int) -> Moves:
 
 
 def _states(after: int) -> Select[int, int, bool]:
-    """Whether each task that changed its state after an entry is over, and its run."""
+    """Return whether each task that changed its state after an entry is over, and its run."""
     run, task, entry = tables.run, tables.task, tables.entry
-    # Of what a task went through only the last is read: a journal holds every task of years.
+    # Only each task's last state is read: a journal may hold the tasks of years.
     changed = (
         select(func.max(entry.c.id).label("id"))
         .where(entry.c.kind == kind_of(TaskTransition), entry.c.id > after)
         .group_by(entry.c.task)
         .subquery()
     )
-    # Within a record's JSON a quote of any text is escaped, so that only the field can match.
+    # Quotes inside texts are escaped in JSON, so only the field can match.
     over = or_(
         *(
             entry.c.body.contains(f'"lifecycle":{space}"{each.value}"', autoescape=True)
@@ -151,6 +151,6 @@ def _states(after: int) -> Select[int, int, bool]:
 
 
 def runs_of(connection: Connection, ids: Collection[int]) -> list[Run]:
-    """The runs with these ids, oldest first."""
+    """Return the runs with these ids, oldest first."""
     found = (work.runs(connection, tables.run.c.id.in_(some)) for some in parts(ids))
     return [run for some in found for run in some]

@@ -1,8 +1,8 @@
-"""What monitors look after: their leases, and the runs that no process of their own looks after.
+"""What monitors look after: their leases, and the runs without a process of their own.
 
-A lease lasts for so long unless it is renewed. One that has run out and that nobody took is still
-its holder's, with the same incarnation; that rises only when another holder takes it, so what the
-one before says from then on is refused.
+A lease expires unless it is renewed. An expired one that nobody took is still its holder's, with
+the same incarnation; the incarnation rises only when another holder takes it, and then the previous
+holder's writes are refused.
 """
 
 from collections.abc import Callable, Collection
@@ -36,24 +36,24 @@ from midwatch_monitor.records import AttemptTransition, Hint, Keeper
 from midwatch_monitor.records.work import EMBEDDED
 
 NOBODY = ""
-"""The holder of an attempt that nobody needs to look after any more."""
+"""The holder of an attempt that needs no monitor any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Term:
-    """Who wants a lease, and how long."""
+    """Who wants a lease, and for how long."""
 
     holder: str
     seconds: float
     clock: Callable[[], datetime]
-    """This process's clock, which only SQLite goes by: it has none of its own."""
+    """This process's clock, used only with SQLite, which has none of its own."""
 
     def now(self, connection: Connection) -> datetime:
-        """The present moment, by the clock that all who share the database go by."""
+        """Return the time by the clock that all users of the database share."""
         return self.clock() if connection.dialect.name == "sqlite" else database_time(connection)
 
     def until(self, now: datetime) -> datetime:
-        """When a lease runs out that is taken at a moment."""
+        """Return when a lease taken at a time expires."""
         return now + timedelta(seconds=self.seconds)
 
 
@@ -62,7 +62,7 @@ class JournalNews:
     """What was written since the last look."""
 
     last: int
-    """The newest entry of the whole journal: the next look asks for what is after it."""
+    """The newest entry of the whole journal: the next look asks for later ones."""
     hints: dict[int, tuple[Hint, ...]]
     """By run; the newest entry of each kind and attempt."""
 
@@ -73,7 +73,7 @@ def _take(connection: Connection, attempts: Collection[int], term: _Term) -> dic
     for some in parts(attempts):
         these = guard.c.attempt.in_(some)
         _renew(connection, guard, these, term, now)
-        # From the table of attempts: one that was erased meanwhile is no error.
+        # Selected from the attempts: one that was erased meanwhile is no error.
         new = select(
             *(attempt.c.id, literal(term.holder, Text()), literal(1, Integer())),
             literal(term.until(now), UtcTime()),
@@ -89,7 +89,7 @@ def _take(connection: Connection, attempts: Collection[int], term: _Term) -> dic
 def _renew(
     connection: Connection, table: Table, these: ColumnElement[bool], term: _Term, now: datetime
 ) -> None:
-    """Of the leases that there are: renew one's own, take those that have run out."""
+    """Renew one's own leases among the existing ones, and take expired ones."""
     mine = table.c.holder == term.holder
     taken = case((mine, table.c.incarnation), else_=table.c.incarnation + 1)
     values = {"holder": term.holder, "incarnation": taken, "until": term.until(now)}
@@ -130,15 +130,15 @@ def _finish(connection: Connection, attempts: Collection[int], term: _Term) -> N
 def _release(
     connection: Connection, table: Table, term: _Term, of: ColumnElement[bool] | None = None
 ) -> None:
-    # The row stays: the next holder's incarnation must be another one.
+    # The row is kept: the next holder's incarnation must differ.
     now = term.now(connection)
     wanted = [table.c.holder == term.holder, table.c.until > now, *([] if of is None else [of])]
     connection.execute(update(table).where(*wanted).values(until=now))
 
 
 def _news(connection: Connection, after: int) -> JournalNews:
-    """What was written after an entry to runs that no process of their own looks after."""
-    # First the end, then what is before it: what is written meanwhile is found the next time.
+    """Return what was written after an entry to runs without a process of their own."""
+    # The last id first, then the entries up to it: later ones are found next time.
     last = max(after, work.last_id(connection))
     entry, task, run = tables.entry, tables.task, tables.run
     newest = func.max(entry.c.id).label("newest")
@@ -158,10 +158,10 @@ def _news(connection: Connection, after: int) -> JournalNews:
 
 
 def _unfinished_runs(connection: Connection, *, since: datetime) -> list[int]:
-    """The runs for monitors with an attempt that is not over, or not judged to its end.
+    """Return the runs for monitors with an attempt that is not over, or not completely judged.
 
-    An attempt without a runner may never end, because its process was killed: of which nothing was
-    written since a moment, it is left out.
+    An attempt without a runner may never end, because its process was killed: if nothing was
+    written about it since a given time, it is left out.
     """
     attempt, task, run, guard = tables.attempt, tables.task, tables.run, tables.guard
     entry = tables.entry
@@ -202,7 +202,7 @@ class Watches(JournalPart):
     """The leases of monitors in a journal, and the runs with `Keeper.MONITOR`."""
 
     def __init__(self, journal: Journal, *, clock: Callable[[], datetime] = now) -> None:
-        """Lease what is in a journal; `clock` counts only where the database has none."""
+        """Manage leases in a journal; `clock` is used only if the database has none."""
         super().__init__(journal)
         self._clock = clock
 
@@ -214,33 +214,33 @@ class Watches(JournalPart):
     async def take(
         self, attempts: Collection[int], *, holder: str, seconds: float
     ) -> dict[int, int]:
-        """Take or renew the leases on attempts; those that `holder` then has, with incarnation.
+        """Take or renew leases on attempts; return those that `holder` then has, with incarnation.
 
-        Left out is what another holds whose lease has not run out, and what was erased.
+        Attempts with another holder's valid lease, and erased ones, are left out.
         """
         if not attempts:
             return {}
         return await self.journal.write(_take, attempts, self._term(holder, seconds))
 
     async def run_out(self, attempts: Collection[int]) -> set[int]:
-        """Those of these attempts whose holder did not renew its lease in time."""
+        """Return those of these attempts whose holder did not renew its lease in time."""
         return await self.journal.read(_run_out, attempts, self._clock) if attempts else set()
 
     async def finish(self, attempts: Collection[int], *, holder: str) -> None:
-        """Nobody needs to look after these any more: they are over, and all is judged."""
+        """Note that these need no monitor any more: they are over, and everything is judged."""
         if attempts:
             await self.journal.write(_finish, attempts, self._term(holder))
 
     async def release(self, *, holder: str) -> None:
-        """Let others take all that `holder` has, at once."""
+        """Release all leases of `holder` at once."""
         await self.journal.write(_release, tables.guard, self._term(holder))
 
     async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None:
-        """Take or renew a post; its incarnation, or `None` while another has it."""
+        """Take or renew a post; return its incarnation, or `None` while another holds it."""
         return await self.journal.write(_take_post, name, self._term(holder, seconds))
 
     async def release_post(self, name: str, *, holder: str) -> None:
-        """Let another take a post at once, if `holder` has it."""
+        """Release a post at once, if `holder` has it."""
         of = tables.post.c.name == name
         await self.journal.write(_release, tables.post, self._term(holder), of)
 

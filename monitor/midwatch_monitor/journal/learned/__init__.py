@@ -1,1 +1,1 @@
-"""Lessons, facts and guidelines: indexes over the log, and what is still to be learned."""
+"""Lessons, facts and guidelines: indexes over the log, and what remains to be learned."""

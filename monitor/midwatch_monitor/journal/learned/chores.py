@@ -1,4 +1,4 @@
-"""What is still to be drawn from the journal, and the summaries that were."""
+"""Chores that remain to be done, and the summaries that were made."""
 
 from collections.abc import Collection
 from typing import Any
@@ -21,13 +21,13 @@ from midwatch_monitor.records import (
 )
 
 _ORDER = (Chore.LESSON, Chore.SUMMARY, Chore.REVIEW)
-"""Of the chores about one entry: facts out of a look back are there before their review."""
+"""Order of the chores of one entry: facts from a look back precede their review."""
 
 
 def open_chore(
     connection: Connection, about: int, chore: Chore, *, attempt: int, owner: EntryOwner
 ) -> None:
-    """Something is to be drawn from an entry; once more, if it was before."""
+    """Add a chore for an entry, or reopen it."""
     table = tables.chore
     change = update(table).where(table.c.about == about, table.c.chore == chore.value)
     if connection.execute(change, {"open": True, "tries": 0}).rowcount:
@@ -44,14 +44,14 @@ def open_chore(
 
 
 def end(connection: Connection, entry: Entry, attempt: int, owner: EntryOwner) -> None:
-    """An attempt is over: it is to be summed up, and facts that wait are to be reviewed."""
+    """Note that an attempt is over: add its summary, and the review of waiting facts."""
     open_chore(connection, entry.id, Chore.SUMMARY, attempt=attempt, owner=owner)
     if connection.execute(select(_waits_for(attempt))).scalar():
         open_chore(connection, entry.id, Chore.REVIEW, attempt=attempt, owner=owner)
 
 
 def wait(connection: Connection, attempt: int, owner: EntryOwner) -> None:
-    """A fact waits for its review. Until its attempt is over, there is nothing to do."""
+    """Note that a fact waits for review. Until its attempt is over, there is nothing to do."""
     table = tables.chore
     ended = select(table.c.about).where(
         table.c.attempt == attempt, table.c.chore == Chore.SUMMARY.value
@@ -70,7 +70,7 @@ def _waits_for(attempt: int | ColumnElement[int]) -> ColumnElement[bool]:
 
 
 def study(connection: Connection, study: Study) -> None:
-    """Note a try at a chore. Raises StaleIncarnationError if it is done already."""
+    """Note a try at a chore. Raises StaleIncarnationError if it is already done."""
     table = tables.chore
     here = (table.c.about == study.about, table.c.chore == study.chore.value)
     row = connection.execute(select(table.c.open, table.c.tries).where(*here)).one_or_none()
@@ -92,9 +92,9 @@ def still_open(
     attempt: int | None = None,
     kinds: Collection[Chore] = tuple(Chore),
 ) -> list[OpenChore]:
-    """The chores of some kinds that are not done, the newest first.
+    """Return the open chores of some kinds, newest first.
 
-    What was tried in vain `tries` times is left out, but no review: until that is done, facts wait.
+    Chores that failed `tries` times are left out, except reviews: until those are done, facts wait.
     """
     table, entry, project = tables.chore, tables.entry, tables.project
     review = Chore.REVIEW.value
@@ -128,7 +128,7 @@ def _open(row: Row[Any]) -> OpenChore:
 
 
 def sum_up(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
-    """Keep the summary of an attempt. The first one counts, so that no attempt counts twice."""
+    """Store the summary of an attempt. The first one counts, so that no attempt counts twice."""
     table = tables.summary
     if entry.attempt is None:
         return
@@ -141,7 +141,7 @@ def sum_up(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
 def summaries(
     connection: Connection, project: str, *, after: int = 0, limit: int = 50
 ) -> list[KnownSummary]:
-    """The first summaries of attempts of a project with ids above `after`; one an attempt."""
+    """Return the first summaries of a project's attempts with ids above `after`, one an attempt."""
     table, entry, task = tables.summary, tables.entry, tables.task
     query = (
         select(table, entry.c.at, entry.c.body, entry.c.task, task.c.name)

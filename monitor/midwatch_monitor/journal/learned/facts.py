@@ -1,4 +1,4 @@
-"""Facts in the index: as they stand after all that was said of them."""
+"""Facts in the index, in their present state."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ _SHARED = [each.value for each in FactState if each.shared]
 
 
 def add(connection: Connection, entry: Entry, fact: Fact, owner: EntryOwner) -> int:
-    """Keep a fact, and let it be found if it is shared; the attempt that it comes from."""
+    """Store a fact, searchable if it is shared, with the attempt it comes from."""
     sources = sources_of(connection, owner, fact.sources, entry.attempt)
     values = {
         "entry": entry.id,
@@ -47,7 +47,7 @@ def add(connection: Connection, entry: Entry, fact: Fact, owner: EntryOwner) -> 
 
 
 def wording_of(fact: Fact) -> Wording:
-    """What a fact is found by."""
+    """Return the text that a fact is found by."""
     return Wording(text=fact.text, tags=" ".join((*fact.tags, *fact.files)))
 
 
@@ -60,7 +60,7 @@ def _said_by(connection: Connection, fact: int, attempts: Iterable[int]) -> None
 
 
 def mark(connection: Connection, mark: FactMark) -> None:
-    """Bring a fact up to date. Raises JournalError if there is none of that id."""
+    """Update a fact's state. Raises JournalError if there is none with that id."""
     row = _row(connection, mark.fact)
     state, live = _after(FactState(row.state), row.live, mark.act)
     if mark.act is FactAct.REPLACED and mark.instead is not None:
@@ -86,16 +86,16 @@ def _row(connection: Connection, key: int) -> Row[Any]:
 
 
 def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]:
-    """How a fact stands after an act: its state, and whether it stands at all."""
+    """Return a fact's state after an act, and whether it still holds."""
     match act:
         case FactAct.REVIEWED:
             return FactState.REVIEWED, live
         case FactAct.RELEASED:
-            # Of two reviews at once one may fail: what the other has looked at stays so.
+            # Of two concurrent reviews one may fail: what the other has reviewed stays reviewed.
             seen = state is FactState.REVIEWED
             return (state if seen else FactState.UNREVIEWED), live
         case FactAct.RESTORED:
-            # Whoever takes it back wants it shared, and nobody will review it again.
+            # Restoring it means that it is to be shared, and no review will follow.
             return (state if state.shared else FactState.UNREVIEWED), True
         case FactAct.HELD:
             return (state if state is FactState.REVIEWED else FactState.WAITING), live
@@ -104,13 +104,13 @@ def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]
 
 
 def _reason_ended(before: Row[Any], act: FactAct) -> str:
-    """What ended a fact that does not stand: the first act that did, or another in its place."""
+    """Return what ended a fact: the first act that did, or its replacement."""
     first = before.live or act is FactAct.REPLACED
     return act.value if first else before.ended
 
 
 def _merge(connection: Connection, fact: int, instead: int) -> None:
-    """Whoever said a fact said what stands in its place, and in the place of that."""
+    """Credit all who stated a fact with its replacement, and with that one's replacement."""
     attempts = _sources(connection, [fact]).get(fact, ())
     heir: int | None = instead
     while heir is not None:
@@ -134,7 +134,7 @@ def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
 def known_facts(
     connection: Connection, *wanted: ColumnElement[bool], limit: int
 ) -> list[KnownFact]:
-    """Facts with what became of them, newest first."""
+    """Return facts with their present state, newest first."""
     fact, entry, task, project = tables.fact, tables.entry, tables.task, tables.project
     query = (
         select(fact, entry.c.at, entry.c.body, task.c.name.label("task"), project.c.name)
@@ -150,7 +150,7 @@ def known_facts(
 
 
 def count_waiting(connection: Connection) -> Counter[str]:
-    """How many facts of each project wait for a person."""
+    """Return how many facts of each project wait for a person."""
     fact, project = tables.fact, tables.project
     query = (
         select(project.c.name, func.count())
@@ -189,7 +189,9 @@ def _known_fact(row: Row[Any], said: Fact, sources: tuple[int, ...]) -> KnownFac
 
 
 def like(connection: Connection, wanted: Wanted, *, limit: int = 100) -> list[KnownFact]:
-    """Shared facts of the project: of the same files first, then the same tags, then words."""
+    """Return shared facts of a project: first those of the same files, then the same tags, then
+    words.
+    """
     project = projects.key_of(connection, wanted.project)
     if project is None:
         return []

@@ -1,6 +1,6 @@
-"""What an entry changes in the index of what was learned, in the transaction that appends it.
+"""Updates the index of what was learned, in the transaction that appends an entry.
 
-Nothing is learned from a task without a project: what belongs to one stands in the log alone.
+Nothing is learned from a task without a project: its entries are in the log only.
 """
 
 from sqlalchemy import Connection, select
@@ -32,16 +32,16 @@ from midwatch_monitor.records import (
 from midwatch_monitor.records.verdict import teaches, verdict_of
 
 _NEW = (AttemptTransition, Feedback, Recall, Summary, Lesson, Fact, Guidelines, Reflection)
-"""What adds to the index; it is kept for a project."""
+"""Records that add to the index of a project."""
 KINDS: frozenset[type[Record]] = frozenset({LessonMark, FactMark, GuidelinesMark, Study, *_NEW})
-"""All that `take_in` does anything for."""
+"""All kinds of records that `take_in` handles."""
 
 
 def take_in(connection: Connection, entry: Entry) -> None:
-    """Bring the index up to date with an entry; most entries change nothing in it.
+    """Update the index for an entry; most entries change nothing in it.
 
-    Raises StaleIncarnationError for what somebody else did first, and JournalError for what names
-    a thing that is not there.
+    Raises StaleIncarnationError for what somebody else did first, and JournalError for a reference
+    to something that does not exist.
     """
     match entry.record:
         case LessonMark() as mark:
@@ -62,7 +62,7 @@ def take_in(connection: Connection, entry: Entry) -> None:
 
 
 def _refuse_twice(connection: Connection, entry: Entry) -> None:
-    """A sign of what became of an attempt counts once, however many processes see it."""
+    """Refuse a second identical outcome of an attempt, however many processes see it."""
     implied, table = entry.record, tables.entry
     if not isinstance(implied, Feedback) or implied.origin is not Origin.IMPLIED:
         return

@@ -1,4 +1,4 @@
-"""What was learned, as it stands now; the journal's log says how it came to be."""
+"""What was learned, in its present state; the journal's log tells the history."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -27,14 +27,14 @@ from midwatch_monitor.records import (
 KnownT = TypeVar("KnownT", KnownLesson, KnownFact)
 
 _UNUSED = 1000
-"""Lessons out of use that are looked at for those that wait, the newest."""
+"""Number of unused lessons, the newest, searched for those that wait."""
 
 
 class Learned(JournalPart):
-    """Lessons, facts, guidelines and chores in an open journal, also one opened to be read.
+    """Lessons, facts, guidelines and chores in an open journal, also a read-only one.
 
     Writing goes through `Journal.commit`; only `forget` is done here. Every method raises a
-    JournalError when the database cannot do it.
+    JournalError if the database fails.
     """
 
     projects = read_method(project_index.names)
@@ -57,8 +57,8 @@ class Learned(JournalPart):
         before: int | None = None,
         limit: int = 1000,
     ) -> list[KnownLesson]:
-        """Lessons, newest first, those of lower ids than `before`; obsolete ones, and those that
-        wait for a person, too or not.
+        """Return lessons with ids below `before`, newest first; optionally obsolete ones, and those
+        that wait for a person.
 
         `attempt` is any that they come from, `task` the name of their task.
         """
@@ -76,7 +76,7 @@ class Learned(JournalPart):
         return await self.journal.read(lesson_index.known_lessons, *wanted, limit=limit)
 
     async def count_waiting(self) -> tuple[Counter[str], Counter[str]]:
-        """How many lessons and facts of each project wait for a person."""
+        """Return how many lessons and facts of each project wait for a person."""
         obsolete = tables.lesson.c.obsolete.is_(True)
         unused = await self.journal.read(lesson_index.known_lessons, obsolete, limit=_UNUSED)
         held = await self.journal.read(fact_index.count_waiting)
@@ -92,9 +92,9 @@ class Learned(JournalPart):
         before: int | None = None,
         limit: int = 1000,
     ) -> list[KnownFact]:
-        """Facts, newest first, those of lower ids than `before`; `live` leaves out what ended.
+        """Return facts with ids below `before`, newest first; `live` leaves out ended ones.
 
-        `attempt` is any that said them.
+        `attempt` is any that stated them.
         """
         fact, source = tables.fact, tables.fact_source
         wanted = _selection(fact.c.entry, project, ids, before)
@@ -106,19 +106,19 @@ class Learned(JournalPart):
         return await self.journal.read(fact_index.known_facts, *wanted, limit=limit)
 
     async def guidelines(self, project: str | None = None) -> list[KnownGuidelines]:
-        """All versions, newest first."""
+        """Return all versions, newest first."""
         wanted = [] if project is None else [tables.project.c.name == project]
         return await self.journal.read(versions.known_versions, *wanted)
 
     async def guidelines_version(self, id: int) -> KnownGuidelines:
-        """The version with that journal id. Raises JournalError if there is none."""
+        """Return the version with that journal id. Raises JournalError if there is none."""
         found = await self.journal.read(versions.known_versions, tables.guidelines.c.entry == id)
         if not found:
             raise JournalError(f"{self.journal.name} has no version of guidelines {id}")
         return found[0]
 
     async def live_guidelines(self, project: str) -> KnownGuidelines | None:
-        """The version in force in a project."""
+        """Return the version in force in a project."""
         live = tables.guidelines.c.state == GuidelinesState.LIVE.value
         found = await self.journal.read(
             versions.known_versions, tables.project.c.name == project, live
@@ -126,9 +126,9 @@ class Learned(JournalPart):
         return found[0] if found else None
 
     async def forget(self, project: str, *, author: str, at: datetime) -> Erasure:
-        """Delete everything about a project; what is left says when and how much, not what.
+        """Delete everything about a project; the remaining record says when and how much, not what.
 
-        Raises UsageError for an unknown project, and while an attempt of it is under way.
+        Raises UsageError for an unknown project, and while one of its attempts is under way.
         """
         done = await self.journal.write(erase.forget, project, author=author, at=at)
         await self.journal.flush()
@@ -136,7 +136,7 @@ class Learned(JournalPart):
 
 
 async def every(read: Callable[[int | None], Awaitable[Sequence[KnownT]]]) -> AsyncIterator[KnownT]:
-    """All that `read` finds, newest first; it answers the page of lower ids than the given one."""
+    """Yield all that `read` returns, newest first; `read` is given the upper limit of ids."""
     before: int | None = None
     while page := await read(before):
         for known in page:

@@ -1,4 +1,4 @@
-"""Lessons in the index: as they stand, and what their use came to."""
+"""Lessons in the index: their present state, and the outcomes of their use."""
 
 import json
 from collections import Counter
@@ -53,7 +53,7 @@ _OBSOLETE = {
 
 
 def add(connection: Connection, entry: Entry, lesson: Lesson, owner: EntryOwner) -> None:
-    """Let a lesson be found."""
+    """Store a lesson in searchable form."""
     sources = sources_of(connection, owner, lesson.sources, entry.attempt)
     of_none = lesson.born is Birth.PERSON and not lesson.sources
     values = {
@@ -76,20 +76,20 @@ def add(connection: Connection, entry: Entry, lesson: Lesson, owner: EntryOwner)
 def add_tags(
     connection: Connection, kept: Table, owner: EntryOwner, key: int, tags: Sequence[str]
 ) -> None:
-    """Let a lesson or a fact be found by tags and files."""
+    """Make a lesson or a fact searchable by tags and files."""
     rows = [{"project": owner.project, "tag": tag, kept.name: key} for tag in tags]
     if rows:
         connection.execute(insert(tables.metadata.tables[f"{kept.name}_tag"]), rows)
 
 
 def index_tags(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
-    """Tags and files as the index has them: `API` and `api` are one tag, but two files."""
+    """Return tags and files as indexed: `API` and `api` are one tag, but two files."""
     folded = (tag.casefold() for tag in tags)
     return tuple(dict.fromkeys((*folded, *(f"file:{path}" for path in files))))
 
 
 def wording_of(lesson: Lesson) -> Wording:
-    """What a lesson is found by."""
+    """Return the text that a lesson is found by."""
     return Wording(
         text=lesson.text,
         more=" ".join(lesson.insights),
@@ -98,7 +98,7 @@ def wording_of(lesson: Lesson) -> Wording:
 
 
 def mark(connection: Connection, mark: LessonMark) -> None:
-    """Bring a lesson up to date. Raises JournalError if there is none of that id."""
+    """Update a lesson's state. Raises JournalError if there is none with that id."""
     table = tables.lesson
     query = select(table.c.project, table.c.obsolete).where(table.c.entry == mark.lesson)
     row = connection.execute(query).one_or_none()
@@ -122,7 +122,7 @@ def mark(connection: Connection, mark: LessonMark) -> None:
 
 
 def body_of(connection: Connection, key: int, kind: type[RecordT]) -> RecordT:
-    """The lesson or fact of an entry. Raises JournalCorruptError if it is something else."""
+    """Return the lesson or fact of an entry. Raises JournalCorruptError if it is something else."""
     query = select(tables.entry.c.body).where(tables.entry.c.id == key)
     record = read(kind_of(kind), connection.execute(query).scalar_one())
     if not isinstance(record, kind):
@@ -132,9 +132,9 @@ def body_of(connection: Connection, key: int, kind: type[RecordT]) -> RecordT:
 
 
 def use(connection: Connection, entry: Entry, recall: Recall, owner: EntryOwner) -> None:
-    """Note which lessons an attempt was given; its outcome is filled in once there is one.
+    """Note which lessons an attempt was given; the outcome is added later.
 
-    One that is gone meanwhile, or was noted already, is passed over: the work goes on.
+    A lesson that no longer exists, or was already noted, is skipped: the work goes on.
     """
     if entry.attempt is None or not recall.lessons:
         return
@@ -161,9 +161,9 @@ def use(connection: Connection, entry: Entry, recall: Recall, owner: EntryOwner)
 
 
 def judge(connection: Connection, attempt: int, verdict: Feedback) -> None:
-    """Fill in what became of the attempt that lessons were given to.
+    """Add the outcome of the attempt that lessons were given to.
 
-    What weighs more counts, whenever it was said; among equals the newest does.
+    The verdict with the higher weight counts, whenever it came; among equals the newest.
     """
     table = tables.lesson_use
     weaker = [each for each in Origin if weight(each) <= weight(verdict.origin)]
@@ -177,7 +177,7 @@ def judge(connection: Connection, attempt: int, verdict: Feedback) -> None:
 def known_lessons(
     connection: Connection, *wanted: ColumnElement[bool], limit: int
 ) -> list[KnownLesson]:
-    """Lessons with what became of them, newest first."""
+    """Return lessons with their present state, newest first."""
     lesson, entry, project = tables.lesson, tables.entry, tables.project
     query = (
         select(lesson, entry.c.at, entry.c.body, project.c.name)
@@ -198,9 +198,9 @@ def known_lessons(
 
 
 def _find_decided(connection: Connection, keys: Sequence[int]) -> set[int]:
-    """Which of some lessons somebody approved or took out of use.
+    """Return which of some lessons were approved or retired.
 
-    The index knows only which are in use: a mark of one that waits is found in the log.
+    The index only knows which are in use: the marks of waiting ones are found in the log.
     """
     entry = tables.entry
     attempts = select(entry.c.attempt).where(entry.c.id.in_(keys))
@@ -212,10 +212,10 @@ def _find_decided(connection: Connection, keys: Sequence[int]) -> set[int]:
 
 
 def of_class(name: str) -> ColumnElement[bool]:
-    """Whether a lesson is of a failure class, which only its body says.
+    """Return a condition for a lesson's failure class, which is only in its body.
 
-    No other string of the body can look so: in a string of JSON each quote is escaped. Not `LIKE`,
-    for which `Loop` is `loop` in one database and not in another.
+    No other string in the body can match: quotes inside JSON strings are escaped. Not `LIKE`, which
+    ignores case in one database but not in the other.
     """
     body, value = tables.entry.c.body, json.dumps(name, ensure_ascii=False)
     forms = (f'"failure_class":{value}', f'"failure_class": {value}')  # of both ways to write it
@@ -253,16 +253,16 @@ def _known_lesson(row: Row[Any], said: Lesson, uses: Row[Any] | None) -> KnownLe
 
 
 EACH = 20
-"""Newest lessons of the same task, and of each tag and file."""
+"""Number of newest lessons of the same task, and of each tag and file."""
 TAGS = 24
-"""Tags and files that are looked for."""
+"""Number of tags and files that are searched."""
 
 
 def candidates(connection: Connection, wanted: Wanted, *, limit: int = 50) -> list[Candidate]:
-    """At most `limit` lessons of the project that may fit and are not obsolete, each once.
+    """Return at most `limit` usable lessons of a project that may fit, each once.
 
-    Those that any one way found best come first: of the same task, with the same tags or files,
-    with the same words. What is of the same kind counts only with words in common.
+    The best of each way come first: of the same task, with the same tags or files, with the same
+    words. Lessons of the same kind of work count only with words in common.
     """
     project = projects.key_of(connection, wanted.project)
     if project is None:
@@ -309,9 +309,10 @@ def of_tags(
     *wanted: ColumnElement[bool],
     each: int,
 ) -> list[int]:
-    """Lessons or facts with any of the first few tags and files, the newest `each` of every one.
+    """Return lessons or facts with any of the first few tags and files, the newest `each` of every
+    one.
 
-    Those with the most in common come first, of these the newest.
+    Those with most in common come first, and of these the newest.
     """
     tag = tables.metadata.tables[f"{kept.name}_tag"]
     key = tag.c[kept.name]
@@ -332,6 +333,6 @@ def of_tags(
 
 
 def _in_turn(ways: Sequence[Sequence[int]]) -> list[int]:
-    """The first of each way, then the second of each, and so on; each once."""
+    """Interleave the ways: first the best of each, then the second of each, each once."""
     rounds = chain.from_iterable(zip_longest(*ways))
     return list(dict.fromkeys(key for key in rounds if key is not None))

@@ -1,4 +1,4 @@
-"""Which project an entry belongs to."""
+"""Finds the project that an entry belongs to."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ class EntryOwner:
     """The project and the task that an entry belongs to."""
 
     project: int
-    """By its key in the journal."""
+    """The project's key in the journal."""
     task: str
     """The task's name."""
 
 
 def key_of(connection: Connection, name: str) -> int | None:
-    """The key of the project of that name; `None` if the journal has none."""
+    """Return the key of the project with that name; `None` if the journal has none."""
     query = select(tables.project.c.id).where(tables.project.c.name == name)
     return connection.execute(query).scalar()
 
 
 def ensure(connection: Connection, name: str) -> int | None:
-    """The same, and made if there is none; `None` for no name."""
+    """Return the key of the project, and create it if missing; `None` for no name."""
     if not name:
         return None
     found = key_of(connection, name)
@@ -37,7 +37,7 @@ def ensure(connection: Connection, name: str) -> int | None:
 
 
 def owner_of(connection: Connection, task: int) -> EntryOwner | None:
-    """Whose a task is; `None` if nothing is learned from it."""
+    """Return a task's owner; `None` if nothing is learned from it."""
     table = tables.task
     query = select(table.c.project, table.c.name).where(table.c.id == task)
     row = connection.execute(query).one_or_none()
@@ -47,7 +47,7 @@ def owner_of(connection: Connection, task: int) -> EntryOwner | None:
 
 
 def names(connection: Connection) -> list[str]:
-    """All projects, by name."""
+    """Return all projects, by name."""
     return list(
         connection.execute(select(tables.project.c.name).order_by(tables.project.c.name)).scalars()
     )
@@ -56,10 +56,10 @@ def names(connection: Connection) -> list[str]:
 def sources_of(
     connection: Connection, owner: EntryOwner, sources: Iterable[int], attempt: int | None
 ) -> tuple[int, ...]:
-    """The attempts that something comes from, that of its own entry first.
+    """Return the attempts that something comes from, that of its own entry first.
 
-    Raises JournalError where there is none, and for one that is not of the project: what was
-    learned of one project must be gone with it.
+    Raises JournalError for a missing attempt, and for one of another project: what was learned from
+    a project must be erasable with it.
     """
     own = () if attempt is None else (attempt,)
     wanted = tuple(dict.fromkeys((*own, *sources)))

@@ -1,10 +1,9 @@
-"""Texts by their words: FTS5 in SQLite, full text search in PostgreSQL.
+"""Text search by words: FTS5 in SQLite, full text search in PostgreSQL.
 
-Both are given words, not text, so that both know the same ones, whatever their own way to cut. Each
-has the number of its project in front (`7_invoice`), so that what other projects hold is not found
-and does not say which words are rare; `bm25` knows of it no more than how many texts there are and
-how long they are. What is no longer given to anybody is taken out, so that it costs nothing and is
-never found.
+Both are given words, not text, so that both index the same ones. Each word has its project's number
+as a prefix (`7_invoice`), so that other projects' texts are not found and do not affect which words
+are rare; `bm25` only knows their number and lengths. Texts no longer in use are removed, so that
+they cost nothing and are never found.
 """
 
 import json
@@ -19,12 +18,13 @@ from math import log1p
 from sqlalchemy import Connection, text
 
 MOST_WORDS = 10
-"""Words that one search is made of."""
+"""Number of words in one search."""
 _LOOKED_UP = 40
-"""Words of a text among which these are chosen."""
+"""Number of a text's words among which these are chosen."""
 _MOST_TEXTS = 20_000
-"""Texts that the words of one search may be found in, one by one: what is in every other text
-tells little, and SQLite weighs about a million texts a second. The rarest word counts always."""
+"""Number of texts in which the words of a search may occur: a word in every other text tells
+little, and SQLite ranks about a million texts a second. The rarest word is always used.
+"""
 _SHORTEST = 3
 _LONGEST = 64
 """Letters of a word; PostgreSQL takes at most 2,046 bytes."""
@@ -45,7 +45,7 @@ _STOP = frozenset(
 
 
 class TextIndex(StrEnum):
-    """What is searched."""
+    """Which texts are searched."""
 
     LESSONS = "lesson_text"
     FACTS = "fact_text"
@@ -53,7 +53,7 @@ class TextIndex(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """The words of one text, by what they weigh, the heaviest first."""
+    """The words of one text by weight, the heaviest first."""
 
     text: str
     more: str = ""
@@ -61,15 +61,15 @@ class Wording:
 
     @property
     def words(self) -> list[str]:
-        """All of them."""
+        """All words."""
         return words_of(f"{self.text} {self.more} {self.tags}")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in small letters, in their order.
+    """Return the words of a text in lower case, in order.
 
-    A name made of words gives these and all of them in one: `total_cents` and `totalCents` are
-    `total`, `cents` and `totalcents`.
+    A compound name yields its parts and the whole: `total_cents` and `totalCents` are `total`,
+    `cents` and `totalcents`.
     """
     names = _NAME.findall(unicodedata.normalize("NFKC", text))
     return [word.casefold()[:_LONGEST] for name in names for word in _words_in(name)]
@@ -83,7 +83,9 @@ def _words_in(name: str) -> Iterator[str]:
 
 
 def _humps(name: str) -> list[str]:
-    """`HTTPServer` is `HTTP`, `Server`, and `sha256Sum` is `sha256`, `Sum`; `URLs` is one word."""
+    """Split a compound name: `HTTPServer` is `HTTP`, `Server`; `sha256Sum` is `sha256`, `Sum`;
+    `URLs` is one word.
+    """
     if name.islower():
         return [name]
     shape = "".join("u" if x.isupper() else "l" if x.islower() else "d" for x in name)
@@ -92,7 +94,7 @@ def _humps(name: str) -> list[str]:
 
 
 def search_words(text: str) -> list[str]:
-    """The words worth looking for, at most 40: the longest first, which are mostly rare."""
+    """Return at most 40 words to search for: the longest first, which are mostly rare."""
     found = dict.fromkeys(
         word for word in words_of(text) if len(word) >= _SHORTEST and word not in _STOP
     )
@@ -100,7 +102,7 @@ def search_words(text: str) -> list[str]:
 
 
 def rarest_words(known: Mapping[str, int]) -> list[str]:
-    """Of words and the number of texts that each stands in, those to search by, rarest first."""
+    """Choose words to search by from the numbers of texts that contain them, rarest first."""
     chosen: list[str] = []
     texts = 0
     for many, word in sorted((many, word) for word, many in known.items())[:MOST_WORDS]:
@@ -114,7 +116,7 @@ def rarest_words(known: Mapping[str, int]) -> list[str]:
 def put(
     connection: Connection, index: TextIndex, project: int, wordings: Mapping[int, Wording]
 ) -> None:
-    """Let texts of a project be found, by their keys."""
+    """Index texts of a project by their keys."""
     dialect = connection.dialect.name
     filled = _in_columns if dialect == "sqlite" else _in_vector
     rows = [{"key": key, **filled(project, each)} for key, each in wordings.items()]
@@ -127,7 +129,7 @@ def _in_columns(project: int, wording: Wording) -> dict[str, str]:
 
 
 def _in_vector(project: int, wording: Wording) -> dict[str, str]:
-    """As PostgreSQL writes a vector: its own parser would cut a token in two."""
+    """Return a vector in PostgreSQL's format: its own parser would split tokens."""
     numbers = count(1)
     fields = {"A": wording.text, "B": wording.more, "C": wording.tags}
     placed = (
@@ -139,7 +141,7 @@ def _in_vector(project: int, wording: Wording) -> dict[str, str]:
 
 
 def take_out(connection: Connection, index: TextIndex, keys: Iterable[int]) -> None:
-    """Let texts be found no longer."""
+    """Remove texts from the index."""
     rows = [{"key": key} for key in keys]
     if rows:
         key = _KEY[connection.dialect.name]
@@ -147,9 +149,9 @@ def take_out(connection: Connection, index: TextIndex, keys: Iterable[int]) -> N
 
 
 def forget(connection: Connection, index: TextIndex, keys: Sequence[int]) -> None:
-    """Take texts out and leave no trace of their words.
+    """Remove texts and all traces of their words.
 
-    FTS5 only notes that a text is gone until the parts of its index are merged into one.
+    FTS5 only marks a text as deleted until the parts of its index are merged.
     """
     take_out(connection, index, keys)
     if keys and connection.dialect.name == "sqlite":
@@ -160,9 +162,10 @@ def forget(connection: Connection, index: TextIndex, keys: Sequence[int]) -> Non
 def find(
     connection: Connection, index: TextIndex, project: int, wanted: str, limit: int
 ) -> list[tuple[int, float]]:
-    """The texts of a project that share words with a wanted one: their keys, and how well they fit.
+    """Return the keys of a project's texts that share words with a wanted one, with positive
+    scores.
 
-    The best first, at most `limit`; how well is positive.
+    At most `limit`, the best first.
     """
     tokens = _tokens(project, search_words(wanted))
     known = _count_texts(connection, index, tokens) if tokens else {}
@@ -175,9 +178,9 @@ def find(
 
 
 def _count_texts(connection: Connection, index: TextIndex, tokens: Sequence[str]) -> dict[str, int]:
-    """In how many texts each stands, counted no further than what counts as many.
+    """Return in how many texts each word occurs, counting only up to a limit.
 
-    Without those that stand in none.
+    Words that occur in none are left out.
     """
     query = text(_KNOWN[connection.dialect.name].format(index=index.value))
     rows = connection.execute(query, {"tokens": json.dumps(tokens), "most": _MOST_TEXTS})
@@ -189,14 +192,16 @@ def _in_sqlite(chosen: Mapping[str, int]) -> tuple[str, dict[str, str]]:
 
 
 def _in_postgresql(chosen: Mapping[str, int]) -> tuple[str, dict[str, str]]:
-    """With what each word tells, which `ts_rank` knows nothing of and `bm25` does."""
+    """Rank with the weight of each word's rarity, which `bm25` includes and `ts_rank` does not."""
     worth = [{"token": token, "worth": log1p(_MOST_TEXTS / chosen[token])} for token in chosen]
     values = {"any": " | ".join(f"'{token}'" for token in chosen), "each": json.dumps(worth)}
     return _FIND_IN_POSTGRESQL, values
 
 
 def _tokens(project: int, words: Iterable[str]) -> list[str]:
-    """Words as a project has them. A word has no `_`, so that none looks like another project's."""
+    """Return words with their project's prefix. A word contains no `_`, so prefixes are
+    unambiguous.
+    """
     return [f"{project}_{word}" for word in words]
 
 

@@ -1,4 +1,4 @@
-"""Versions of the guidelines in the index, and how far a project was looked back at."""
+"""Versions of the guidelines in the index, and how far each project was looked back at."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ _AFTER = {
     GuidelinesAct.REJECTED: GuidelinesState.PROPOSED,
     GuidelinesAct.ROLLED_BACK: GuidelinesState.LIVE,
 }
-"""The state in which each act finds a version."""
+"""The state of a version after each act."""
 
 
 def propose(connection: Connection, entry: Entry, proposal: Guidelines, owner: EntryOwner) -> None:
-    """Keep a new version. Raises StaleIncarnationError if another has its number."""
+    """Store a new version. Raises StaleIncarnationError if its number is taken."""
     table = tables.guidelines
     taken = select(table.c.entry).where(
         table.c.project == owner.project, table.c.version == proposal.version
@@ -49,7 +49,7 @@ def propose(connection: Connection, entry: Entry, proposal: Guidelines, owner: E
 
 
 def mark(connection: Connection, entry: Entry, mark: GuidelinesMark) -> None:
-    """Bring the versions of a project up to date.
+    """Update the states of a project's versions.
 
     Raises StaleIncarnationError for a mark that does not fit: somebody else decided meanwhile.
     """
@@ -106,7 +106,7 @@ def look_back(
 ) -> None:
     """Note how far a project was looked back at.
 
-    Raises StaleIncarnationError where another look back has been there: no summary is used twice.
+    Raises StaleIncarnationError if another look back came first: no summary is used twice.
     """
     last = _watermark(connection, owner.project)
     again = reflection.watermark == last and bool(reflection.attempts)
@@ -120,7 +120,7 @@ def look_back(
 
 
 def watermark(connection: Connection, project: str) -> int:
-    """The newest summary of a project that was looked at, by journal id; 0 before the first."""
+    """Return the journal id of a project's newest used summary; 0 before the first."""
     key = key_of(connection, project)
     return 0 if key is None else _watermark(connection, key)
 
@@ -132,7 +132,7 @@ def _watermark(connection: Connection, project: int) -> int:
 
 
 def known_versions(connection: Connection, *wanted: ColumnElement[bool]) -> list[KnownGuidelines]:
-    """Versions and where they stand, newest first."""
+    """Return versions with their states, newest first."""
     table, entry, project = tables.guidelines, tables.entry, tables.project
     query = (
         select(table, entry.c.at, entry.c.body, project.c.name)

@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection and in the transaction that it is given."""
+"""Run by Alembic: applies the migrations in the given connection's transaction."""
 
 from alembic import context
 from sqlalchemy import Connection
@@ -9,7 +9,7 @@ connection: Connection = context.config.attributes["connection"]
 context.configure(
     connection=connection,
     target_metadata=metadata,
-    # SQLite changes a column only by copying the table.
+    # SQLite can change a column only by copying the table.
     render_as_batch=connection.dialect.name == "sqlite",
 )
 context.run_migrations()

@@ -1,1 +1,1 @@
-"""What is different on PostgreSQL."""
+"""The differences on PostgreSQL."""

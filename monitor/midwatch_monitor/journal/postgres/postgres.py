@@ -1,6 +1,6 @@
-"""PostgreSQL as the journal's database: how it is connected to, and cut off from.
+"""PostgreSQL as the journal's database: connecting to it, and cutting connections.
 
-Imported only for a journal there: it needs psycopg, which comes with an extra.
+Imported only for such a journal: it needs psycopg, which comes with an extra.
 """
 
 import os
@@ -38,14 +38,15 @@ _DRIVER = "postgresql+psycopg"
 _LOCK_SECONDS = 30
 """How long the server lets a statement wait for another transaction."""
 _IDLE_SECONDS = 10
-"""After this long between two statements a transaction is rolled back by the server: whoever was
-cut off must not hold the writers' lock for ever."""
+"""After this long between two statements, the server rolls a transaction back: a process that lost
+its connection must not hold the writers' lock for ever.
+"""
 _CONNECTING = {
     "application_name": "midwatch",
-    # Whatever PGCLIENTENCODING and the database's own encoding are.
+    # Overrides PGCLIENTENCODING and the database's own encoding.
     "client_encoding": "utf8",
     "connect_timeout": 5,
-    # A peer that is gone without a word is noticed within half a minute, on both sides.
+    # A silently lost peer is noticed within half a minute, on both sides.
     "keepalives": 1,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -60,18 +61,18 @@ _SESSION = {
     "tcp_keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-# The writers' lock is waited for by its own limit: one that a role has would end the work of who
-# only stands in the line.
+# The writers' lock has its own time limit: a role's own limit would end work that only waits in
+# line.
 _WRITING = {"statement_timeout": 0}
-# What a function reads is of one moment, as it is in SQLite.
+# A function reads a snapshot of one moment, as in SQLite.
 _READING = {
     "default_transaction_isolation": "repeatable\\ read",
     "default_transaction_read_only": "on",
 }
 
-# Long bodies are compressed while they are inserted, and the server's own way takes several times
-# as long as lz4, which is a third of a commit of a hundred steps. Servers before 14 have no choice,
-# some are built without it, and whoever has chosen may know better.
+# Long bodies are compressed when inserted, and the server's default takes several times as long as
+# lz4: a third of a commit of a hundred steps. Servers before 14 have no choice, some are built
+# without lz4, and an explicit setting may have reasons.
 _COMPRESSING = """
 SELECT set_config(name, 'lz4', false) FROM pg_settings
 WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY(enumvals)
@@ -79,9 +80,9 @@ WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY(
 
 
 def plain(url: URL) -> URL:
-    """A URL of PostgreSQL with the one driver that we have.
+    """Return a PostgreSQL URL with the driver that is used here.
 
-    Raises JournalAccessError for another.
+    Raises JournalAccessError for another driver.
     """
     if url.drivername not in {"postgres", NAME, _DRIVER}:
         raise JournalAccessError(
@@ -96,7 +97,7 @@ def plain(url: URL) -> URL:
 
 
 class Lines:
-    """The connections to the server: made here, and cut here where nothing comes over them."""
+    """The connections to the server: created here, and cut here if it does not answer."""
 
     def __init__(self, url: URL) -> None:
         self._url = url
@@ -105,28 +106,28 @@ class Lines:
         self._closed = Event()
 
     def reading_engine(self, connections: int) -> Engine:
-        """Connections that only read."""
+        """Return an engine for reading."""
         return self._engine(connections, {**_SESSION, **_READING})
 
     def writing_engine(self) -> Engine:
-        """The one connection that writes."""
+        """Return an engine for writing, with one connection."""
         engine = self._engine(1, {**_SESSION, **_WRITING})
         event.listen(engine, "connect", _compress)
         return engine
 
     def cut(self) -> None:
-        """End every connection, whoever waits at it: what they do fails as a lost connection does.
+        """Cut all connections: their users fail as if the connection had been lost.
 
-        A proxy or a stopped server may keep a connection open over which no answer will come.
+        A proxy or a stopped server may keep a connection open that will never be answered.
         """
         with self._lock:
             for connection in self._open:
-                # It may have been closed meanwhile.
+                # It may have been closed in the meantime.
                 with suppress(OSError, psycopg.Error):
                     _shut_down(connection.fileno())
 
     def watch(self, stuck: Callable[[], float], limit: float) -> None:
-        """Cut by itself where no answer has come for so many seconds, until this is closed."""
+        """Cut automatically if there was no answer for some seconds, until this is closed."""
 
         def look() -> None:
             while not self._closed.wait(1):
@@ -136,12 +137,12 @@ class Lines:
         Thread(target=look, name="journal-lines", daemon=True).start()
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._closed.set()
 
     def _engine(self, connections: int, session: Mapping[str, object]) -> Engine:
         ours = [f"-c {name}={value}" for name, value in session.items()]
-        # The later option holds: whoever wrote the URL may know better.
+        # The later option wins: one in the URL may have reasons.
         options = " ".join([*ours, *_url_values(self._url, "options")])
         known = {key: value for key, value in _CONNECTING.items() if key not in self._url.query}
         engine = create_engine(
@@ -169,27 +170,27 @@ def _url_values(url: URL, key: str) -> tuple[str, ...]:
 
 
 def _shut_down(descriptor: int) -> None:
-    """Let both directions of a socket end; it stays its owner's to close."""
+    """Shut down both directions of a socket; its owner closes it."""
     with socket.socket(fileno=os.dup(descriptor)) as line:
         line.shutdown(socket.SHUT_RDWR)
 
 
 _KEPT = timedelta(days=1)
-"""Of a process that was killed; one that lives asks within its patience."""
+"""How long the receipt of a killed process is kept; a living one returns within its patience."""
 
 
 def _oldest() -> Label[str]:
-    """Which revision the tables ask for, once the writers' lock is held.
+    """Return the oldest permitted revision, read while the writers' lock is held.
 
-    The statement was begun before that, and sees what was there then; but who locks a row gets it
-    as it is by then. An upgrade holds the same lock, so that none can be between.
+    The statement began before the lock was taken and saw an earlier snapshot; but locking a row
+    returns its present state. An upgrade holds the same lock, so none can come between.
     """
     row = select(tables.compatibility.c.oldest).with_for_update(read=True, key_share=True)
     return row.scalar_subquery().label("oldest")
 
 
 class Receipts:
-    """The receipts of one writer. Numbers rise from 1, one for each transaction to be done."""
+    """The receipts of one writer, numbered from 1, one for each transaction."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -204,11 +205,11 @@ class Receipts:
         ).returning(func.pg_advisory_xact_lock(literal(LOCK)), _oldest())
 
     def sign(self, connection: Connection, number: int) -> bool:
-        """Begin the transaction with that number; whether it is still to be done.
+        """Begin the transaction with that number; return whether it is still to be done.
 
-        Waits for an earlier try that the server still works at, and then for other writers: ids
-        are to be committed in their order. Raises JournalTooNewError where the tables have gone
-        beyond this program by then; nothing is written.
+        Waits for an earlier try that the server still works on, and then for other writers, so that
+        ids are committed in order. Raises JournalTooNewError, before anything is written, if the
+        tables have been upgraded beyond this program.
         """
         signed = connection.execute(self._sign, {"number": number}).first()
         if signed is None:
@@ -222,7 +223,7 @@ class Receipts:
         return True
 
     def clear(self, connection: Connection) -> None:
-        """Take away one's own receipt, and those of processes that are long gone."""
+        """Remove one's own receipt, and those of long-gone processes."""
         table = tables.receipt
         gone = table.c.at < func.now() - _KEPT
         connection.execute(delete(table).where((table.c.writer == self._writer) | gone))

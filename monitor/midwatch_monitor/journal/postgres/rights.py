@@ -1,7 +1,7 @@
-"""What a role of PostgreSQL may do with a journal, asked before anything is begun.
+"""Checks what a PostgreSQL role may do with a journal, before anything is begun.
 
-A right that is missing would come up in the middle of the work, again and again. What nearly
-everybody who writes needs is asked for: to delete is needed for little, and missed where it is.
+A missing permission would otherwise come up repeatedly in the middle of the work. Only common
+permissions are checked: deletion is seldom needed, and reported when it is.
 """
 
 import re
@@ -13,12 +13,12 @@ from midwatch_monitor.errors import JournalAccessError, JournalReadOnlyError
 from midwatch_monitor.journal.core.tables import NUMBERED, compatibility, metadata
 
 ENCODING = "UTF8"
-"""Of a journal's database: workers and models write in every language."""
+"""Encoding of a journal's database: workers and models write in all languages."""
 _TABLES = sorted({"alembic_version", *(table.name for table in metadata.sorted_tables)})
 _SEQUENCES = [f"{table.name}_id_seq" for table in NUMBERED]
 _FIXED = ["alembic_version", compatibility.name]
-"""Into these nothing is inserted but by an upgrade, which is done by who owns them."""
-# Whoever writes locks the row of `compatibility`: PostgreSQL asks for the right to update it.
+"""Tables that only an upgrade inserts into, which their owner runs."""
+# Writers lock the row of `compatibility`, for which PostgreSQL requires the right to update it.
 _RIGHTS = text(
     """
     SELECT quote_ident(current_user) AS role,
@@ -57,30 +57,30 @@ class Rights:
 
     role: str
     schema: str | None
-    """Where it would make tables; `None` if it may use no schema of its search path."""
+    """The schema in which it would create tables; `None` if it may use none in its search path."""
     makes: bool
-    """Whether it may make tables there."""
+    """Whether it may create tables there."""
     encoding: str
     path: str
     """The search path."""
     fixed: bool
-    """Whether its transactions may only read, whatever it was granted."""
+    """Whether its transactions are read-only, whatever it was granted."""
     standby: bool
     """Whether the server is a standby."""
     home: str | None
-    """The schema in which the journal's tables are; `None` where it sees none."""
+    """The schema of the journal's tables; `None` if it sees none."""
     reads: bool
     writes: bool
 
 
 def rights_of(connection: Connection) -> Rights:
-    """What the role of a connection to PostgreSQL may do."""
+    """Return what the role of a PostgreSQL connection may do."""
     names = {"tables": _TABLES, "sequences": _SEQUENCES, "fixed": _FIXED}
     return Rights(**connection.execute(_RIGHTS, names).mappings().one())
 
 
 def require_reading(connection: Connection, name: str) -> None:
-    """Raise JournalAccessError where the role may not read what there is."""
+    """Raise JournalAccessError if the role may not read the existing tables."""
     rights = rights_of(connection)
     if rights.schema is None and rights.home is None:
         raise JournalAccessError(
@@ -95,7 +95,7 @@ def require_reading(connection: Connection, name: str) -> None:
 
 
 def require_writing(connection: Connection, name: str) -> None:
-    """Raise JournalReadOnlyError where the role may not write what there is."""
+    """Raise JournalReadOnlyError if the role may not write to the existing tables."""
     rights = rights_of(connection)
     if rights.standby:
         raise JournalReadOnlyError(
@@ -117,7 +117,7 @@ def require_writing(connection: Connection, name: str) -> None:
 
 
 def require_making(connection: Connection, name: str) -> None:
-    """Raise JournalAccessError where no journal can be made in an empty database."""
+    """Raise JournalAccessError if no journal can be created in an empty database."""
     rights = rights_of(connection)
     if rights.encoding != ENCODING:
         raise JournalAccessError(
@@ -133,7 +133,7 @@ def require_making(connection: Connection, name: str) -> None:
 
 
 def advice_on(denied: str) -> str:
-    """What gives the right that PostgreSQL missed. Pure."""
+    """Return how to grant a permission that PostgreSQL missed. Pure."""
     found = _DENIED.search(denied)
     if found is None:
         return "do it as the role that owns the tables"

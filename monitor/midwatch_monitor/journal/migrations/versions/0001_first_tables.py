@@ -8,13 +8,13 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-# Written out, not imported: a migration stays as it is when the tables move on.
+# Written out, not imported: a migration must not change when the tables do.
 IDENTIFIER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 MOMENT = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Make all tables."""
+    """Create all tables."""
     _runs_and_tasks()
     _attempts()
     _entries()

@@ -12,7 +12,7 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-# Written out, not imported: a migration stays as it is when the tables move on.
+# Written out, not imported: a migration must not change when the tables do.
 IDENTIFIER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 MOMENT = sa.DateTime(timezone=True)
 OVER = {"completed", "failed", "canceled", "rejected"}
@@ -20,7 +20,7 @@ REJECTED = {"unaccepted", "stuck", "restarted", "out-of-budget"}
 
 
 def upgrade() -> None:
-    """Make the tables, and fill them from what the journal holds."""
+    """Create the tables, and fill them from the journal."""
     _projects()
     _lessons()
     _lesson_uses()
@@ -64,7 +64,7 @@ def _projects() -> None:
         sa.UniqueConstraint("name", name="project_name_uq"),
         sqlite_autoincrement=True,
     )
-    # In SQL, so that SQLite need not copy the table.
+    # In SQL, so that SQLite does not copy the table.
     kind = "INTEGER" if op.get_bind().dialect.name == "sqlite" else "BIGINT"
     for column in ("project", "trial_of"):
         op.execute(
@@ -262,7 +262,7 @@ def _sources(what: str) -> None:
 
 
 def _words_in_sqlite() -> None:
-    # The words come cut and folded; to `ascii` all other letters are simply part of a word.
+    # The words are already split and folded; `ascii` treats all other letters as parts of words.
     for name in ("lesson_text", "fact_text"):
         op.execute(
             f"CREATE VIRTUAL TABLE {name} USING fts5"
@@ -309,7 +309,7 @@ def _said(body: str) -> dict[str, Any]:
 
 
 def _fill_chores() -> None:
-    """Nothing was drawn yet from what the journal holds."""
+    """Add open chores: nothing was learned from the journal yet."""
     rows = [
         {"about": row.id, "chore": chore, "project": row.project, "attempt": row.attempt}
         for row in op.get_bind().execute(

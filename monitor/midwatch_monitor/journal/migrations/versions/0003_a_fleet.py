@@ -1,4 +1,4 @@
-"""Several machines: who keeps a run, leases of monitors, nodes, and work that can move."""
+"""Several machines: who keeps a run, leases of monitors, nodes, and saved work."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,13 +11,13 @@ depends_on = None
 OLDEST = "0003"
 """The oldest revision whose Midwatch can work with the tables after this one."""
 
-# Written out, not imported: a migration stays as it is when the tables move on.
+# Written out, not imported: a migration must not change when the tables do.
 IDENTIFIER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 MOMENT = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Make the tables. What runs there are was kept by their own processes."""
+    """Create the tables. Existing runs were kept by their own processes."""
     op.add_column(
         "run", sa.Column("keeper", sa.String(10), nullable=False, server_default="process")
     )

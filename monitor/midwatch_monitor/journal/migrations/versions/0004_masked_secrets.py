@@ -1,4 +1,4 @@
-"""The key of the marks that stand in the place of secrets."""
+"""The key for marks of masked secrets."""
 
 import secrets
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Draw the key. Who does not know the column goes on as before, and masks nothing."""
+    """Create the key. Versions that do not know the column go on as before, without masking."""
     op.add_column(
         "compatibility", sa.Column("mask_key", sa.Text, nullable=False, server_default="")
     )
@@ -21,5 +21,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Forget the key: what is masked stays so."""
+    """Drop the key: masked texts stay masked."""
     op.drop_column("compatibility", "mask_key")
