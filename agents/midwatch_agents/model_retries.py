@@ -124,7 +124,7 @@ class Breaker:
         self._tried_until = None
 
     def release(self) -> None:
-        """Report a request with unknown outcome: cancelled, or failed in our own code."""
+        """Report a request with unknown outcome: canceled, or failed in our own code."""
         self._tried_until = None
 
 
@@ -232,7 +232,7 @@ class PatientModel(WrapperModel):
         except Exception as error:
             self._note_failure(error)
             raise
-        except BaseException:  # cancelled: another request may try the provider
+        except BaseException:  # canceled: another request may try the provider
             self._breaker.release()
             raise
         self._breaker.note_success(self._who)

@@ -54,7 +54,7 @@ AGAIN_SECONDS = 1.0
 
 
 class Monitor:
-    """Looks after the attempts of one run until it is cancelled.
+    """Looks after the attempts of one run until it is canceled.
 
     It follows all of them, and acts on those that its guards allow.
     """
@@ -129,7 +129,7 @@ class Monitor:
         self._touched |= self._views.keys() & set(attempts)
 
     async def run(self) -> None:
-        """Look whenever the journal may have grown, until cancelled."""
+        """Look whenever the journal may have grown, until canceled."""
         loop = asyncio.get_running_loop()
         last_tick = loop.time()
         async with self._bus.subscribe() as hints:

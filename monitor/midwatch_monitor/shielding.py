@@ -14,7 +14,7 @@ T = TypeVar("T")
 def heed(done: "asyncio.Future[Any]") -> None:
     """Retrieve the exception of finished work; a done callback.
 
-    If the waiting code has failed or is cancelled first, nobody else retrieves the exception, and
+    If the waiting code has failed or is canceled first, nobody else retrieves the exception, and
     asyncio would log that it was never retrieved.
     """
     if not done.cancelled() and (error := done.exception()) is not None:
@@ -34,7 +34,7 @@ async def meanwhile(*works: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
 
 
 async def finish_before_cancel(work: Coroutine[Any, Any, T]) -> T:
-    """Finish work before a cancellation takes effect, even if it is cancelled repeatedly.
+    """Finish work before a cancellation takes effect, even if it is canceled repeatedly.
 
     If it were interrupted, nobody would know how much of it was done.
     """

@@ -174,7 +174,7 @@ async def git(at: Path | Worktree, *command: str) -> str:
 async def ask_git(at: Path | Worktree, *command: str, seconds: float, network: bool = False) -> str:
     """Run a git command that may be interrupted, and return its output.
 
-    Git and all processes it started are killed after `seconds`, or when the caller is cancelled.
+    Git and all processes it started are killed after `seconds`, or when the caller is canceled.
     With `network` it may use the user's own configuration to log in to another machine, but never
     asks for a password. Raises WorkspaceError with git's message, or TimeoutError.
     """
@@ -230,7 +230,7 @@ async def _start_git(
 
 
 async def _begin(call: "_Call", words: Sequence[str]) -> Process:
-    """Start git; if the caller is cancelled meanwhile, kill its whole process group, as asyncio
+    """Start git; if the caller is canceled meanwhile, kill its whole process group, as asyncio
     would not.
     """
     starting = asyncio.ensure_future(_spawn(call, words))

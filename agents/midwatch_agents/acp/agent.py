@@ -56,7 +56,7 @@ async def agent_model(
 async def _start(
     preset: Preset, paths: SandboxPaths, sandbox_kind: SandboxKind, mark: str, tools: Path
 ) -> tuple[asyncio.SubprocessTransport, Process]:
-    """Start the agent; if cancelled meanwhile, end its whole group, which asyncio would not do."""
+    """Start the agent; if canceled meanwhile, end its whole group, which asyncio would not do."""
     state = await asyncio.to_thread(_existing_paths, preset.state)
     command = walls(paths, sandbox_kind, preset.command, writable=[*state, tools])
     env = {**os.environ, **preset.env, MARK: mark}

@@ -147,7 +147,7 @@ class AgentModel(Model[None]):
         if session.working:
             self._held += filter(is_reminder, words)
             words = [each for each in words if not is_reminder(each)]
-        elif session.events.empty():  # its turn was cancelled: nothing comes by itself
+        elif session.events.empty():  # its turn was canceled: nothing comes by itself
             words = words or [_GO_ON]
         if not words:
             return

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 _START_SECONDS = 120
 _CANCEL_SECONDS = 10
-"""Time for an agent to end a cancelled turn."""
+"""Time for an agent to end a canceled turn."""
 _SETTLE_SECONDS = 0.5
 """Time to wait for the arguments of a call: some agents send them later, some never."""
 

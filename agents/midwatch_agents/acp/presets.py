@@ -17,7 +17,7 @@ class Steering(StrEnum):
     """How to send an agent a message while it works."""
 
     CANCEL = "cancel"
-    """Its turn is cancelled, and a new one begins with the message. Works with every agent."""
+    """Its turn is canceled, and a new one begins with the message. Works with every agent."""
     JOIN = "join"
     """It is prompted at once, and reads the message with its next request."""
     METHOD = "method"

@@ -229,7 +229,7 @@ async def connect(settings: BrokerSettings, login: Login, hear: Hear) -> AsyncGe
 async def _connect(client: Client) -> None:
     """Connect.
 
-    The client connects in a thread that cannot be stopped, so a cancelled caller waits for it, a
+    The client connects in a thread that cannot be stopped, so a canceled caller waits for it, a
     few seconds at most; otherwise a connection would stay that nobody closes.
     """
     entering = asyncio.ensure_future(client.__aenter__())

@@ -109,7 +109,7 @@ def run_to_end(
 ) -> int:
     """Like `asyncio.run`, but what does not heed its cancellation keeps the process only so long.
 
-    That is a tool that blocks in a thread, or a task that goes on when it is cancelled: the
+    That is a tool that blocks in a thread, or a task that goes on when it is canceled: the
     process leaves without them, with the exit code that the work came to. The notice is for whoever
     interrupts it.
     """

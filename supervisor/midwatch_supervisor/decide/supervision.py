@@ -120,7 +120,7 @@ class _Answering:
 
 
 class Supervision:
-    """Answers what is open in one run, until it is cancelled.
+    """Answers what is open in one run, until it is canceled.
 
     It reads everything from the journal, so it finds what is still open after a crash. It follows
     the whole run but answers only where its guards allow. The journal refuses an answer whose guard
@@ -163,7 +163,7 @@ class Supervision:
         """Error of the last look; empty if it succeeded."""
 
     async def run(self) -> None:
-        """Answer whatever is open, until cancelled."""
+        """Answer whatever is open, until canceled."""
         try:
             async with self._bus.subscribe() as self._hints:
                 while True:

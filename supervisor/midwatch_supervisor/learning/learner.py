@@ -104,7 +104,7 @@ class Learner:
     # -- beside a run ----------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Learn from what ends, until cancelled or until the journal becomes unusable."""
+        """Learn from what ends, until canceled or until the journal becomes unusable."""
         try:
             await self.begin()
             await self._scan()

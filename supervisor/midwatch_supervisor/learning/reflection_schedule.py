@@ -44,7 +44,7 @@ class FleetReflection:
         self._failing = False
 
     async def keep(self, learner: Learner, *, seconds: float) -> None:
-        """Look every `seconds`, until cancelled."""
+        """Look every `seconds`, until canceled."""
         while True:
             try:
                 await self.look(learner)
@@ -134,7 +134,7 @@ async def last_tasks(journal: Journal, run: int) -> list[Task]:
 
 
 async def learn(learner: Learner, reflection: FleetReflection, *, seconds: float) -> None:
-    """Learn while other work goes on, and look back every `seconds`, until cancelled.
+    """Learn while other work goes on, and look back every `seconds`, until canceled.
 
     Ends when the learner does. Raises JournalError.
     """

@@ -39,7 +39,7 @@ class RunLearning:
         return self._settings.facts.review and reflects(assignment)
 
     async def run(self) -> None:
-        """Learn until cancelled."""
+        """Learn until canceled."""
         await self._learner.run()
 
     async def finish(self, projects: Iterable[str]) -> None:

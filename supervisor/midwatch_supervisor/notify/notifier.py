@@ -181,7 +181,7 @@ class Notifier:
         self._failing = False
 
     async def run(self, bus: Bus, poll_seconds: float) -> None:
-        """Look on hints and at intervals, until cancelled; call `close` afterwards."""
+        """Look on hints and at intervals, until canceled; call `close` afterwards."""
         async with bus.subscribe() as hints:
             while True:
                 await self._try_to_look()

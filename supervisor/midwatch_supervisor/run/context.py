@@ -39,7 +39,7 @@ class Learning(Protocol):
         ...
 
     async def run(self) -> None:
-        """Learn until cancelled."""
+        """Learn until canceled."""
         ...
 
     async def finish(self, projects: Iterable[str]) -> None:

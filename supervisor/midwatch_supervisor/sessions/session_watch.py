@@ -63,7 +63,7 @@ class Unheard(StrEnum):
 
 
 class SessionWatch:
-    """Follows sessions until cancelled."""
+    """Follows sessions until canceled."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class SessionWatch:
         return tuple(self._by_name.values())
 
     async def run(self) -> None:
-        """Look for news until cancelled."""
+        """Look for news until canceled."""
         looks = 0
         while True:
             try:

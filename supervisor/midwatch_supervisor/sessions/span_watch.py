@@ -39,7 +39,7 @@ _TYPES = {"application/json": True, "application/x-protobuf": False}
 
 
 class SpanWatch:
-    """Follows these sessions until cancelled."""
+    """Follows these sessions until canceled."""
 
     def __init__(self, journal: SessionJournal) -> None:
         self._journal = journal
@@ -58,7 +58,7 @@ class SpanWatch:
             self._forget(name)
 
     async def run(self) -> None:
-        """End abandoned sessions, until cancelled."""
+        """End abandoned sessions, until canceled."""
         while True:
             if self._late_at is not None and self._journal.clock() >= self._late_at:
                 log.warning(_NOTHING)

@@ -51,7 +51,7 @@ class Export:
         )
 
     async def follow(self, bus: Bus) -> None:
-        """Send new spans, until cancelled."""
+        """Send new spans, until canceled."""
         async with bus.subscribe() as hints:
             while True:
                 await self._look()

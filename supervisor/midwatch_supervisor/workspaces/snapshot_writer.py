@@ -80,7 +80,7 @@ class SnapshotWriter:
     async def leave(self) -> None:
         """Save for the process that goes on with the attempt; a failure is logged."""
         try:
-            # Saved even if this is cancelled again: nobody does it later.
+            # Saved even if this is canceled again: nobody does it later.
             await finish_before_cancel(self.save())
         except MidwatchError as error:
             log.warning("the work in %s was not saved: %s", self._workspace.folder, error)

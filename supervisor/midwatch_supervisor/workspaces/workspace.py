@@ -72,7 +72,7 @@ async def prepare(
     forced = ("worktree", "add", "--quiet", "--force", "--force")
     command = (*forced, "-b", branch, str(folder), base or "HEAD")
     async with lock_worktrees(source):
-        # Completed even if cancelled: the lock must be held until git ends.
+        # Completed even if canceled: the lock must be held until git ends.
         await finish_before_cancel(git(source, *command))
     workspace = await reopen_workspace(folder, source, branch=branch)
     for other in merges:

@@ -89,7 +89,7 @@ class JournalClock:
         return True
 
     async def keep(self) -> None:
-        """Measure it repeatedly, until cancelled."""
+        """Measure it repeatedly, until canceled."""
         while True:
             await asyncio.sleep(TUNE_SECONDS)
             try:

@@ -73,7 +73,7 @@ class Journal:
     One thread writes, and groups queued commits into one transaction; a few others read at the same
     time. Several processes may use the same file. Every method raises a JournalError if the
     database fails; the journal stays usable, and committed entries stay. If an awaited write is
-    cancelled, it is unknown whether it was committed.
+    canceled, it is unknown whether it was committed.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Journal:
         """
         if self._writer is None:
             raise self._read_only
-        # A cancelled caller has already numbered its records: they are written to avoid a gap.
+        # A canceled caller has already numbered its records: they are written to avoid a gap.
         return await self._gathering.add(commit)
 
     async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:

@@ -47,7 +47,7 @@ class DatabaseJob(Protocol):
     """The time of submission by the monotonic clock."""
 
     def begin(self) -> bool:
-        """Return whether it is still wanted; from now on it cannot be cancelled."""
+        """Return whether it is still wanted; from now on it cannot be canceled."""
         ...
 
     def run(self, connection: Connection) -> None:
@@ -321,7 +321,7 @@ class GroupCommit:
     def add(self, commit: Commit) -> _Future:
         """Have a commit written, and return its future. Raises JournalError after closing.
 
-        It is written even if the future is cancelled.
+        It is written even if the future is canceled.
         """
         loop = asyncio.get_running_loop()
         future: _Future = loop.create_future()
@@ -389,7 +389,7 @@ class _Group:
 
     def _hand_out(self) -> None:
         for (_, future), entries in zip(self._wanted, self._written, strict=True):
-            if not future.done():  # it was cancelled
+            if not future.done():  # it was canceled
                 future.set_result(entries)
 
 

@@ -282,7 +282,7 @@ async def metrics(
 
 
 async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
-    """Answer until cancelled. Raises UsageError where it cannot listen, and MissingExtraError."""
+    """Answer until canceled. Raises UsageError where it cannot listen, and MissingExtraError."""
     try:
         from aiohttp import web
 

@@ -221,7 +221,7 @@ async def show_run(
 async def show_console(console: "Console") -> int | None:
     """Show a console until it is left; answers the run's exit code, if there is any.
 
-    Cancelled, it is left in order: cancelled amid its start, Textual prints tracebacks.
+    Canceled, it is left in order: canceled amid its start, Textual prints tracebacks.
     """
     from midwatch_supervisor.tui.app import INTERRUPTED, calm_collector
 

@@ -266,7 +266,7 @@ class BrowserConsole(AppService):
         await asyncio.wait({drawing}, timeout=self._grace_seconds)
         with suppress(ProcessLookupError):  # it has ended, as it should
             process.kill()
-        # Not awaited under a timeout: it takes being cancelled for a good end.
+        # Not awaited under a timeout: it takes being canceled for a good end.
         drawing.cancel()
         asking.cancel()
         await asyncio.gather(drawing, asking, return_exceptions=True)

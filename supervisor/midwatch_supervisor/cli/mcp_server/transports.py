@@ -31,7 +31,7 @@ def _heed(end: Callable[[], object], *signs: signal.Signals) -> None:
 async def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
     """Serve one client until it closes its end, or until SIGTERM.
 
-    What reads the standard input may hold the process a while longer: threads cannot be cancelled.
+    What reads the standard input may hold the process a while longer: threads cannot be canceled.
     """
     told = asyncio.Event()
     _heed(told.set, signal.SIGTERM)

@@ -172,7 +172,7 @@ class ClientModel(Model[None]):
         return answer.result() if answer.done() else _result(UNWATCHED)
 
     async def close(self) -> None:
-        """End the attempt: the client is gone. One that is held is cancelled."""
+        """End the attempt: the client is gone. One that is held is canceled."""
         self._calls.put_nowait(None)
         if self._began.is_set():
             await asyncio.wait({self._run}, timeout=_END_SECONDS)

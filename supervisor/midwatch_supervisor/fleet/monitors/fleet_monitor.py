@@ -147,7 +147,7 @@ class FleetMonitor:
         return frozenset(self._runs)
 
     async def run(self) -> None:
-        """Monitor until cancelled, then release all leases."""
+        """Monitor until canceled, then release all leases."""
         works = [self._follow(), self._renew(), self._heed_claims(), self._heed_departures()]
         works += [post.keep() for post in self._posts()]
         tasks = [asyncio.create_task(work) for work in works]

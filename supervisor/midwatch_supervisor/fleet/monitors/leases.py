@@ -174,7 +174,7 @@ class LeaderRole:
         self._expiry: asyncio.TimerHandle | None = None
 
     async def keep(self) -> None:
-        """Take, renew and leave the role, until cancelled."""
+        """Take, renew and leave the role, until canceled."""
         try:
             while True:
                 began = self._loop.time()

@@ -207,7 +207,7 @@ class RunMonitor:
 async def side_by_side(
     *works: MonitorWork, what: str, pause_seconds: float, stopped: Callable[[], bool]
 ) -> None:
-    """Run these until cancelled. If one fails, all are restarted after a pause.
+    """Run these until canceled. If one fails, all are restarted after a pause.
 
     They retry by themselves, so a failure is a bug. Set `stopped` before cancelling this: until
     Python 3.13 a task group loses a cancellation that comes while it ends because one of its tasks

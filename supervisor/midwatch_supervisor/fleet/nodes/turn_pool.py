@@ -110,7 +110,7 @@ class TurnPool:
         turn = self._turns[ticket.task] = asyncio.ensure_future(self._take_turns(ticket.task))
         self._changed()
         try:
-            # Not `await turn`: a cancelled turn must not raise CancelledError here.
+            # Not `await turn`: a canceled turn must not raise CancelledError here.
             await asyncio.wait({turn})
         finally:
             turn.cancel()

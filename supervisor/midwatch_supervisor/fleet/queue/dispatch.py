@@ -361,7 +361,7 @@ async def _dispatcher(
 async def dispatch(
     journal: Journal, location: str, *, bus: Bus, settings: FleetSettings, clock: Clock
 ) -> None:
-    """Hand out tasks every second and on hints, until cancelled. Raises like `TurnQueue.open`."""
+    """Hand out tasks every second and on hints, until canceled. Raises like `TurnQueue.open`."""
     async with (
         _dispatcher(journal, location, settings, clock) as dispatcher,
         bus.subscribe() as hints,

@@ -348,7 +348,7 @@ class Reception:
             doing = asyncio.run_coroutine_threadsafe(self._work(known, labels), loop)
             done = await asyncio.wrap_future(doing)
             if done == PUT_BACK:
-                # DBOS stores no result of a cancelled execution. Otherwise it would wait, as long
+                # DBOS stores no result of a canceled execution. Otherwise it would wait, as long
                 # as the turn lasts, for the result that another process will store.
                 raise asyncio.CancelledError
             return done
