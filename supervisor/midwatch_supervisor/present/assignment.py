@@ -1,6 +1,7 @@
 """A task with all that running it takes, as the journal keeps it: no file is needed to resume."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,9 +18,9 @@ from midwatch_monitor.config.tasks import (
     WorkerSpec,
     resolve_workspace,
 )
-from midwatch_monitor.errors import JournalCorruptError, UsageError
+from midwatch_monitor.errors import JournalCorruptError, UsageError, WorkspaceError
 from midwatch_monitor.records import Task
-from midwatch_tools.git import is_bare
+from midwatch_tools.git import is_bare, is_repository, run_git
 from midwatch_tools.journal_location import main_worktree
 
 BRANCHES = "midwatch/"
@@ -123,12 +124,20 @@ def _source(task: TaskSpec, beside: Path) -> tuple[Path | None, str]:
 
 
 def check_workspaces(wanted: Sequence[Assignment], *, file: Path) -> None:
-    """Raise UsageError for a workspace on this machine that is not there, or is no folder."""
-    for each in wanted:
-        if each.workspace is not None and not each.workspace.is_dir():
-            problem = "is no folder" if each.workspace.exists() else "does not exist"
-            task = f"{file}: task {each.task.id}"
-            raise UsageError(f"{task}: the workspace {each.workspace} {problem}")
+    """Raise UsageError for a workspace on this machine that no attempt can begin with."""
+    first = {each.workspace: each.task.id for each in reversed(wanted)}
+    for workspace, task in first.items():
+        if workspace is not None and (problem := _problem(workspace)):
+            raise UsageError(f"{file}: task {task}: the workspace {workspace} {problem}")
+
+
+def _problem(workspace: Path) -> str:
+    if not workspace.is_dir():
+        return "is no folder" if workspace.exists() else "does not exist"
+    with suppress(WorkspaceError):  # the first attempt says what is wrong
+        if is_repository(workspace) and not run_git(workspace, "for-each-ref", "--count=1"):
+            return "has no commit, and workers begin with the last one: `git add -A && git commit`"
+    return ""
 
 
 def _other(file: TaskFile, name: str) -> WorkerSpec:

@@ -324,7 +324,7 @@ async def _print_unmerged(run: Run, tasks: Sequence[TaskState], *, newest: bool)
     waiting = await asyncio.gather(*(each.waits_for_merge() for each in results))
     if names := [each.name for each, waits in zip(results, waiting, strict=True) if waits]:
         of = "" if newest else f" --run {run.id}"
-        write_line(f"to be merged: {', '.join(names)} (`midwatch merge TASK{of}`)")
+        write_line(f"to be merged: {', '.join(names)} (`{command(f'merge TASK{of}')}`)")
 
 
 def _row(line: StatusLine) -> tuple[str, ...]:

@@ -252,9 +252,9 @@ def _completed_workspace(state: TaskState) -> TaskWorkspace:
     if status is not Lifecycle.COMPLETED:
         raise UsageError(f"{name} is {status}; only a completed task can be merged")
     if verdict is not None and not verdict.accepted and verdict.origin is Origin.EXPLICIT:
+        accept = command(f"feedback {shlex.quote(name)} accept --run {state.task.run}")
         raise UsageError(
-            f"{name} can be merged after `midwatch feedback {name} accept --run {state.task.run}`: "
-            f"its result was {verdict_line(verdict)}"
+            f"{name} can be merged after `{accept}`: its result was {verdict_line(verdict)}"
         )
     result = result_of(state)
     if result is None:

@@ -28,6 +28,7 @@ def test_a_goal_is_a_task_of_the_repository_around_this_folder(
     folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_git(folder, "init", "-q")
+    run_git(folder, "commit", "--allow-empty", "-q", "-m", "Begin")
     (folder / "below").mkdir()
     monkeypatch.chdir(folder / "below")
     words = ("--check", "pytest -q", "--check", "ruff check", "--model", "ollama:qwen3")
@@ -156,6 +157,20 @@ def test_a_dry_run_refuses_a_journal_that_the_run_would_refuse(
     code, said = main([*words, "--dry-run"]), capsys.readouterr()
     assert (code, said.out) == (main(words), "")
     assert said.err.split(":")[0] == capsys.readouterr().err.split(":")[0] != ""
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--headless"])
+def test_a_repository_without_a_commit_is_refused_before_the_run(
+    option: str, folder: Path, capsys: Capture
+) -> None:
+    run_git(folder, "init", "-q")
+    (folder / "tasks.yaml").write_text('models: {worker: "ollama:qwen3"}\n' + TASKS)
+    assert main(["run", "tasks.yaml", option]) == 2
+    assert capsys.readouterr().err == (
+        f"tasks.yaml: task a: the workspace {folder} has no commit, and workers begin with the "
+        "last one: `git add -A && git commit`\n"
+    )
+    assert not (folder / ".midwatch").exists()
 
 
 def test_a_dry_run_refuses_a_model_that_there_is_not(folder: Path, capsys: Capture) -> None:
