@@ -1,4 +1,4 @@
-"""How people are told a command of Midwatch: with the journal, where that must be named."""
+"""Commands as shown to people, with the journal if it must be named."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ _OPTION: ContextVar[str] = ContextVar("midwatch_journal_option", default="")
 
 @contextmanager
 def naming_journal(journal: str | None) -> Generator[None]:
-    """In here commands that are told name this journal; none where it is the one by default."""
+    """Name this journal in all commands shown in the block; the default journal needs no name."""
     token = _OPTION.set(f" --journal {quote(_shown(journal))}" if journal else "")
     try:
         yield
@@ -19,20 +19,20 @@ def naming_journal(journal: str | None) -> Generator[None]:
 
 
 def command(words: str) -> str:
-    """A command as a person types it here: of `show 3`, `midwatch show 3 --journal x.db`."""
+    """Return a command as a person types it: for `show 3`, `midwatch show 3 --journal x.db`."""
     return f"midwatch {words}{_OPTION.get()}"
 
 
 def journal_width() -> int:
-    """The characters of the journal in such a command, which a text that is cut must allow for."""
+    """Return the length of the journal option, which truncated texts must allow for."""
     return len(_OPTION.get())
 
 
 def _shown(journal: str) -> str:
-    """A path or a URL without its password."""
+    """Return a path, or a URL without its password."""
     if "://" not in journal:
         return journal
-    # What speaks to databases takes long to import, and names commands itself.
+    # Imported here: database modules are slow to import, and import this one.
     from midwatch_monitor.errors import JournalAccessError
     from midwatch_monitor.journal.core.engine import url_name, url_of
 

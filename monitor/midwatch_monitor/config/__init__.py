@@ -1,1 +1,1 @@
-"""What a person may set: the configuration file and the task file, as frozen models."""
+"""What a person may configure: the configuration file and the task file, as frozen models."""

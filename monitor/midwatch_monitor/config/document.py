@@ -1,7 +1,7 @@
-"""A YAML file as plain values, with the line at which every key stands.
+"""A YAML file as plain values, with the line of every key.
 
-YAML 1.2's core schema: only `true` and `false` are booleans, so that `mode: off` stays a word;
-dates, `12:30` and `1_000` stay strings, and `010` is ten.
+YAML 1.2's core schema: only `true` and `false` are booleans, so that `mode: off` is a word; dates,
+`12:30` and `1_000` are strings, and `010` is ten.
 """
 
 import re
@@ -20,19 +20,19 @@ from yaml.scanner import Scanner
 from midwatch_monitor.errors import ConfigError, FilePosition
 
 Keys = tuple[str | int, ...]
-"""Where in a document a value stands: keys, and positions in lists from 0."""
+"""The location of a value in a document: keys, and list indexes from 0."""
 
 MAX_CHARACTERS = 500_000
-"""Of one file: some thousand tasks. It takes about two seconds to read; a longer one is refused."""
+"""Size limit of one file: some thousand tasks, which take about two seconds to read."""
 _TOO_LONG = f"is longer than {MAX_CHARACTERS:,} characters: share it out over several files"
 _TAG = "tag:yaml.org,2002:"
 _MAX_NODES = 100_000
-"""Aliases of aliases can make a small file enormous."""
+"""Limits aliases of aliases, which can make a small file enormous."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Document:
-    """What one file says. With problems, `data` is what could still be read."""
+    """The content of one file. With problems, `data` contains what could be read."""
 
     file: Path
     data: dict[str, object] = field(default_factory=dict[str, object])
@@ -42,20 +42,20 @@ class Document:
 
     @property
     def holds_tasks(self) -> bool:
-        """Whether it is a task file: it has the key `tasks`. An unreadable one is none."""
+        """Whether it is a task file: it has the key `tasks`. False for an unreadable one."""
         return "tasks" in self.data
 
 
 def dotted_path(path: Keys) -> str:
-    """A path as people write it: `tasks[0].goal`."""
+    """Return a location as people write it: `tasks[0].goal`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
 
 def read_document(file: Path, text: str | None = None) -> Document:
-    """Read a YAML mapping, from the file or its text. An empty one is an empty mapping.
+    """Read a YAML mapping, from the file or its text. An empty file is an empty mapping.
 
-    Nothing is raised.
+    Raises nothing.
     """
     document = Document(file=file)
     try:
@@ -99,7 +99,7 @@ _PLAIN = {
 
 
 class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
-    """PyYAML's reading, with the core schema's tags and no construction of objects."""
+    """PyYAML's loader with the core schema's tags and without object construction."""
 
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)
@@ -109,7 +109,7 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         BaseResolver.__init__(self)
 
     def resolve(self, kind: type[Node], value: str, implicit: object) -> str:
-        """The tag of a node without one; `implicit` says first whether it is unquoted."""
+        """Return the tag of a node without one; `implicit` tells first whether it is unquoted."""
         if kind is not ScalarNode:
             return _TAG + ("map" if kind is MappingNode else "seq")
         plain = isinstance(implicit, tuple) and bool(cast("tuple[bool, bool]", implicit)[0])
@@ -118,13 +118,13 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
 
 
 def _read(file: Path) -> str:
-    """As much of the file as is needed to see that it is too long."""
+    """Return the file's text, or enough of it to see that it is too long."""
     with file.open(encoding="utf-8-sig") as stream:
         return stream.read(MAX_CHARACTERS + 1)
 
 
 class _Reading:
-    """One pass over the nodes: values, lines, and what cannot be read."""
+    """One pass over the nodes: values, lines, and problems."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -193,7 +193,7 @@ class _Reading:
 
 
 def _integer(text: str) -> int | str:
-    """A number, or the text itself if it is longer than Python reads (4,300 digits)."""
+    """Return a number, or the text if it has more digits than Python reads (4,300)."""
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     try:
         return int(text, base)

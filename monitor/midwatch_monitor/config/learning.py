@@ -1,4 +1,4 @@
-"""What is learned from attempts, and what of it stands in prompts."""
+"""Settings for what is learned from attempts, and what of it is put into prompts."""
 
 import re
 from collections.abc import Mapping
@@ -29,18 +29,18 @@ FAILURE_CLASSES = (
 
 
 class FeedbackSettings(Section):
-    """Verdicts that nobody spoke."""
+    """Implied verdicts."""
 
     implied: bool = True
-    """Whether every `run` looks for merged work that a person kept, edited or took back."""
+    """Whether every `run` looks for merged work that a person kept, edited or reverted."""
     kept_after: Duration = Length(seconds=86_400.0, text="24h")
-    """How long merged files must stay as they are to count as accepted."""
+    """How long merged files must be unchanged to count as accepted."""
     watched_for: Duration = Length(seconds=2_592_000.0, text="30d")
-    """How long after its merge an attempt's work is looked at."""
+    """How long an attempt's work is watched after its merge."""
 
 
 class LessonSettings(Section):
-    """Lessons of failed attempts and rejections."""
+    """Lessons from failed attempts and rejections."""
 
     gone: ClassVar[Mapping[str, str]] = {
         "failure_classes": "its names are taken for `learning.lessons.classes`, its words are not"
@@ -49,20 +49,22 @@ class LessonSettings(Section):
     enabled: bool = True
     """Whether lessons are written and given to workers."""
     in_prompt: Annotated[int, Field(ge=0, le=5)] = 3
-    """How many lessons one attempt is given at most."""
+    """The largest number of lessons given to one attempt."""
     adaptive: bool = False
-    """Whether that number falls where lessons do not help, and rises to 5 where they do."""
+    """Whether that number falls if lessons do not help, and rises to 5 if they do."""
     archive_unused_after: Duration = Length()
-    """Lessons that nobody was given for so long are archived; 0 never."""
+    """Lessons not used for this long are archived; 0 means never."""
     control_share: Share = 0.0
-    """Share of the tasks that are given no lessons, to see what lessons are worth."""
+    """Share of the tasks that are given no lessons, to measure what lessons are worth."""
     classes: tuple[str, ...] = FAILURE_CLASSES
-    """Classes of failure, by name."""
+    """Names of the classes of failure."""
 
     @model_validator(mode="before")
     @classmethod
     def _named_before(cls, value: object) -> object:
-        """The names of `failure_classes`, which had words with each, where `classes` says none."""
+        """Take the names from the older `failure_classes`, which had descriptions, if `classes` is
+        not set.
+        """
         if not isinstance(value, Mapping):
             return value
         said = cast("Mapping[str, object]", value)
@@ -81,24 +83,23 @@ class GuidelinesSettings(Section):
     )
 
     enabled: bool = False
-    """Whether the end of a run looks back at attempts and proposes new versions.
-
-    A version that was approved is in force whatever this says.
+    """Whether the end of a run looks back at attempts and proposes new versions. An approved
+    version is in force regardless.
     """
     min_runs: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Fewest attempts for a look back."""
+    """Smallest number of attempts for a look back."""
     min_turns: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Fewest answers of its model for an attempt to count."""
+    """Smallest number of model answers for an attempt to count."""
     max_runs: Annotated[int, Field(ge=1, le=1000)] = 50
-    """Most attempts that one look back is shown, the oldest first."""
+    """Largest number of attempts in one look back, the oldest first."""
     max_words: Annotated[int, Field(ge=50, le=2000)] = 600
-    """Longest document; a longer one is cut at a sound place."""
+    """Longest document; a longer one is cut at a suitable place."""
     with_lessons: bool = False
-    """Whether a look back is also shown the lessons of its attempts, where summaries are thin."""
+    """Whether a look back is also shown the attempts' lessons, as summaries are short."""
     with_operators: bool = False
-    """Whether it is also shown what operators told and answered in these attempts."""
+    """Whether it is also shown operators' messages and answers in these attempts."""
     quiet_hours: str = ""
-    """`02:00-05:00`: `midwatch learn --wait` looks back in these hours of local time."""
+    """`02:00-05:00`: `midwatch learn --wait` looks back during these hours of local time."""
 
     @field_validator("quiet_hours")
     @classmethod
@@ -109,7 +110,7 @@ class GuidelinesSettings(Section):
 
 
 class FactSettings(Section):
-    """What workers find out about a workspace."""
+    """Facts that workers find out about a workspace."""
 
     gone: ClassVar[Mapping[str, str]] = {
         "alike": "two facts are the same where their texts are, but for case and white space"
@@ -118,33 +119,33 @@ class FactSettings(Section):
     enabled: bool = True
     """Whether workers may record facts, and are given them."""
     extract: bool = True
-    """Whether facts are taken out of finished attempts, where the reflector has a model."""
+    """Whether facts are extracted from finished attempts, if the reflector has a model."""
     review: bool = False
-    """Whether a model looks at new facts before they are shared."""
+    """Whether a model reviews new facts before they are shared."""
     review_prompt: str = ""
-    """Instructions for the review instead of the built-in ones."""
+    """Instructions for the review that replace the built-in ones."""
     review_prompts: dict[str, str] = Field(default_factory=dict[str, str])
-    """The same for single projects, by their names."""
+    """The same for single projects, by name."""
     in_prompt: Annotated[int, Field(ge=0, le=100)] = 12
-    """How many facts one attempt is given at most; the rest is found by `search_facts`."""
+    """The largest number of facts given to one attempt; others are found by `search_facts`."""
     max_per_attempt: Annotated[int, Field(ge=1, le=1000)] = 30
-    """Facts that one attempt may record; more are refused."""
+    """The largest number of facts that one attempt may record; more are refused."""
 
 
 class LearningSettings(Section):
-    """What is learned from attempts. Nothing of it ever holds up the work."""
+    """What is learned from attempts. It never delays the work."""
 
     feedback: FeedbackSettings = FeedbackSettings()
     lessons: LessonSettings = LessonSettings()
     guidelines: GuidelinesSettings = GuidelinesSettings()
     facts: FactSettings = FactSettings()
     prompt_tokens: Annotated[int, Field(ge=0, le=20_000)] = 1500
-    """Most tokens of guidelines, lessons and facts together in one prompt; 0 gives none."""
+    """The most tokens of guidelines, lessons and facts together in one prompt; 0 for none."""
     timeout_seconds: Seconds = 60.0
     """How long one question to the reflector or the review may take."""
     end_seconds: Annotated[float, Field(ge=0, le=3600)] = 60.0
-    """How long the end of a run waits for what is still to be learned; the next run goes on."""
+    """How long the end of a run waits for learning; the next run continues."""
     tries: Annotated[int, Field(ge=1, le=10)] = 3
-    """How often something that failed is tried, over all runs."""
+    """How often a failed step of learning is tried, over all runs."""
     look_back: Annotated[int, Field(ge=1, le=100_000)] = 200
-    """How many unstudied attempts one run takes up at most, the newest first."""
+    """The largest number of unstudied older attempts taken up by one run, the newest first."""

@@ -1,30 +1,30 @@
-"""The choices of the configuration that other code knows without reading any of it."""
+"""Choices in the configuration that other code refers to without reading the configuration."""
 
 from enum import StrEnum
 
 
 class Mode(StrEnum):
-    """How far Midwatch goes by itself."""
+    """How far Midwatch acts by itself."""
 
     OFF = "off"
-    """Record only: no rule is judged."""
+    """Only record: no rule is judged."""
     ADVISE = "advise"
-    """Judge and decide, and deliver nothing until an operator approves."""
+    """Judge and decide, but deliver nothing until an operator approves."""
     ACT = "act"
-    """Deliver what was decided."""
+    """Deliver decisions."""
 
 
 class Sandbox(StrEnum):
-    """What commands of workers run in."""
+    """The sandbox for workers' commands."""
 
     DEFAULT = "default"
-    """Required where nobody watches the start (headless, a node of a fleet), else auto."""
+    """Required if nobody watches the start (headless, or a node of a fleet), else auto."""
     AUTO = "auto"
-    """bubblewrap where it works, else none; the start says which."""
+    """bubblewrap if it works, else none; the start says which."""
     REQUIRED = "required"
     """Refuse to start without bubblewrap."""
     OFF = "off"
-    """None."""
+    """No sandbox."""
 
 
 class Synchronous(StrEnum):
@@ -33,4 +33,4 @@ class Synchronous(StrEnum):
     NORMAL = "normal"
     """Survives a killed process."""
     FULL = "full"
-    """Survives a power loss too."""
+    """Also survives a power loss."""

@@ -1,4 +1,4 @@
-"""Who is called while nobody looks, by which way, and when."""
+"""Who is notified while nobody watches, by which way, and when."""
 
 import re
 from datetime import time
@@ -23,30 +23,30 @@ ClockTime = Annotated[time, BeforeValidator(_clock)]
 
 
 class TargetSettings(Section):
-    """One that is told. Exactly one of the first four says by which way."""
+    """A recipient. Exactly one of the first four says how it is reached."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     url: SecretStr = SecretStr("")
-    """As Apprise has it: `ntfys://…`, `mailtos://…`, `slack://…`, `matrixs://…`, `dbus://`."""
+    """A URL for Apprise: `ntfys://…`, `mailtos://…`, `slack://…`, `matrixs://…`, `dbus://`."""
     url_env: str = ""
-    """The environment variable that holds such a URL."""
+    """The environment variable with such a URL."""
     url_file: Path | None = None
-    """A file that holds such a URL and nothing else."""
+    """A file with only such a URL."""
     webhook: str = ""
-    """`https://…`: is sent JSON, signed by a secret."""
+    """`https://…`: receives JSON, signed with a secret."""
     secret_env: str = ""
-    """The environment variable that holds this secret."""
+    """The environment variable with this secret."""
     severity: Severity = Field(default=Severity.WARNING, alias="from")
-    """Alerts from this severity on are told. What waits for a person always is."""
+    """Alerts of at least this severity are sent. What waits for a person always is."""
     content: bool = False
-    """Whether texts of workers and about files are told, or only the rule, the task and so on."""
+    """Whether texts by workers and about files are sent, or only the rule, the task and so on."""
     ends: bool = False
-    """Whether it is told that a run has ended."""
+    """Whether the end of a run is reported."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        """Refuse a target without a way or with two, and a webhook that cannot be signed."""
+        """Refuse a target with no way or two ways, and a webhook that cannot be signed."""
         ways = {
             "url": self.url.get_secret_value(),
             "url_env": self.url_env,
@@ -65,36 +65,36 @@ class TargetSettings(Section):
 
 
 class QuietSettings(Section):
-    """When nobody is called, by the local time of the process that would call."""
+    """When nobody is notified, by the local time of the notifying process."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     begin: ClockTime = Field(alias="from")
     end: ClockTime = Field(alias="to")
-    """Earlier than the beginning: on the next day."""
+    """If earlier than the beginning, it is on the next day."""
     least: Severity = Field(default=Severity.CRITICAL, alias="except")
-    """Alerts from this severity on are told all the same."""
+    """Alerts of at least this severity are sent all the same."""
 
     @model_validator(mode="after")
     def _some_time(self) -> Self:
-        """Refuse a span of nothing, which may be meant as the whole day."""
+        """Refuse an empty span, which may be meant as the whole day."""
         if self.begin == self.end:
             raise Refusal("must end at another time than it begins", at=("to",))
         return self
 
 
 class NotifySettings(Section):
-    """Who is called while nobody looks."""
+    """Who is notified while nobody watches."""
 
     targets: Annotated[dict[Name, TargetSettings], Field(max_length=20)] = Field(
         default_factory=dict[str, TargetSettings]
     )
-    """By their names; nothing is sent without any."""
+    """By name; nothing is sent without targets."""
     quiet: QuietSettings | None = None
-    """What is kept back then is said in one message afterwards."""
+    """What was held back in this time is sent in one message afterwards."""
     group_seconds: Annotated[float, Field(ge=0, le=3600)] = 2.0
-    """What comes within so long is one message."""
+    """Events within this time are sent in one message."""
     repeat_minutes: Annotated[float, Field(ge=0, le=10_080)] = 30.0
-    """After so long what still waits for a person is said again; 0 never."""
+    """What still waits for a person is sent again after this time; 0 for never."""
     link: str = ""
-    """Where to look, in place of `midwatch show ATTEMPT`: `{attempt}` becomes the attempt's id."""
+    """Where to look, instead of `midwatch show ATTEMPT`: `{attempt}` becomes the attempt's id."""

@@ -21,7 +21,7 @@ Decidable = Literal[
     Action.ASK_OPERATOR,
     Action.STOP,
 ]
-"""What a decision can be, in rising order of force. The other actions are a person's own."""
+"""What a decision can be, in order of increasing force. Other actions are reserved for people."""
 Approvable = Literal[
     Action.NUDGE,
     Action.REPLAN,
@@ -31,23 +31,24 @@ Approvable = Literal[
     Action.SPLIT,
     Action.STOP,
 ]
-"""What can wait for a person: to observe touches nobody, to ask a person is itself the question."""
+"""What can wait for approval: observing affects nobody, and asking a person is itself the question.
+"""
 
 
 class PolicyRow(Section):
-    """One row of the policy table. What it does not name, it fits whatever that is."""
+    """One row of the policy table. A criterion that is not given matches anything."""
 
     rule: RuleName | None = None
     """The rule that fired."""
     severity: Severity | None = None
-    """How much its alert matters."""
+    """The alert's severity."""
     diagnosis: Diagnosis | None = None
-    """The cause, as the supervisor reads it."""
+    """The cause, as diagnosed by the supervisor."""
     actions: Annotated[tuple[Decidable, ...], Field(min_length=1)]
-    """In order: the next if the last did not help."""
+    """Tried in this order: the next one if the last did not help."""
 
     def fits(self, rule: str, severity: Severity, diagnosis: Diagnosis) -> bool:
-        """Whether the row is about this."""
+        """Whether the row matches."""
         return (
             self.rule in (None, rule)
             and self.severity in (None, severity)
@@ -56,14 +57,14 @@ class PolicyRow(Section):
 
 
 class Unapproved(StrEnum):
-    """What becomes of an action that nobody approved in time."""
+    """What happens to an action that nobody approved in time."""
 
     APPROVE = "approve"
     REJECT = "reject"
 
 
 class Unanswered(StrEnum):
-    """What becomes of an attempt whose question nobody answered in time."""
+    """What happens to an attempt whose question nobody answered in time."""
 
     RESUME = "resume"
     STOP = "stop"
@@ -73,17 +74,18 @@ class PersonSettings(Section):
     """How long a person is waited for, and what happens then."""
 
     timeout_minutes: Annotated[float, Field(ge=0, le=100_000)] = 0.0
-    """Minutes; 0 waits as long as it takes."""
+    """In minutes; 0 waits without a limit."""
     approval: Unapproved = Unapproved.REJECT
-    """What becomes of an action that nobody approved in time."""
+    """What happens to an action that nobody approved in time."""
     question: Unanswered = Unanswered.STOP
-    """What becomes of an attempt whose question nobody answered in time."""
+    """What happens to an attempt whose question nobody answered in time."""
     hold_after: Annotated[int, Field(ge=0, le=10_000)] = 3
-    """Model requests after which an attempt stands still whose proposal nobody decided; 0 never."""
+    """An attempt pauses this many model requests after a proposal that nobody decided; 0 for never.
+    """
 
 
 class PolicySettings(Section):
-    """What may be done, in what order, how often. The supervisor agent is bound by it too."""
+    """What may be done, in what order, how often. It also binds the supervisor agent."""
 
     ladder: tuple[Decidable, ...] = (
         Action.NUDGE,
@@ -93,7 +95,7 @@ class PolicySettings(Section):
         Action.ASK_OPERATOR,
         Action.STOP,
     )
-    """The order of actions where nothing else fits: the next if the last did not help."""
+    """The default order of actions: the next one if the last did not help."""
     rules: dict[RuleName, tuple[Decidable, ...]] = Field(
         default_factory=lambda: {
             "explicit_escalation": (Action.NUDGE, Action.ASK_OPERATOR, Action.STOP),
@@ -104,7 +106,7 @@ class PolicySettings(Section):
             "workspace_conflict": (Action.NUDGE, Action.RESTART),
         }
     )
-    """Orders for single rules, whatever the cause: a rule reaches only what stands here."""
+    """Orders for single rules, for any cause: a rule leads only to the actions listed here."""
     table: tuple[PolicyRow, ...] = (
         PolicyRow(
             rule="explicit_escalation",
@@ -143,32 +145,30 @@ class PolicySettings(Section):
             actions=(Action.NUDGE, Action.GRANT_BUDGET, Action.ASK_OPERATOR),
         ),
     )
-    """Orders by rule, severity and diagnosis; the first row that fits counts.
-
-    Rows that name a rule go before `rules`, rows that name none after it and before `ladder`.
+    """Orders by rule, severity and diagnosis; the first matching row counts. Rows that name a rule
+    precede `rules`, rows that name none come after it and before `ladder`.
     """
     needs_approval: tuple[Approvable, ...] = ()
     """Actions that an operator must approve even in `mode: act`."""
     person: PersonSettings = PersonSettings()
     hand_over_at: Share = 0.5
-    """Share of the budget: a person is called before it is gone where guidance did not help.
-
-    Once something was tried without success, and the next rung could not be judged before this
-    much is used, the next rung is another attempt, or without one to ask a person. 1 is off.
+    """Share of the budget from which a person is called if guidance did not help. Once something
+    was tried without success, and the next step could not be judged before this much is used, the
+    next step is another attempt or, without one, a question to a person. 1 is off.
     """
     max_interventions: Annotated[int, Field(ge=1, le=1000)] = 6
-    """Delivered interventions per attempt; after them only ask_operator and stop remain."""
+    """Delivered interventions per attempt; afterwards only ask_operator and stop remain."""
     max_task_interventions: Annotated[int, Field(ge=1, le=1000)] = 12
-    """Delivered interventions per task, over all its attempts; after them the same."""
+    """Delivered interventions per task, over all its attempts; afterwards the same."""
     max_escalations: Annotated[int, Field(ge=1, le=1000)] = 20
-    """Escalations per attempt; after them the attempt is handed to an operator."""
+    """Escalations per attempt; afterwards the attempt is handed to an operator."""
     max_replans: Annotated[int, Field(ge=0, le=100)] = 3
-    """Revisions of the plan per task that the supervisor may order."""
+    """Plan revisions per task that the supervisor may order."""
     max_switches: Annotated[int, Field(ge=0, le=100)] = 2
-    """Changes of the model per task."""
+    """Model changes per task."""
     max_grants: Annotated[int, Field(ge=0, le=100)] = 2
-    """Grants of more budget per task, without a person."""
+    """Budget grants per task without a person."""
     grant_share: Share = 0.5
     """How much all these grants together may add to each limit of the task, as a share of it."""
     max_parts: Annotated[int, Field(ge=2, le=50)] = 6
-    """Tasks that a split may make; what came of a split is not split again."""
+    """Number of tasks that a split may make; these are not split again."""

@@ -1,4 +1,4 @@
-"""What pydantic found, as errors that a person can act on: the line, the key, the range."""
+"""Turns pydantic's findings into errors that a person can act on: the line, the key, the range."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class ValueOrigin:
 
     place: FilePosition
     key: str = ""
-    """What its author calls it, if that is not its path: an environment variable."""
+    """Its name for its author, if that is not its path: an environment variable."""
 
 
 Origins = Mapping[Keys, ValueOrigin]
@@ -45,16 +45,16 @@ Origins = Mapping[Keys, ValueOrigin]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What was validated: which model, at which keys of the whole, and who wrote it."""
+    """What was validated: which model, at which keys, and written by whom."""
 
     model: type[BaseModel]
     origins: Origins
     otherwise: FilePosition
-    """Of what nobody wrote."""
+    """The origin of values that nobody wrote."""
     prefix: Keys = ()
 
     def errors(self, found: ValidationError) -> list[ConfigError]:
-        """Everything that was found, in the order in which pydantic found it."""
+        """Return all findings, in pydantic's order."""
         details = found.errors(include_url=False)
         return [self._error(detail) for detail in details if not _follows(detail)]
 
@@ -69,14 +69,14 @@ class Scope:
         return ConfigError(origin.place, origin.key or dotted_path(path), problem, nearest=nearest)
 
     def refused(self, refusal: Refusal, *, below: Keys = ()) -> ConfigError:
-        """The error of a refusal, which says where below those keys it belongs."""
+        """Return the error of a refusal, which names its place below those keys."""
         path = (*below, *refusal.at)
         origin = self._origin(path)
         key = origin.key or dotted_path(path)
         return ConfigError(origin.place, key, refusal.problem, nearest=refusal.nearest)
 
     def _path(self, loc: tuple[int | str, ...]) -> Keys:
-        """The keys that somebody wrote; pydantic also names members of unions."""
+        """Return the keys that somebody wrote; pydantic also names members of unions."""
         path = self.prefix
         for part in loc:
             if (*path, part) in self.origins:
@@ -127,12 +127,12 @@ def _misspelt(detail: ErrorDetails) -> str:
     value = detail["input"]
     if "mqtt" not in str(detail.get("ctx", {}).get("pattern")):
         return f"{_NAME}; is {_show_value(value)}"
-    # What stands before an @ is a password, and is not repeated.
+    # Text before an @ may be a password, and is not repeated.
     return _BROKER if "@" in str(value) else f"{_BROKER}; is {_show_value(value)}"
 
 
 def _follows(detail: ErrorDetails) -> bool:
-    """Whether a list counts as too short only because its items were refused."""
+    """Whether a list is too short only because its items were refused."""
     return detail["type"] == "too_short" and bool(detail["input"])
 
 
@@ -157,12 +157,12 @@ def _show_value(value: object) -> str:
 
 
 def _keys(model: type[BaseModel], path: Keys) -> list[str]:
-    """The keys that may stand in the mapping at `path`."""
+    """Return the permitted keys of the mapping at `path`."""
     return [key for node in _nodes(model, path) for key in node.get("properties", {})]
 
 
 def _range(model: type[BaseModel], path: Keys) -> str:
-    """The range of the number at `path`, in words."""
+    """Return the range of the number at `path`, in words."""
     for node in _nodes(model, path):
         low, high = node.get("minimum"), node.get("maximum")
         above = node.get("exclusiveMinimum")
@@ -179,7 +179,7 @@ def _range(model: type[BaseModel], path: Keys) -> str:
 
 
 def _nodes(model: type[BaseModel], path: Keys) -> list[dict[str, Any]]:
-    """What the model's JSON Schema says of `path`: one node for each member of a union."""
+    """Return the nodes of the model's JSON Schema at `path`, one for each member of a union."""
     schema = model.model_json_schema()
     nodes = list(_members(schema, schema))
     for part in path:
@@ -206,7 +206,7 @@ def _below(node: dict[str, Any], part: str | int) -> dict[str, Any] | None:
     if isinstance(part, int):
         found = node.get("items")
     else:
-        # Where keys must be names of a shape, any of them.
+        # Keys with a required form: any of them.
         shaped = next(iter(node.get("patternProperties", {}).values()), None)
         others = node.get("additionalProperties") or shaped
         found = node.get("properties", {}).get(part, others)

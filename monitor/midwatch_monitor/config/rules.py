@@ -1,4 +1,4 @@
-"""The thresholds of the rules. Every number is range-checked, and none lives anywhere else."""
+"""The thresholds of the rules. Every number is range-checked, and none is defined elsewhere."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Self
@@ -20,10 +20,10 @@ from midwatch_monitor.records import Severity
 
 
 class RuleSettings(Section):
-    """What every rule has."""
+    """Settings of every rule."""
 
     enabled: bool = True
-    """Off means that the rule is not fed at all."""
+    """A disabled rule is not fed at all."""
     hold: Span = Length()
     """How long the condition must last before the alert fires: steps (2) or time (30s)."""
     cooldown: Span = Length(steps=5, text="5")
@@ -65,12 +65,12 @@ class Graded(RuleSettings):
 
     @property
     def lowest(self) -> int:
-        """The lowest threshold that is on; out of reach where none is."""
+        """The lowest enabled threshold; unreachable if there is none."""
         off = 1 << 62
         return min(self.notice_after or off, self.warn_after or off, self.critical_after or off)
 
     def unreachable(self, usual: "Graded") -> Iterator[Refusal]:
-        """Thresholds that can never be reached, where they are not the usual ones."""
+        """Return thresholds that can never be reached, if they are not the defaults."""
         names = ("notice_after", "warn_after", "critical_after")
         on = {name: value for name in names if (value := getattr(self, name))}
         window = getattr(self, "window", None)
@@ -87,7 +87,7 @@ class Graded(RuleSettings):
                 yield Refusal(f"must be at most `{above}`, {on[above]}; is {value}", at=(name,))
 
     def grade(self, count: float) -> Severity | None:
-        """The severity that a count has reached, or `None` below every threshold."""
+        """Return the severity for a count, or `None` below every threshold."""
         for severity, threshold in (
             (Severity.CRITICAL, self.critical_after),
             (Severity.WARNING, self.warn_after),
@@ -135,12 +135,12 @@ class MultipleBlockers(RuleSettings):
 
 
 class StalledProgress(RuleSettings):
-    """Progress does not grow over a window of checkpoints of one plan step."""
+    """Progress does not increase over a window of checkpoints of one plan step."""
 
     window: Window = 3
     """How many checkpoints are compared, the first with the last."""
     min_gain: Annotated[int, Field(ge=1, le=100)] = 5
-    """A gain of fewer points than this is a stall. 1 means: no gain at all."""
+    """A gain of fewer points than this is a stall. 1 means no gain at all."""
     severity: Severity = Severity.CRITICAL
     """The severity of its alert."""
 
@@ -148,27 +148,29 @@ class StalledProgress(RuleSettings):
 class RepeatedEdits(Graded):
     """One file changes again and again, and no check confirms it.
 
-    Edits are observed by the hash of the content. A check confirms them that passes, or fails in
-    fewer places. Those after which one failed in another way count for the notice only.
+    Edits are observed by content hashes. A check confirms them if it passes or fails in fewer
+    places. Edits before a check that failed in another way count only for the notice.
     """
 
     notice_after: Count = 8
     """Notice from this many edits of one file on; 0 is off."""
     warn_after: Count = 16
-    """Warning from this many on, with no check between or one that fails the same way; 0 is off."""
+    """Warning from this many on, without a check in between or with one that fails the same way; 0
+    is off.
+    """
     return_weight: Annotated[int, Field(ge=1, le=10)] = 2
-    """What an edit back to an earlier content counts; 1 counts it like any other."""
+    """How much a return to an earlier content counts; 1 counts it like any other edit."""
     movement_resets: bool = True
     """Whether checks confirm edits at all; if not, every edit counts."""
 
 
 class RedundantSteps(Graded):
-    """Steps that give again what they gave before, among the last steps of work."""
+    """Steps that repeat earlier results, among the last steps of work."""
 
     window: Annotated[int, Field(ge=2, le=64)] = 10
-    """How many steps of work are looked at."""
+    """Number of steps of work that are considered."""
     notice_after: Count = 2
-    """Notice from this many on; what succeeds again after a change counts half."""
+    """Notice from this many on; a repeated success after a change counts half."""
     warn_after: Count = 4
     """Warning from this many on; 0 is off."""
     critical_after: Count = 7
@@ -176,31 +178,32 @@ class RedundantSteps(Graded):
 
 
 Points = Annotated[int, Field(ge=0, le=100)]
-"""What one step counts."""
+"""Points for one step."""
 
 
 class FruitlessSteps(Graded):
-    """Steps that bring nothing outweigh those that bring something, added up over the run."""
+    """Steps that yield nothing outweigh steps that yield something, added up over the run."""
 
     warn_after: Count = 16
     """Warning from this many points on; 0 is off."""
     critical_after: Count = 24
-    """Critical from this many points on, and the most there are; 0 is off."""
+    """Critical from this many points on, which is also the largest sum; 0 is off."""
     repeated: Points = 6
-    """Points for a step that could tell nothing new; half of them for what is half a repeat, for
-    an answer with nothing new in it, and for a search that finds nothing right after another such
-    step."""
+    """Points for a step that could not tell anything new; half of them for a half repeat, for an
+    answer without news, and for a search without results directly after another such step.
+    """
     failed: Points = 2
-    """Points for one that failed or was refused, for a turn that the harness rejects, and for a
-    look at the work of others that shows nothing new."""
+    """Points for a failed or refused step, for a turn that the harness rejects, and for a look at
+    the work of others that shows nothing new.
+    """
     edited: Points = 1
-    """Points that an edit takes off, and a step that only a receipt answers."""
+    """Points subtracted by an edit, and by a step answered only by a receipt."""
     other: Points = 2
-    """Points that any other step takes off."""
+    """Points subtracted by any other step."""
 
 
 class RepeatedCall(Graded):
-    """One call gives the same result again and again, one after another."""
+    """One call gives the same result several times in a row."""
 
     notice_after: Count = 3
     """Notice at this many in a row; 0 is off."""
@@ -211,43 +214,43 @@ class RepeatedCall(Graded):
 
 
 class Cycle(Graded):
-    """A series of steps comes again and again with the same results."""
+    """A sequence of steps is repeated with the same results."""
 
     max_period: Annotated[int, Field(ge=2, le=64)] = 12
-    """The longest series that is looked for, in steps of work."""
+    """The longest sequence that is recognised, in steps of work."""
     notice_after: Count = 2
-    """Notice from this many times round on; 0 is off."""
+    """Notice from this many rounds on; 0 is off."""
     warn_after: Count = 3
-    """Warning from this many times round on; 0 is off."""
+    """Warning from this many rounds on; 0 is off."""
     critical_after: Count = 5
-    """Critical from this many times round on; 0 is off."""
+    """Critical from this many rounds on; 0 is off."""
 
 
 class ErrorStreak(Graded):
     """Most of the last steps of work failed."""
 
     window: Annotated[int, Field(ge=2, le=64)] = 8
-    """How many steps of work are looked at."""
+    """Number of steps of work that are considered."""
     notice_after: Count = 6
-    """Notice from this many failed ones on; 0 is off."""
+    """Notice from this many failed steps on; 0 is off."""
     warn_after: Count = 7
-    """Warning from this many failed ones on; 0 is off."""
+    """Warning from this many failed steps on; 0 is off."""
 
 
 class SameFailure(Graded):
-    """The same failure, or the same answer of the program, outlives one change after another."""
+    """The same failure, or the same answer of a program, outlives one change after another."""
 
     notice_after: Count = 3
-    """Notice once it outlived this many; 0 is off."""
+    """Notice once it outlived this many changes; 0 is off."""
     warn_after: Count = 4
-    """Warning once it outlived this many; 0 is off."""
+    """Warning once it outlived this many changes; 0 is off."""
 
 
 class RevertChurn(Graded):
-    """Work is undone and done again."""
+    """Work is undone and redone."""
 
     window: Annotated[int, Field(ge=2, le=1000)] = 30
-    """How many steps are looked at."""
+    """Number of steps that are considered."""
     notice_after: Count = 4
     """Notice from this many times on; 0 is off."""
     warn_after: Count = 5
@@ -255,12 +258,12 @@ class RevertChurn(Graded):
 
 
 class BlockedEnvironment(Graded):
-    """What the worker cannot mend stands in its way: a program, a permission, the network."""
+    """Something the worker cannot fix is in its way: a program, a permission, the network."""
 
     notice_after: Count = 3
-    """Notice once the same obstacle was met this often; 0 is off."""
+    """Notice once the same obstacle was met this many times; 0 is off."""
     warn_after: Count = 4
-    """Warning once the same obstacle was met this often; 0 is off."""
+    """Warning once the same obstacle was met this many times; 0 is off."""
 
 
 class Monologue(Graded):
@@ -273,22 +276,24 @@ class Monologue(Graded):
 
 
 class BudgetBurn(Graded):
-    """The budget runs out before the work is done. Counted in percent of the tightest limit."""
+    """At the current rate, the budget runs out before the work is done. Counted in percent of the
+    tightest limit.
+    """
 
     notice_after: Count = 75
-    """Notice from this share on; 0 is off."""
+    """Notice from this percentage on; 0 is off."""
     warn_after: Count = 90
-    """Warning from this share on; 0 is off."""
+    """Warning from this percentage on; 0 is off."""
     slack: Percent = 10
-    """How many points the progress may lag behind what is used."""
+    """How many points progress may lag behind the used share."""
 
 
 class StepsOnPlanStep(Graded):
     """Many steps of work on one plan step, or more than its share of the requests.
 
-    Where a plan step has a share that is lower than `notice_after`, the share is the threshold of
-    the notice, and twice the share that of the warning. A rule that has other thresholds for some
-    tools takes no account of shares.
+    If a plan step's share is lower than `notice_after`, the share is the threshold of the notice,
+    and twice the share that of the warning. With other thresholds for some tools, the rule ignores
+    shares.
     """
 
     notice_after: Count = 30
@@ -296,18 +301,20 @@ class StepsOnPlanStep(Graded):
     warn_after: Count = 60
     """Warning from this many on, at the latest; 0 is off."""
     lowered_to: Annotated[int, Field(ge=1, le=100_000)] = 5
-    """How far a small share lowers the notice at most."""
+    """The lowest notice threshold that a small share can set."""
 
 
 class UnsupportedClaim(RuleSettings):
-    """The worker says that the tests pass, and the last run of the tests failed."""
+    """The worker says that the tests pass, but the last test run failed."""
 
     severity: Severity = Severity.WARNING
     """The severity of its alert."""
 
 
 class MissedCheckpoint(Graded):
-    """The worker has `reflect` and does not use it. Counted in reminder intervals without one."""
+    """The worker has `reflect` but does not use it. Counted in reminder intervals without a
+    checkpoint.
+    """
 
     warn_after: Count = 3
     """Warning after this many intervals without a checkpoint; 0 is off."""
@@ -316,31 +323,31 @@ class MissedCheckpoint(Graded):
 
 
 class Silence(RuleSettings):
-    """Nothing is heard of an attempt that is at work. Judged by the time, and by what goes on."""
+    """Nothing is heard of an attempt at work. Judged by the time, and by the current activity."""
 
     cooldown: Span = Length()
     """How long a resolved alert stays quiet before it may fire again: steps or time."""
     model: Duration = Length(seconds=600.0, text="10m")
     """How long a request to the model may take; 0 never fires."""
     command: Duration = Length(seconds=1800.0, text="30m")
-    """How long a command may run, or an attempt be silent that does not say what it does."""
+    """How long a command may run, or an attempt be silent without a known activity."""
     rate_limited: Duration = Length(seconds=3600.0, text="1h")
     """How long a provider may let an attempt wait."""
     idle: Duration = Length(seconds=600.0, text="10m")
-    """How long an attempt may be silent of which nothing is known to run."""
+    """How long an attempt may be silent if nothing is known to run."""
     unmoved: Duration = Length(seconds=3600.0, text="1h")
-    """How long an attempt may work without anything that moves; a notice."""
+    """How long an attempt may work without progress of any kind; a notice."""
     severity: Severity = Severity.WARNING
     """The severity of its alert."""
 
 
 class WorkspaceConflict(RuleSettings):
-    """Two attempts at work change the same file, or mean to, each in a workspace of its own."""
+    """Two attempts at work change the same file, or plan to, each in a workspace of its own."""
 
     severity: Severity = Severity.WARNING
-    """The severity of its alerts once both changed it; each of the attempts has one."""
+    """The severity of its alerts once both changed it; each attempt has one."""
     planned: Severity = Severity.NOTICE
-    """The severity as long as one of them only means to: its plan step in hand names the file."""
+    """The severity while one of them only plans to: its current plan step names the file."""
 
 
 class Rules(Section):

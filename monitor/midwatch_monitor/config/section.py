@@ -1,4 +1,4 @@
-"""What every part of the configuration is made of: sections, ranges, lengths, and refusals."""
+"""The building blocks of the configuration: sections, ranges, lengths, and refusals."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -23,12 +23,12 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
 Window = Annotated[int, Field(ge=2, le=50)]
 LONGEST_NAME = 80
-"""Characters of what a task or a worker is called: tables are as wide as the longest."""
+"""Longest name of a task or a worker, in characters: tables are as wide as the longest."""
 Name = Annotated[str, Field(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}$")]
 
 
 class Refusal(ValueError):
-    """What is wrong, and where below the validated value it stands."""
+    """What is wrong, and where below the validated value."""
 
     def __init__(self, problem: str, *, at: tuple[str | int, ...] = (), nearest: str = "") -> None:
         self.problem = problem
@@ -38,12 +38,12 @@ class Refusal(ValueError):
 
 
 def nearest_to(word: str, known: Iterable[str]) -> str:
-    """The known word that was probably meant, or nothing."""
+    """Return the known word that was probably meant, or nothing."""
     return next(iter(get_close_matches(word.lower(), list(known), n=1)), "")
 
 
 def has_right_port(url: str) -> bool:
-    """Whether the port of an address is one, where it names any."""
+    """Whether the port of an address is valid, if it has one."""
     try:
         return urlsplit(url).port != 0
     except ValueError:
@@ -51,7 +51,7 @@ def has_right_port(url: str) -> bool:
 
 
 class Section(BaseModel):
-    """A part of the configuration: an unknown key is an error, and nothing changes it later."""
+    """A part of the configuration: immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -60,7 +60,7 @@ class Section(BaseModel):
         allow_inf_nan=False,
     )
     gone: ClassVar[Mapping[str, str]] = {}
-    """Keys of earlier versions that are read and left out, each with the reason."""
+    """Keys of earlier versions that are accepted and ignored, with the reasons."""
 
     @model_validator(mode="before")
     @classmethod
@@ -73,7 +73,7 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
-        """Refuse `below: true`, which Python would count as 1."""
+        """Refuse `below: true`, which Python would take as 1."""
         if isinstance(value, bool) and info.field_name:
             wanted = cls.model_fields[info.field_name].annotation
             if not _takes(wanted, bool) and (_takes(wanted, int) or _takes(wanted, float)):
@@ -87,7 +87,7 @@ def _takes(annotation: object, kind: type) -> bool:
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _LONGEST = 3650 * 86_400.0
-"""Seconds, ten years: nothing that is added to a time may lead out of the calendar."""
+"""Seconds in ten years: adding this to a time must not leave the calendar."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -100,7 +100,7 @@ class Length:
     text: str = "0"
 
     def over(self, *, steps: int, since: datetime | None, now: datetime | None) -> bool:
-        """Whether this much has passed. A length in time is met at once where no time is known."""
+        """Whether this much has passed. A length in time has passed if no time is known."""
         if self.seconds is None:
             return steps >= self.steps
         if since is None or now is None:
@@ -109,7 +109,7 @@ class Length:
 
 
 def parse_length(value: object) -> Length:
-    """Read `3` as three steps and `30s`, `5m`, `1h` as time; raises ValueError otherwise."""
+    """Parse `3` as three steps and `30s`, `5m`, `1h` as time; raises ValueError otherwise."""
     if isinstance(value, Length):
         return value
     text = _text(value)
@@ -119,7 +119,7 @@ def parse_length(value: object) -> Length:
 
 
 def parse_duration(value: object) -> Length:
-    """Read `30s`, `5m`, `1h` as time, and 0 as never; raises ValueError otherwise."""
+    """Parse `30s`, `5m`, `1h` as time, and 0 as never; raises ValueError otherwise."""
     if isinstance(value, Length):
         return value
     text = _text(value)
@@ -129,13 +129,13 @@ def parse_duration(value: object) -> Length:
 
 
 def _text(value: object) -> str:
-    """A number or a text as text; empty for anything else."""
+    """Return a number or a text as text; empty for anything else."""
     plain = isinstance(value, int | str) and not isinstance(value, bool)
     return str(value).strip() if plain else ""
 
 
 def _time(text: str, advice: str) -> Length:
-    """The time that a text says; raises ValueError with the advice where it says none."""
+    """Return the time in a text; raises ValueError with advice if it is none."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(advice)
@@ -150,10 +150,10 @@ def _write(value: Length) -> int | str:
 
 
 Span = Annotated[Length, BeforeValidator(parse_length), PlainSerializer(_write)]
-"""A `Length` as it stands in YAML."""
+"""A `Length` as written in YAML."""
 
 Duration = Annotated[Length, BeforeValidator(parse_duration), PlainSerializer(_write)]
-"""A length of time as it stands in YAML; 0 means never."""
+"""A duration as written in YAML; 0 means never."""
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 """A positive number of seconds, up to a day."""

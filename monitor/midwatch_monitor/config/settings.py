@@ -31,7 +31,9 @@ class TelemetrySettings(Section):
     """Spans of attempts and their steps for a collector; nothing is sent without one."""
 
     endpoint: Annotated[str, AfterValidator(_address)] = ""
-    """The collector's address for OTLP over HTTP; spans go to `/v1/traces` there. Empty is off."""
+    """The collector's address for OTLP over HTTP; spans are sent to `/v1/traces` there. Empty is
+    off.
+    """
     headers_env: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
     """The environment variable with headers for the collector: `name=value,name=value`."""
     content: bool = False
@@ -39,84 +41,84 @@ class TelemetrySettings(Section):
 
 
 class Approver(StrEnum):
-    """Who approves the revision of a plan that a worker proposes."""
+    """Who approves a plan revision proposed by a worker."""
 
     POLICY = "policy"
-    """At once, as long as the caps allow it."""
+    """Immediately, as long as the limits allow it."""
     SUPERVISOR = "supervisor"
-    """The supervisor's model, where there is one; else the policy."""
+    """The supervisor's model, if there is one; else the policy."""
 
 
 class Unproven(StrEnum):
-    """What becomes of a plan step that is claimed without evidence."""
+    """What happens to a plan step claimed as done without evidence."""
 
     REFUSE = "refuse"
     """It stays open until there is evidence."""
     FLAG = "flag"
-    """It is done with a flag, for a later check to look at."""
+    """It is done with a flag, for a later check."""
 
 
 class PlanSettings(Section):
-    """The plan, and the look at it between two plan steps."""
+    """The plan, and the check of it between two plan steps."""
 
     require_check: bool = True
-    """Whether the first work of a new plan step waits for `check_plan`."""
+    """Whether the first work on a new plan step must wait for `check_plan`."""
     approval: Approver = Approver.POLICY
-    """Who approves a revision that a worker proposes."""
+    """Who approves a revision proposed by a worker."""
     max_revisions: Annotated[int, Field(ge=0, le=100)] = 5
-    """Revisions that a worker may make in one task, over all its attempts; more are refused."""
+    """Revisions by workers in one task, over all its attempts; more are refused."""
     min_requests: Annotated[int, Field(ge=1, le=1000)] = 2
-    """The least share of the task's model requests that a plan step is given."""
+    """The smallest number of the task's model requests given to a plan step."""
 
 
 class ErrorSettings(Section):
-    """The analysis of an error before the next try."""
+    """The analysis of a failure before the next try."""
 
     require_analysis: bool = True
-    """Whether the same act again, the third equal failure and a new attempt wait for one."""
+    """Whether repeating an act, the third equal failure and a new attempt require an analysis."""
     equal_failures: Count = 3
-    """From this many equal failures on, edits between them do not help either; 0 is off."""
+    """From this many equal failures on, edits in between do not help either; 0 is off."""
     unknown: Cause = Cause.PERMANENT
-    """What an error of unknown cause is treated as: `transient`, `permanent`, or `unknown`.
-
-    `unknown` allows one more try, and then takes it for permanent.
+    """How an error of unknown cause is treated: `transient`, `permanent`, or `unknown`. `unknown`
+    allows one more try, and is then treated as permanent.
     """
     transient_tries: Annotated[int, Field(ge=1, le=100)] = 3
-    """How often the same act may be tried again after one analysis that calls it transient."""
+    """How often the same act may be retried after one analysis that calls the cause transient."""
     backoff_seconds: Annotated[float, Field(ge=0, le=3600)] = 1.0
-    """The wait before the first such try; it doubles with each."""
+    """The wait before the first such retry; it doubles with each."""
     max_backoff_seconds: Annotated[float, Field(ge=0, le=3600)] = 60.0
     """The longest such wait."""
 
 
 class CompletionSettings(Section):
-    """What is asked for before a plan step counts as done."""
+    """What is required before a plan step counts as done."""
 
     unproven: Unproven = Unproven.FLAG
-    """What becomes of a plan step whose claims have some, but not all, of their evidence."""
+    """What happens to a plan step whose claims have only a part of their evidence."""
     run_acceptance: bool = True
-    """Whether the plan step's own acceptance commands are run then and there."""
+    """Whether the plan step's own acceptance commands are run immediately."""
     min_confidence: Percent = 50
-    """Below this overall confidence a plan step is done with a flag only."""
+    """Below this overall confidence a plan step is done only with a flag."""
     refine: Annotated[int, Field(ge=0, le=3)] = 0
-    """How often a worker that says it is done is asked to look at its own result again first."""
+    """How often a worker that says it is done is first asked to check its own result."""
 
 
 class ProviderSettings(Section):
-    """The circuit breaker that spares a provider which keeps failing."""
+    """The circuit breaker that spares a provider that keeps failing."""
 
     breaker_failures: Annotated[int, Field(ge=0, le=1000)] = 5
-    """Failed requests in a row, over all attempts, that open it; 0 is off."""
+    """Consecutive failed requests, over all attempts, that open it; 0 is off."""
     breaker_seconds: Seconds = 30.0
-    """How long nobody asks the provider then; after that one request tries it."""
+    """How long nobody asks the provider then; afterwards one request tries it."""
     max_outages: Annotated[int, Field(ge=1, le=100_000)] = 240
-    """How often in a row an attempt may find it failing before it ends; 1 never waits.
-
-    An outage lasts longer than a model's `tries`; the attempt waits `breaker_seconds`, and goes on.
-    The default is some hours: long before, `silence` calls the supervisor (`rate_limited`).
+    """How often in a row an attempt may find the provider failing before it ends; 1 never waits. An
+    outage lasts longer than a model's `tries`; the attempt waits `breaker_seconds` and tries again.
+    The default is some hours: long before, `silence` alerts the supervisor (`rate_limited`).
     """
     wait_for_first_answer: bool = False
-    """Wait as long for one that has not answered yet; else `midwatch run` ends, to be resumed."""
+    """Wait as long for a provider that has never answered; otherwise `midwatch run` ends, and can
+    be resumed.
+    """
 
 
 def _check_pattern(pattern: str) -> str:
@@ -130,10 +132,10 @@ SecretPattern = Annotated[str, Field(max_length=1000), AfterValidator(_check_pat
 
 
 class SecretsSettings(Section):
-    """Secrets in what workers do and say: masked before it is judged and recorded."""
+    """Secrets in what workers do and say are masked before anything is judged and recorded."""
 
     patterns: dict[Kind, SecretPattern] = Field(default_factory=lambda: dict(BUILT_IN))
-    """What secrets look like, by their kind: what a file names is added; empty is off."""
+    """What secrets look like, by kind: a file's patterns are added; empty disables one."""
 
 
 def _read_path(text: str) -> str:
@@ -151,21 +153,23 @@ ReadPath = Annotated[str, AfterValidator(_read_path)]
 
 
 class ReflectSettings(Section):
-    """The `reflect` tool and how often a worker is reminded of it."""
+    """The `reflect` tool, and how often a worker is reminded of it."""
 
     remind_every: Annotated[int, Field(ge=0, le=1000)] = 3
-    """Remind the worker after this many requests without a checkpoint; 0 never reminds."""
+    """Remind the worker after this many requests without a checkpoint; 0 for never."""
     steady_confidence: Percent = 70
-    """From this confidence on, two checkpoints that gain and no alert count as steady."""
+    """From this confidence on, two checkpoints with progress and without alerts count as steady."""
     steady_doublings: Annotated[int, Field(ge=0, le=8)] = 2
     """How often the interval may double while steady (2: up to 4 times as long)."""
     high_confidence: Percent = 70
-    """From here on the tool answers: go on."""
+    """From here on the tool's answer is to continue."""
     medium_confidence: Percent = 40
-    """From here on the tool answers: check the approach. Below: stop and think."""
+    """From here on the tool's answer is to check the approach. Below: to stop and think."""
     useful_confidence: Annotated[float, Field(ge=0.5, le=1)] = 0.7
-    """How often a useful confidence is higher in the attempt that succeeds, of one that does and
-    one that fails; a model whose own is shown to be below, and may be chance, is not gone by."""
+    """How often a useful confidence is higher in the successful one of two attempts, of which one
+    succeeds and one fails; a model whose value is shown to be lower, and may be chance, is not
+    relied on.
+    """
     max_reflections: Annotated[int, Field(ge=1, le=1000)] = 20
     """Checkpoints accepted per plan step; more are refused, which ends any loop of reflecting."""
 
@@ -174,15 +178,15 @@ class MonitorSettings(Section):
     """The monitor's loop."""
 
     tick_seconds: Seconds = 30.0
-    """How often the loop looks without being told; what only time can show is seen then."""
+    """How often the loop looks without a hint, which is when the passing of time is noticed."""
     poll_seconds: Seconds = 0.5
-    """How often the journal is asked for rows of other processes."""
+    """How often the journal is asked for entries of other processes."""
     outcome_after: Annotated[int, Field(ge=1, le=1000)] = 8
     """Steps after its delivery at which an intervention's outcome is judged."""
 
 
 class SupervisorSettings(Section):
-    """The supervisor agent, and the caps that hold for it too."""
+    """The supervisor agent, and its limits."""
 
     timeout_seconds: Seconds = 120.0
     """How long one decision may take before the policy table decides."""
@@ -191,35 +195,34 @@ class SupervisorSettings(Section):
     max_wait_seconds: Annotated[float, Field(ge=0, le=3600)] = 20.0
     """The longest pause between two tries."""
     cooldown: Annotated[int, Field(ge=0, le=1000)] = 3
-    """Steps after a recovery, or after nothing was done, before the next escalation.
-
-    After an intervention that did not help there is no pause: the next rung follows at once.
+    """Steps after a recovery, or after no action, before the next escalation. After an intervention
+    that did not help there is no pause: the next action follows at once.
     """
     max_requests: Annotated[int, Field(ge=1, le=10_000)] = 60
-    """Model requests for all decisions about one attempt; after them the policy table decides."""
+    """Model requests for all decisions about one attempt; afterwards the policy table decides."""
     max_evidence_chars: Annotated[int, Field(ge=1000, le=1_000_000)] = 20_000
-    """How much of the evidence one decision is shown at most."""
+    """Largest amount of evidence shown for one decision."""
 
 
 class RunSettings(Section):
     """How tasks are run."""
 
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Attempts at the same time."""
+    """Concurrent attempts."""
     check_seconds: Seconds = 600.0
     """How long one acceptance check may take."""
     grace_seconds: Seconds = 10.0
     """How long a canceled attempt may take to end before it is given up."""
     sandbox: Sandbox = Sandbox.DEFAULT
-    """What the commands of workers run in."""
+    """The sandbox for workers' commands."""
     sandbox_read: tuple[ReadPath, ...] = ()
-    """What those commands may read too, beside their workspace and the system's programs."""
+    """What those commands may read, besides their workspace and the system's programs."""
     network: bool = False
-    """Whether commands in the sandbox reach the network."""
+    """Whether commands in the sandbox have network access."""
     max_output_chars: Annotated[int, Field(ge=200, le=10_000_000)] = 20_000
     """How much of a step's output the journal keeps (head and tail)."""
     max_watched_files: Count = 20_000
-    """Workspaces with more files are watched by the paths in the arguments only."""
+    """In workspaces with more files, only paths in arguments are watched."""
 
 
 class JournalSettings(Section):
@@ -230,31 +233,31 @@ class JournalSettings(Section):
     max_batch: Annotated[int, Field(ge=1, le=10_000)] = 200
     """Commits that the writer may group into one transaction."""
     patience_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0
-    """How long a lost connection to the database is waited for before a write or read fails."""
+    """How long a lost database connection is waited for before a write or read fails."""
 
 
 class ConsoleSettings(Section):
-    """The operator's console: what it looks like, and how it calls a person."""
+    """The operator's console: its appearance, and how it calls a person."""
 
     theme: str = "midwatch"
-    """The name of the theme at the start."""
+    """The theme at the start."""
     bell: bool = True
     """Whether the terminal's bell rings when something begins to need a person."""
     desktop_notify: bool = False
-    """Whether the desktop says so too."""
+    """Whether there is a desktop notification too."""
     hertz: Annotated[float, Field(ge=1, le=10)] = 10.0
-    """How often a second what is shown may change."""
+    """The largest number of screen updates per second."""
     stale_seconds: Seconds = 60.0
-    """After this long without a journal entry, while attempts work, the console warns."""
+    """The console warns after this long without a journal entry while attempts work."""
     keys: dict[str, str] = Field(default_factory=dict[str, str])
-    """Other keys for what the console does: `{id: keys}`; several are separated by commas."""
+    """Other keys for the console's actions: `{id: keys}`; several are separated by commas."""
 
 
 class Settings(Section):
-    """Everything that a configuration file may say."""
+    """Everything that a configuration file may contain."""
 
     mode: Mode = Mode.ACT
-    """How far Midwatch goes by itself."""
+    """How far Midwatch acts by itself."""
     reflect: ReflectSettings = ReflectSettings()
     plan: PlanSettings = PlanSettings()
     errors: ErrorSettings = ErrorSettings()
@@ -274,14 +277,17 @@ class Settings(Section):
     telemetry: TelemetrySettings = TelemetrySettings()
 
     def for_run(self) -> str:
-        """As JSON, for a run to keep; whom to call, and by which secret URL, is each process's."""
+        """Return the settings as JSON, for a run to keep, without notification targets and their
+        secrets.
+        """
         return self.model_dump_json(exclude={"notify"})
 
 
 def settings_of(run: Run) -> Settings:
-    """What was in force where a run was handed over.
+    """Return the settings in force when a run was submitted.
 
-    Raises JournalTooNewError where another version of Midwatch wrote it, and this one knows it not.
+    Raises JournalTooNewError if another version of Midwatch wrote them and this one cannot read
+    them.
     """
     try:
         return Settings.model_validate_json(run.settings)

@@ -1,4 +1,4 @@
-"""Where the configuration comes from: defaults, files in order, the environment."""
+"""Loads the configuration: defaults, files in order, the environment."""
 
 import logging
 import re
@@ -21,13 +21,13 @@ log = logging.getLogger(__name__)
 
 _PREFIX = "MIDWATCH_"
 ENVIRONMENT = FilePosition(file=Path("environment"))
-"""The place of what a variable says."""
+"""The name of the environment as a place of values."""
 
 
 def variables(environ: Mapping[str, str]) -> dict[Keys, ValueOrigin]:
-    """The settings that the environment sets, by their keys.
+    """Return the settings in environment variables, by their keys.
 
-    A name without `__` sets nothing (`MIDWATCH_CONFIG` is none of them), except `MIDWATCH_MODE`.
+    A name without `__` sets nothing (`MIDWATCH_CONFIG` is no setting), except `MIDWATCH_MODE`.
     """
     return {
         keys: ValueOrigin(place=ENVIRONMENT, key=name)
@@ -39,15 +39,15 @@ def variables(environ: Mapping[str, str]) -> dict[Keys, ValueOrigin]:
 
 
 def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What those variables say, nested as in a file. Lists and mappings are written as JSON."""
+    """Return the values of those variables, nested as in a file. Lists and mappings are in JSON."""
     names = [origin.key for origin in variables(environ).values()]
     if not names:
         return {}
-    # Costs a sixth of a second, and most starts have no such variable.
+    # This import takes a sixth of a second, and most processes have no such variable.
     from pydantic_settings import BaseSettings, EnvSettingsSource
 
     class Model(Settings, BaseSettings):
-        """The settings as pydantic-settings wants them; never built."""
+        """The settings in the form that pydantic-settings needs; never instantiated."""
 
     class Source(EnvSettingsSource):
         def _load_env_vars(self) -> Mapping[str, str | None]:
@@ -63,10 +63,12 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Settings:
-    """The configuration: the defaults, under the files in order, under the environment.
+    """Load the configuration: the defaults, overridden by the files in order, then by the
+    environment.
 
     Mappings are merged key by key, anything else is replaced; a key without a value changes
-    nothing. Raises ConfigError with the first problem, in the order of the files, and the others.
+    nothing. Raises ConfigError with the first problem, in the order of the files, and with the
+    others.
     """
     documents = [read_document(file) for file in files]
     data = cast("dict[str, object]", Settings().model_dump(mode="json"))
@@ -99,7 +101,7 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
 
 
 def _reason_dropped(keys: Keys) -> str:
-    """Why a key of an earlier version is no longer used; empty for any other."""
+    """Return why a key of an earlier version is no longer used; empty for any other key."""
     section: type[Section] | None = Settings
     for key in keys[:-1]:
         field = section.model_fields.get(str(key)) if section else None
@@ -109,9 +111,9 @@ def _reason_dropped(keys: Keys) -> str:
 
 
 def load_tasks(file: Path, text: str | None = None) -> TaskFile:
-    """A task file, or its text, which `file` then only names.
+    """Load a task file, or its text; then `file` only names it.
 
-    Raises ConfigError with the first problem, and the others.
+    Raises ConfigError with the first problem, and with the others.
     """
     document = read_document(file, text)
     data = {key: value for key, value in document.data.items() if not _blank(key, value)}
@@ -123,7 +125,7 @@ def load_tasks(file: Path, text: str | None = None) -> TaskFile:
     try:
         tasks = TaskFile.model_validate(data)
     except ValidationError as found:
-        # What could not be read is not missing.
+        # An unreadable value is not a missing one.
         errors += [error for error in scope.errors(found) if data or not document.problems]
         said = {error.key for error in errors}
         told = map(scope.refused, contradictions(data))
@@ -134,12 +136,12 @@ def load_tasks(file: Path, text: str | None = None) -> TaskFile:
 
 
 def _blank(key: str, value: object) -> bool:
-    """Whether it is an optional part with everything in it commented out."""
+    """Whether it is an optional part with all its content commented out."""
     return value is None and key in {"defaults", "models", "workers"}
 
 
 def _own(errors: list[ConfigError]) -> list[ConfigError]:
-    """Each problem once: a wrong default is found again in every task that inherits it."""
+    """Return each problem once: a wrong default is found again in every task that inherits it."""
     seen: dict[str, ConfigError] = {}
     for error in errors:
         seen.setdefault(error.line, error)
@@ -155,7 +157,7 @@ def _refuse(errors: list[ConfigError], files: Sequence[Path]) -> NoReturn:
 
 
 def origins_of(document: Document) -> dict[Keys, ValueOrigin]:
-    """Where each value of a file stands."""
+    """Return the origin of each value of a file."""
     return {
         keys: ValueOrigin(place=FilePosition(file=document.file, line=line))
         for keys, line in document.lines.items()
@@ -163,7 +165,7 @@ def origins_of(document: Document) -> dict[Keys, ValueOrigin]:
 
 
 def _task_origins(document: Document) -> dict[Keys, ValueOrigin]:
-    """The origins of a task file, in which a task's default leads to where it is written."""
+    """Return the origins of a task file, with inherited values leading to their default."""
     origins = origins_of(document)
     own = dict(origins)
     tasks = document.data.get("tasks")
@@ -176,7 +178,7 @@ def _task_origins(document: Document) -> dict[Keys, ValueOrigin]:
 
 
 def _merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """`over` laid upon `base`, mapping by mapping; an empty value leaves a mapping as it is."""
+    """Merge `over` into `base`, mapping by mapping; an empty value leaves a mapping as it is."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
@@ -188,7 +190,7 @@ def _merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, 
 
 
 def _unknown(named: Origins, overrides: Mapping[str, object]) -> list[ConfigError]:
-    """Variables that name no section: the environment's reader passes over them."""
+    """Return variables that name no section, which the environment's reader ignores."""
     sections = list(Settings.model_fields)
     return [
         ConfigError(
@@ -209,7 +211,7 @@ _PLACEHOLDER = re.compile(r"\{(?!attempt\})[^{}]*\}")
 
 
 def _wrong_values(settings: Settings) -> Iterator[Refusal]:
-    """What can never work. Not in Settings, by which those of older runs are read."""
+    """Return values that can never work. Not in Settings, which must read those of older runs."""
     for found in _PLACEHOLDER.findall(settings.notify.link):
         yield Refusal(f"only {{attempt}} is filled in, not {found}", at=("notify", "link"))
     targets = settings.notify.targets.items()
@@ -224,7 +226,7 @@ def _wrong_values(settings: Settings) -> Iterator[Refusal]:
 
 
 def _overrides(written: object, origins: Origins) -> list[ConfigError]:
-    """What is wrong with thresholds together, and with those for single workers, of right rules."""
+    """Return faults of otherwise valid thresholds: combined ones, and those for single workers."""
     errors: list[ConfigError] = []
     rules = cast("dict[str, object]", written) if isinstance(written, dict) else {}
     for name, field in Rules.model_fields.items():

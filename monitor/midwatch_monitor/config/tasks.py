@@ -28,7 +28,7 @@ _LOGIN = re.compile(r"(https?|git)://[^/]*@|ssh://[^/@]*:[^/]*@")
 
 
 class WorkerKind(StrEnum):
-    """What a worker is given to work with."""
+    """What a worker is equipped with."""
 
     CODER = "coder"
     """Files, a shell and the repository's own instructions."""
@@ -37,7 +37,7 @@ class WorkerKind(StrEnum):
 
 
 class Role(StrEnum):
-    """Who uses a model."""
+    """What a model is used for."""
 
     WORKER = "worker"
     SUPERVISOR = "supervisor"
@@ -47,18 +47,18 @@ class Role(StrEnum):
 
 
 class ModelSpec(Section):
-    """A model by pydantic-ai's own name, or `none`."""
+    """A model by pydantic-ai's name, or `none`."""
 
     name: str
-    """`openai:…`, `anthropic:…`, `ollama:…`, `scripted:…`, or `none` for the policy table only."""
+    """`openai:…`, `anthropic:…`, `ollama:…`, `scripted:…`, or `none` for only the policy table."""
     base_url: str | None = None
-    """Of a server that speaks the OpenAI protocol."""
+    """The address of a server that speaks the OpenAI protocol."""
     api_key_env: str | None = None
-    """The environment variable that holds the key for `base_url`."""
+    """The environment variable with the key for `base_url`."""
     timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = 300.0
     """How long one model request may take."""
     tries: Annotated[int, Field(ge=1, le=10)] = 4
-    """How often a request that failed for a passing reason is tried."""
+    """How often a request is tried that failed for a temporary reason."""
 
     @model_validator(mode="before")
     @classmethod
@@ -74,36 +74,38 @@ class WorkerSpec(Section):
     command: tuple[str, ...] = ()
     """Starts an agent that speaks ACP: the program and its arguments."""
     steering: Literal["cancel", "join", "method"] | None = None
-    """How such an agent is told something in its turn; by default as it is known to take it."""
+    """How such an agent is sent a message during its turn; by default as known for it."""
     state: tuple[str, ...] = ()
-    """Where such an agent may write beside its workspace; `~` is the home directory."""
+    """Where such an agent may write besides its workspace; `~` is the home directory."""
     permission: Literal["allow", "reject", "ask"] = "allow"
-    """The answer to what such an agent asks a permission for; `ask` leaves it to a person."""
+    """The answer to such an agent's permission requests; `ask` leaves it to a person."""
     model: ModelSpec | None = None
-    """Default: the model of the role `worker`."""
+    """By default the model of the role `worker`."""
     instructions: str = ""
-    """Put before Midwatch's own protocol."""
+    """Placed before Midwatch's own protocol."""
     tools: tuple[str, ...] = ()
     """Import paths of functions, `package.module:name`."""
     mcp: tuple[str, ...] = ()
     """Commands or URLs of MCP servers."""
     agent: str = ""
-    """Import path of a ready pydantic-ai agent, `package.module:name`; used instead of the rest."""
+    """Import path of a ready-made pydantic-ai agent, `package.module:name`; replaces the other
+    keys.
+    """
     other_models: tuple[ModelSpec, ...] = ()
-    """Models that `switch_model` may go to, in this order."""
+    """Models that `switch_model` may choose, in this order."""
 
 
 class BudgetSpec(Section):
-    """The limits of a task, over all its attempts. What is absent has no limit."""
+    """The limits of a task, over all its attempts. Missing ones are unlimited."""
 
     requests: Annotated[int, Field(ge=1)] | None = 60
     """Model requests."""
     tokens: Annotated[int, Field(ge=1)] | None = None
     """Input and output tokens."""
     cost_usd: Annotated[float, Field(gt=0)] | None = None
-    """US dollars, by the published prices of the model."""
+    """US dollars, by the model's published prices."""
     minutes: Annotated[float, Field(gt=0)] | None = None
-    """Minutes of work; waiting for a person is free."""
+    """Minutes of work; waiting for a person does not count."""
 
 
 class FileCheck(Section):
@@ -121,20 +123,20 @@ AcceptanceSpec = Annotated[
     Annotated[str, Tag("command")] | Annotated[FileCheck, Tag("file")],
     Discriminator(_kind_of_check),
 ]
-"""A command that must exit with 0, or a file that must be there."""
+"""A command that must exit with 0, or a file that must exist."""
 
 
 class PlanStepSpec(Section):
-    """A plan step that the owner of a task wrote; a plain text is its title."""
+    """A plan step written by the task's owner; a plain text is its title."""
 
     title: Annotated[str, Field(min_length=1)]
-    """What is reached with it."""
+    """What it achieves."""
     files: tuple[str, ...] = ()
-    """Files that it should leave behind, relative to the workspace."""
+    """Files it should leave behind, relative to the workspace."""
     acceptance: tuple[str, ...] = ()
     """Commands that exit with 0 once it is done."""
     confidence: Percent | None = None
-    """How sure one is of it; less sure plan steps get more of the model requests."""
+    """How certain it is; less certain plan steps get more of the model requests."""
 
     @model_validator(mode="before")
     @classmethod
@@ -152,54 +154,51 @@ class TaskSpec(Section):
     id: Name
     """Its name in commands, other tasks and branches."""
     title: str = ""
-    """What people see; without one, the id."""
+    """Shown to people; by default the id."""
     goal: Annotated[str, Field(min_length=1)]
-    """What the worker is told to reach."""
+    """What the worker is told to achieve."""
     worker: str = ""
-    """Default: the only worker, or a coder."""
+    """By default the only worker, or a coder."""
     workspace: str | None = None
-    """A git repository gives a worktree and branch, another folder a copy, none an empty folder.
-
-    A repository may be a git URL too: `https://…`, `ssh://…`, `git@host:path` or `file://…`.
+    """A git repository gives a worktree and branch, another folder a copy, none an empty folder. A
+    repository may also be a git URL: `https://…`, `ssh://…`, `git@host:path` or `file://…`.
     """
     project: str = ""
-    """What its lessons, guidelines and facts belong to.
-
-    Default: the repository or folder that it works on; without any, the task file's folder.
+    """What its lessons, guidelines and facts belong to. By default the repository or folder it
+    works on; without any, the task file's folder.
     """
     tags: tuple[Name, ...] = ()
-    """Words that lessons and facts for it are found by, such as `python` or `database`."""
+    """Words by which lessons and facts for it are found, such as `python` or `database`."""
     labels: tuple[Name, ...] = ()
-    """What a node of a fleet must offer to be given it, such as `gpu`; `run` does not look."""
+    """What a fleet's node must offer to be given it, such as `gpu`; `run` ignores it."""
     plan: tuple[PlanStepSpec, ...] | Literal["auto"] = ()
-    """Plan steps, or `auto` for the planner's; none means that the goal is the only one.
-
-    Where the task file names a model for the role `planner`, none means `auto`.
+    """Plan steps, or `auto` for the planner's; none means that the goal is the only one. If the
+    task file names a model for the role `planner`, none means `auto`.
     """
     acceptance: Annotated[tuple[AcceptanceSpec, ...], Field(min_length=1)]
-    """Checks that Midwatch runs itself; only they make a task `completed`."""
+    """Checks that Midwatch itself runs; only they make a task `completed`."""
     budget: BudgetSpec = BudgetSpec()
     """What it may use."""
     depends_on: tuple[str, ...] = ()
-    """Tasks of the same file that must be completed first."""
+    """Tasks in the same file that must be completed first."""
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 2
-    """How often it is begun at most; a restart that a person orders comes on top."""
+    """The largest number of attempts; a restart ordered by a person is extra."""
     other_workers: tuple[str, ...] = ()
-    """Workers that may take the task over after a restart, in this order."""
+    """Workers that may take over the task after a restart, in this order."""
     review: bool = False
-    """Whether the role `reviewer` looks at the work, reading only, before it counts as done."""
+    """Whether the role `reviewer` looks at the work, read-only, before it counts as done."""
 
     @field_validator("workspace")
     @classmethod
     def _without_login(cls, workspace: str | None) -> str | None:
-        """A task stands in the journal and on the screen: no place for a password or a token."""
+        """Refuse passwords and tokens: a task is stored in the journal and shown on screen."""
         if workspace is not None and _LOGIN.match(workspace):
             raise Refusal("names who logs in: leave that to git's credential helper")
         return workspace
 
     @property
     def label(self) -> str:
-        """What people see."""
+        """The title, or the id."""
         return self.title or self.id
 
     @property
@@ -214,7 +213,7 @@ class TaskSpec(Section):
 
 
 class Defaults(Section):
-    """What tasks have that do not say otherwise."""
+    """Defaults for all tasks."""
 
     worker: str = ""
     workspace: str | None = None
@@ -229,11 +228,11 @@ class TaskFile(Section):
     """A whole task file."""
 
     defaults: Defaults = Defaults()
-    """What tasks have that do not say otherwise."""
+    """Defaults for all tasks."""
     models: dict[Role, ModelSpec] = Field(default_factory=dict[Role, ModelSpec])
-    """One per role; a role without one uses the worker's."""
+    """One for each role; a role without one uses the worker's."""
     workers: dict[Name, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])
-    """By the names that tasks give; without any, a coder does them all."""
+    """By the names used in tasks; without any, a coder does all tasks."""
     tasks: Annotated[tuple[TaskSpec, ...], Field(min_length=1)]
     """In any order: `depends_on` says what waits for what."""
 
@@ -251,7 +250,7 @@ class TaskFile(Section):
         return self
 
     def worker_of(self, task: TaskSpec) -> tuple[str, WorkerSpec]:
-        """The name and the specification of the worker that does a task."""
+        """Return the name and the specification of a task's worker."""
         if task.worker:
             return task.worker, self.workers[task.worker]
         for name, spec in self.workers.items():
@@ -259,14 +258,14 @@ class TaskFile(Section):
         return "coder", WorkerSpec()
 
     def model_of(self, role: Role, worker: WorkerSpec | None = None) -> ModelSpec | None:
-        """The model of a role: its own, else the worker's own, else the role `worker`'s."""
+        """Return the model of a role: its own, else the worker's own, else the role `worker`'s."""
         if role is Role.WORKER and worker is not None and worker.model is not None:
             return worker.model
         return self.models.get(role, self.models.get(Role.WORKER))
 
 
 def _with_defaults(raw: dict[str, object]) -> dict[str, object]:
-    """A task file with the defaults in each task that does not say otherwise."""
+    """Return a task file with the defaults filled into each task."""
     defaults, tasks = raw.get("defaults"), raw.get("tasks")
     if not isinstance(defaults, dict) or not isinstance(tasks, list):
         return raw
@@ -285,7 +284,7 @@ _Readable = WrapValidator(_or_default)
 
 
 class _TaskLinks(BaseModel):
-    """Whom and what a task names, as far as that can be read."""
+    """What a task refers to, as far as it can be read."""
 
     id: Annotated[str, _Readable] = ""
     worker: Annotated[str, _Readable] = ""
@@ -296,14 +295,14 @@ class _TaskLinks(BaseModel):
 
 
 class _Links(BaseModel):
-    """A task file of which the rest may be wrong."""
+    """A task file's references; the rest of it may be invalid."""
 
     workers: dict[str, object] = Field(default_factory=dict[str, object])
     tasks: tuple[_TaskLinks, ...] = ()
 
 
 def contradictions(raw: dict[str, object]) -> Iterator[Refusal]:
-    """What tasks say of each other and of workers that cannot be, though the rest be wrong too."""
+    """Return impossible references between tasks and to workers, even if the rest is invalid."""
     try:
         links = _Links.model_validate(_with_defaults(raw))
     except ValidationError:
@@ -328,9 +327,9 @@ def contradictions(raw: dict[str, object]) -> Iterator[Refusal]:
 
 
 def _wrong_checks(task: _TaskLinks, at: Keys) -> Iterator[Refusal]:
-    """Checks that pass whatever is done, or never.
+    """Return checks that always pass, or never.
 
-    Not in TaskSpec, by which older journals are read: their tasks may have such a check.
+    Not in TaskSpec, which must read older journals: their tasks may have such checks.
     """
     yield from _wrong_items(task.acceptance, (*at, "acceptance"), _check_problem)
     for number, step in enumerate(task.plan):
@@ -376,7 +375,7 @@ def _there_is_no(what: str, name: str, known: Iterable[str], at: Keys) -> Refusa
 
 
 def _circle(needs: Mapping[str, Collection[str]]) -> set[str]:
-    """The tasks that wait for each other, or for one that does."""
+    """Return tasks that wait for each other, or for one that does."""
     waiting = set(needs)
     while ready := {name for name in waiting if not waiting.intersection(needs[name])}:
         waiting -= ready
@@ -384,9 +383,9 @@ def _circle(needs: Mapping[str, Collection[str]]) -> set[str]:
 
 
 def resolve_workspace(task: TaskSpec, beside: Path) -> Path | None:
-    """The task's workspace as an absolute path; relative ones start beside the task file.
+    """Return the task's workspace as an absolute path; relative ones start beside the task file.
 
-    `None` where it has none on this machine: an empty folder, or a git URL.
+    `None` if it has none on this machine: an empty folder, or a git URL.
     """
     if task.workspace is None or task.origin:
         return None

@@ -158,11 +158,11 @@ async def test_an_empty_database_says_how_to_make_a_journal_of_it(
     for words in (["status"], ["watch"], ["tell", "1", "x"]):
         assert await midwatch(*words, "--journal", postgres) == 2
         assert capsys.readouterr().err == (
-            f"{postgres} is empty: `midwatch db upgrade --journal {postgres}` makes a journal in it, "
-            f"and so does the first `midwatch node --journal {postgres}`\n"
+            f"{postgres} is empty: `midwatch db upgrade --journal {postgres}` makes a journal in "
+            f"it, and so does the first `midwatch node --journal {postgres}`\n"
         )
     assert await midwatch("db", "check", "--journal", postgres) == 1
-    assert "see `midwatch db upgrade`" in capsys.readouterr().out
+    assert f"see `midwatch db upgrade --journal {postgres}`" in capsys.readouterr().out
 
 
 async def test_who_may_make_no_tables_is_told_so(postgres: str, role: str) -> None:
