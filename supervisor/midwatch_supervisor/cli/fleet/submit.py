@@ -78,7 +78,7 @@ async def _submit(
 ) -> int:
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_monitor.journal.fleet.nodes import Nodes
-    from midwatch_supervisor.cli.run.conduct import uncommitted_warnings
+    from midwatch_supervisor.cli.run.start_warnings import uncommitted_warnings
     from midwatch_supervisor.fleet.queue.submission import submit as store
 
     async with (

@@ -39,6 +39,7 @@ from midwatch_supervisor.cli.output import (
     write_line,
 )
 from midwatch_supervisor.cli.run.options import Output
+from midwatch_supervisor.cli.run.start_warnings import missing_programs, uncommitted_warnings
 from midwatch_supervisor.cli.settings import settings_in_force
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.notify.notifier import run_notifier, senders_of
@@ -54,16 +55,12 @@ from midwatch_supervisor.run.launch import again, begin, calm, conduct
 from midwatch_supervisor.telemetry.exporting import headers_of
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_supervisor.workspaces.changes import file_changes
-from midwatch_supervisor.workspaces.removal import uncommitted_names
 from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, result_of
-from midwatch_tools.git import is_repository
 from midwatch_tools.journal_location import FOLDER, main_worktree
 
 _COUNTED = 100
 """Tasks whose changed lines are counted at the end of a run; git takes a while over each."""
 _AT_ONCE = 4
-_NAMED = 3
-"""Uncommitted files that are named."""
 EXIT_CODES = {
     0: "all tasks completed",
     1: "some tasks failed, or a person stopped them",
@@ -73,32 +70,6 @@ EXIT_CODES = {
     130: "interrupted",
 }
 """What `midwatch run`, `demo` and `resume` end with."""
-
-
-async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
-    """What workers will not see, a sentence for each repository: a worktree has what is committed.
-
-    `besides` is the task file, which they do not need.
-    """
-    sources = dict.fromkeys(each.workspace for each in wanted if each.workspace is not None)
-    told: list[str] = []
-    besides = await asyncio.to_thread(besides.absolute)
-    for source in sources:
-        if not await asyncio.to_thread(is_repository, source):
-            continue
-        try:
-            found = await uncommitted_names(source)
-        except MidwatchError:
-            continue  # its first attempt will say what is wrong
-        names = [name for name in found if source / name != besides]
-        if names:
-            more = ", …" if len(names) > _NAMED else ""
-            told.append(
-                f"{count_noun(len(names), 'uncommitted file')} in {source}: workers begin with the "
-                f"last commit and do not see {'it' if len(names) == 1 else 'them'} "
-                f"({', '.join(names[:_NAMED])}{more})"
-            )
-    return told
 
 
 async def print_end(tasks: Sequence[TaskState], code: int) -> None:
@@ -192,7 +163,8 @@ def start(
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
         tasks = await asyncio.to_thread(wanted)
-        for warning in await uncommitted_warnings(tasks, besides=Path(source)):
+        unseen = await uncommitted_warnings(tasks, besides=Path(source))
+        for warning in [*unseen, *missing_programs(tasks)]:
             write_error(f"warning: {warning}")
         return await begin(
             log,

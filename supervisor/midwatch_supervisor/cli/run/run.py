@@ -69,9 +69,7 @@ def run(
     if found.notice:
         (write_error if json or quiet else write_line)(found.notice)
     if dry_run:
-        _require_possible(tasks, journal_place(journal))
-        for each in tasks:
-            _say(each, json=json)
+        _rehearse(tasks, journal_place(journal), json=json)
         return 0
 
     from midwatch_supervisor.cli.run.conduct import in_advise_mode, start, with_patience
@@ -141,6 +139,17 @@ def with_pace(assignment: "Assignment", seconds: float | None) -> "Assignment":
         for role, model in assignment.models.items()
     }
     return assignment.model_copy(update={"models": models})
+
+
+def _rehearse(tasks: "Sequence[Assignment]", journal: str, *, json: bool) -> None:
+    """Print what would be run. Raises MidwatchError as the run would."""
+    from midwatch_supervisor.cli.run.start_warnings import missing_programs
+
+    _require_possible(tasks, journal)
+    for warning in missing_programs(tasks):
+        write_error(f"warning: {warning}")
+    for each in tasks:
+        _say(each, json=json)
 
 
 def _require_possible(tasks: "Sequence[Assignment]", journal: str) -> None:

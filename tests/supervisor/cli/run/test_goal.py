@@ -173,6 +173,28 @@ def test_a_repository_without_a_commit_is_refused_before_the_run(
     assert not (folder / ".midwatch").exists()
 
 
+@pytest.mark.parametrize(
+    ("check", "missing"),
+    [
+        ("pytset -q", True),
+        (" pytset", True),
+        ("git diff --check", False),
+        ("cd below && pytset", False),
+        ("PYTHONPATH=src pytset", False),
+        ("./check.sh", False),
+        ("! pytset", False),
+    ],
+)
+def test_a_check_whose_program_is_not_there_is_warned_of(
+    check: str, missing: bool, folder: Path, capsys: Capture
+) -> None:
+    task = f'{{id: a, goal: b, workspace: ., acceptance: ["{check}"]}}'
+    (folder / "tasks.yaml").write_text(f'models: {{worker: "ollama:qwen3"}}\ntasks: [{task}]\n')
+    assert main(["run", "tasks.yaml", "--dry-run"]) == 0
+    said = f"warning: a: no program pytset is on PATH, so its check fails: {check.strip()}\n"
+    assert capsys.readouterr().err == said * missing
+
+
 def test_a_dry_run_refuses_a_model_that_there_is_not(folder: Path, capsys: Capture) -> None:
     (folder / "tasks.yaml").write_text('models: {worker: "opnai:gpt-5"}\n' + TASKS)
     assert main(["run", "tasks.yaml", "--dry-run"]) == 2

@@ -1,0 +1,68 @@
+"""What a person should know before a run begins, and before they leave it alone."""
+
+import asyncio
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from midwatch_monitor.errors import MidwatchError
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.numbers import count_noun
+from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.workspaces.removal import uncommitted_names
+from midwatch_tools.git import is_repository
+
+_NAMED = 3
+"""Uncommitted files that are named."""
+_FIRST_WORD = re.compile(r"\s*([A-Za-z0-9][\w.+-]*)(?=\s|$)")
+"""Of a command that begins with the plain name of a program."""
+_OF_SHELL = frozenset(
+    {
+        *("alias", "case", "cd", "command", "eval", "exec", "exit", "export", "for", "if", "read"),
+        *("set", "shift", "source", "time", "trap", "type", "ulimit", "umask", "unset", "until"),
+        *("wait", "while"),
+    }
+)
+"""What a shell does itself."""
+
+
+async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
+    """What workers will not see, a sentence for each repository: a worktree has what is committed.
+
+    `besides` is the task file, which they do not need.
+    """
+    sources = dict.fromkeys(each.workspace for each in wanted if each.workspace is not None)
+    told: list[str] = []
+    besides = await asyncio.to_thread(besides.absolute)
+    for source in sources:
+        if not await asyncio.to_thread(is_repository, source):
+            continue
+        try:
+            found = await uncommitted_names(source)
+        except MidwatchError:
+            continue  # its first attempt will say what is wrong
+        names = [name for name in found if source / name != besides]
+        if names:
+            more = ", …" if len(names) > _NAMED else ""
+            told.append(
+                f"{count_noun(len(names), 'uncommitted file')} in {source}: workers begin with the "
+                f"last commit and do not see {'it' if len(names) == 1 else 'them'} "
+                f"({', '.join(names[:_NAMED])}{more})"
+            )
+    return told
+
+
+def missing_programs(wanted: Sequence[Assignment]) -> list[str]:
+    """The checks that no attempt can pass as things are: their program is not on this machine."""
+    commands = [(each.task.id, check) for each in wanted for check in each.task.acceptance]
+    found = [
+        (task, check, word[1])
+        for task, check in commands
+        if isinstance(check, str) and (word := _FIRST_WORD.match(check))
+    ]
+    return [
+        f"{task}: no program {name} is on PATH, so its check fails: {brief(check, 80)}"
+        for task, check, name in found
+        if name not in _OF_SHELL and shutil.which(name) is None
+    ]
